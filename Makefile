@@ -1,0 +1,35 @@
+# The two commands of the README: `make fuzz` and `make test`. Both set up
+# everything in .venv first; nothing is installed elsewhere.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+# No pip of ours asks for an index: the machine's own configuration decides.
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: fuzz test lint setup clean
+
+fuzz: setup
+	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
+	  if [ $$code -eq 1 ]; then echo "litmusfuzz: the run ended with findings (exit 1), see ./findings"; fi; \
+	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, some tests unknown or timed out (exit 3)"; fi; \
+	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]
+
+test: setup
+	$(VENV)/bin/python -m pytest -n auto
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
+	  { echo "litmusfuzz needs Python 3.11 to 3.13 (TensorFlow 2.21 has no other wheels); set PYTHON=..."; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist findings

@@ -1,0 +1,658 @@
+"""The litmus file: one YAML file for each test.
+
+Loading never executes anything, accepts a small part of YAML only (plain maps,
+lists, strings, ints, booleans; no anchors, tags, or repeated keys), and
+reports the first mistake as file, line and field. Saving is byte-stable: what
+was saved is saved again to the same bytes.
+
+References
+----------
+docs/decisions/0002 shows the format, and how what is still to come fits in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import yaml
+
+from corpus.graph import Graph, LitmusTest, Node, Variable
+from corpus.ops import (
+    OPS,
+    Attrs,
+    ConstAttrs,
+    MalformedTest,
+    MomentumAttrs,
+    Nested,
+    RowsAttrs,
+    SliceAttrs,
+)
+from corpus.outcome import TORN, Outcome, Value, digest, plain_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+FORMAT_VERSION: Final = 1
+MAX_BYTES: Final = 4 << 20
+MAX_DEPTH: Final = 16
+MAX_LISTED: Final = 1000
+"""Allowed sets with more outcomes are kept as their number and digest."""
+
+Path_ = tuple[str | int, ...]
+
+
+class FileError(ValueError):
+    """A file that is not a litmus file; ``str()`` is one line.
+
+    Parameters
+    ----------
+    source : str
+        The file's name.
+    line : int
+        Counted from 1; 0 if the file could not be read at all.
+    fields : tuple of str or int
+        The keys from the top.
+    message : str
+    """
+
+    def __init__(self, source: str, line: int, fields: Path_, message: str) -> None:
+        where = ".".join(map(str, fields))
+        parts = [source + (f":{line}" if line else ""), where, " ".join(message.split())]
+        super().__init__(": ".join(part for part in parts if part))
+        self.source = source
+        self.line = line
+        self.fields = fields
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A set of outcomes too large to list: how many, and `outcome.digest`."""
+
+    count: int
+    sha256: str
+
+    def matches(self, outcomes: Iterable[Outcome]) -> bool:
+        """Whether it stands for exactly these."""
+        listed = list(outcomes)
+        return len(listed) == self.count and digest(listed) == self.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was seen on a test, and how to see it again.
+
+    Parameters
+    ----------
+    executor, config : str
+        Who showed it, in which configuration.
+    model : str
+        Which model it breaks.
+    forbidden : tuple of (Outcome, int)
+        Each forbidden outcome seen, with its count; most frequent first.
+    executions : int
+        Out of how many.
+    noise : mapping
+        Fields of `fuzz.executors.protocol.Noise`.
+    seed : int
+        Of the campaign.
+    index : int
+        Which draw of that campaign; with `seed` and `family` it is made again.
+    minimized : bool
+        Whether the reducer came to an end.
+    """
+
+    executor: str
+    config: str
+    model: str
+    forbidden: tuple[tuple[Outcome, int], ...]
+    executions: int
+    noise: Mapping[str, int | bool]
+    settings: Mapping[str, int | str | bool]
+    versions: Mapping[str, str]
+    seed: int
+    index: int
+    family: str
+    minimized: bool
+
+    @property
+    def count(self) -> int:
+        """Executions that showed a forbidden outcome."""
+        return sum(count for _, count in self.forbidden)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file: a test, its allowed sets by model, and what was found on it."""
+
+    test: LitmusTest
+    allowed: Mapping[str, frozenset[Outcome] | Digest] = field(default_factory=dict)
+    finding: Finding | None = None
+
+
+# --- schemas: what may stand in a file -------------------------------------------------
+
+
+class _Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+_Literal = int | list[int | list[int]]
+
+
+class _Top(_Strict, kw_only=True):
+    litmusfuzz: int
+    name: str
+    about: str = ""
+    variables: dict[str, Any]
+    graphs: dict[str, Any]
+    observe: list[str] = []
+    allowed: dict[str, Any] = {}
+    finding: dict[str, Any] | None = None
+
+
+class _Variable(_Strict, kw_only=True):
+    dtype: str
+    shape: list[int] = []
+    init: _Literal = 0
+    device: str = ""
+
+
+class _Node(_Strict, kw_only=True):
+    op: str
+    resources: list[str] = []
+    inputs: list[str] = []
+    after: list[str] = []
+
+    def attrs(self) -> Attrs | None:
+        return None
+
+
+class _ConstNode(_Node, kw_only=True):
+    dtype: str
+    shape: list[int] = []
+    value: _Literal
+
+    def attrs(self) -> Attrs:
+        return ConstAttrs(self.dtype, tuple(self.shape), _freeze(self.value))
+
+
+class _RowsNode(_Node, kw_only=True):
+    indices: list[int]
+
+    def attrs(self) -> Attrs:
+        return RowsAttrs(tuple(self.indices))
+
+
+class _SliceNode(_Node, kw_only=True):
+    begin: int
+    end: int
+    strides: int = 1
+
+    def attrs(self) -> Attrs:
+        return SliceAttrs(self.begin, self.end, self.strides)
+
+
+class _MomentumNode(_Node, kw_only=True):
+    use_nesterov: bool = False
+
+    def attrs(self) -> Attrs:
+        return MomentumAttrs(self.use_nesterov)
+
+
+_NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
+    None: _Node,
+    ConstAttrs: _ConstNode,
+    RowsAttrs: _RowsNode,
+    SliceAttrs: _SliceNode,
+    MomentumAttrs: _MomentumNode,
+}
+
+
+class _Digest(_Strict, kw_only=True):
+    count: int
+    sha256: str
+
+
+class _Seen(_Strict, kw_only=True):
+    count: int
+    outcome: dict[str, Any]
+
+
+class _Finding(_Strict, kw_only=True):
+    executor: str
+    config: str
+    model: str
+    executions: int
+    forbidden: list[Any]
+    noise: dict[str, int | bool]
+    settings: dict[str, int | str | bool]
+    versions: dict[str, str]
+    seed: int
+    index: int
+    family: str
+    minimized: bool
+
+
+# --- loading ---------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Entry:
+    """The entry in a file.
+
+    Raises
+    ------
+    FileError
+        For anything that is wrong with it, in one line.
+    """
+    source = os.fspath(path)
+    try:
+        with open(source, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FileError(source, 0, (), error.strerror or "cannot be read") from None
+    if len(raw) > MAX_BYTES:
+        raise FileError(source, 0, (), f"is larger than {MAX_BYTES} bytes")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FileError(source, line, (), "is not UTF-8") from None
+    return loads(text, source)
+
+
+def loads(text: str, source: str = "<text>") -> Entry:
+    """The entry in a text; `source` stands in errors for its name."""
+    return _Reader(text, source).entry()
+
+
+class _Reader:
+    """One file while it is read: the plain data, and the line of each value."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self.lines: dict[Path_, int] = {}
+        self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        try:
+            self.data = self.document()
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+            line = mark.line + 1 if mark else 1
+            raise FileError(source, line, (), f"not YAML: {problem or error}") from None
+
+    def error(self, path: Path_, message: str) -> FileError:
+        """At the deepest part of `path` that the file has."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.lines:
+                return FileError(self.source, self.lines[path[:end]], path, message)
+        return FileError(self.source, 1, path, message)
+
+    def document(self) -> Any:
+        """Plain data of the only document.
+
+        From parser events, not by `yaml.compose`: that recurses in C, and a
+        file of brackets would crash the process.
+        """
+        next(self.events)  # stream start
+        if isinstance(next(self.events), yaml.StreamEndEvent):
+            raise FileError(self.source, 1, (), "is empty")
+        data = self.plain(next(self.events), ())
+        next(self.events)  # document end
+        more = next(self.events)
+        if not isinstance(more, yaml.StreamEndEvent):
+            raise FileError(self.source, more.start_mark.line + 1, (), "a second document")
+        return data
+
+    def plain(self, event: Any, path: Path_) -> Any:
+        """Plain data of the value that begins with `event`.
+
+        Notes lines, and refuses all that is not plain.
+        """
+        self.lines.setdefault(path, event.start_mark.line + 1)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise self.error(path, "anchors and aliases are not part of the format")
+        if event.tag is not None:
+            raise self.error(path, f"tag {event.tag[:80]!r} is not part of the format")
+        if len(path) > MAX_DEPTH:
+            raise self.error(path[:4], "is nested too deeply")
+        if isinstance(event, yaml.ScalarEvent):
+            return self.scalar(event, path)
+        if isinstance(event, yaml.SequenceStartEvent):
+            rows: list[Any] = []
+            for each in iter(self.events.__next__, None):
+                if isinstance(each, yaml.SequenceEndEvent):
+                    break
+                rows.append(self.plain(each, (*path, len(rows))))
+            return rows
+        out: dict[str, Any] = {}
+        for each in iter(self.events.__next__, None):
+            if isinstance(each, yaml.MappingEndEvent):
+                break
+            if not isinstance(each, yaml.ScalarEvent):
+                self.lines[path] = each.start_mark.line + 1
+                raise self.error(path, "a key must be a string")
+            key = str(each.value)
+            self.lines[(*path, key)] = each.start_mark.line + 1
+            if key in out:
+                raise self.error((*path, key), "stands twice")
+            out[key] = self.plain(next(self.events), (*path, key))
+        return out
+
+    def scalar(self, event: yaml.ScalarEvent, path: Path_) -> Any:
+        text = str(event.value)
+        if event.style:  # quoted, or a block
+            return text
+        if re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
+            if len(text) > 18:
+                raise self.error(path, "an int of more than 64 bits")
+            return int(text)
+        return {"true": True, "false": False, "null": None, "~": None, "": None}.get(text, text)
+
+    def convert(self, data: Any, schema: Any, path: Path_) -> Any:
+        """`data` as `schema`, with the field of the first mistake."""
+        try:
+            return msgspec.convert(data, schema, strict=True)
+        except msgspec.ValidationError as error:
+            message, _, where = str(error).partition(" - at `$")
+            inner = re.findall(r"\.([A-Za-z_0-9]+)|\[(\d+)\]", where)
+            more = tuple(name or int(index) for name, index in inner)
+            unknown = re.search(r"unknown field `(.*)`", message)
+            if unknown:
+                more = (*more, unknown.group(1))
+                message = "unknown field"
+            raise self.error((*path, *more), _reworded(message)) from None
+
+    def entry(self) -> Entry:
+        if not isinstance(self.data, dict):
+            raise self.error((), "a litmus file is a mapping")
+        version = self.data.get("litmusfuzz")
+        if version is None:
+            raise self.error((), "no field 'litmusfuzz' (the format's version)")
+        if version != FORMAT_VERSION or isinstance(version, bool):
+            text = f"unknown version {version!r:.40}; this program reads {FORMAT_VERSION}"
+            raise self.error(("litmusfuzz",), text)
+        top: _Top = self.convert(self.data, _Top, ())
+        variables = tuple(self.variable(name, each) for name, each in top.variables.items())
+        graphs = tuple(self.graph(name, each) for name, each in top.graphs.items())
+        try:
+            test = LitmusTest(top.name, variables, graphs, tuple(top.observe), top.about)
+        except MalformedTest as error:
+            raise self.error(error.path, error.message) from None
+        allowed = {model: self.allowed(test, model, each) for model, each in top.allowed.items()}
+        finding = None if top.finding is None else self.finding(test, top.finding)
+        return Entry(test, allowed, finding)
+
+    def variable(self, name: str, data: Any) -> Variable:
+        raw: _Variable = self.convert(data, _Variable, ("variables", name))
+        return Variable(name, raw.dtype, tuple(raw.shape), _freeze(raw.init), raw.device)
+
+    def graph(self, name: str, data: Any) -> Graph:
+        path = ("graphs", name)
+        nodes: dict[str, Any] = self.convert(data, dict[str, Any], path)
+        return Graph(name, tuple(self.node(n, each, (*path, n)) for n, each in nodes.items()))
+
+    def node(self, name: str, data: Any, path: Path_) -> Node:
+        fields: dict[str, Any] = self.convert(data, dict[str, Any], path)
+        op = fields.get("op")
+        if not isinstance(op, str):
+            raise self.error((*path, "op"), "a node needs its op, a name")
+        if op not in OPS:
+            raise self.error((*path, "op"), f"unknown op {op[:80]!r}")
+        raw: _Node = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
+        return Node(
+            name, op, tuple(raw.inputs), tuple(raw.resources), tuple(raw.after), raw.attrs()
+        )
+
+    def allowed(self, test: LitmusTest, model: str, data: Any) -> frozenset[Outcome] | Digest:
+        path: Path_ = ("allowed", model)
+        if model not in ("rfc", "executor"):
+            raise self.error(path, f"unknown model {model[:80]!r}")
+        if isinstance(data, dict):
+            raw: _Digest = self.convert(data, _Digest, path)
+            if raw.count <= MAX_LISTED or not re.fullmatch("[0-9a-f]{64}", raw.sha256):
+                text = f"a digest stands for more than {MAX_LISTED} outcomes, in 64 hex digits"
+                raise self.error(path, text)
+            return Digest(raw.count, raw.sha256)
+        listed: list[Any] = self.convert(data, list[Any], path)
+        found: set[Outcome] = set()
+        for position, each in enumerate(listed):
+            outcome = self.outcome(test, each, (*path, position))
+            if outcome.torn:
+                raise self.error((*path, position), "torn is in no allowed set")
+            if outcome in found:
+                raise self.error((*path, position), "stands twice")
+            found.add(outcome)
+        if not found:
+            raise self.error(path, "an allowed set is never empty")
+        return frozenset(found)
+
+    def outcome(self, test: LitmusTest, data: Any, path: Path_) -> Outcome:
+        fields: dict[str, Any] = self.convert(data, dict[str, int | list[int] | str], path)
+        try:
+            return outcome_from_plain(test, fields)
+        except MalformedTest as error:
+            raise self.error((*path, *error.path), error.message) from None
+
+    def finding(self, test: LitmusTest, data: Any) -> Finding:
+        raw: _Finding = self.convert(data, _Finding, ("finding",))
+        forbidden = []
+        for position, each in enumerate(raw.forbidden):
+            path: Path_ = ("finding", "forbidden", position)
+            seen: _Seen = self.convert(each, _Seen, path)
+            forbidden.append((self.outcome(test, seen.outcome, (*path, "outcome")), seen.count))
+        return Finding(
+            executor=raw.executor,
+            config=raw.config,
+            model=raw.model,
+            forbidden=tuple(forbidden),
+            executions=raw.executions,
+            noise=raw.noise,
+            settings=raw.settings,
+            versions=raw.versions,
+            seed=raw.seed,
+            index=raw.index,
+            family=raw.family,
+            minimized=raw.minimized,
+        )
+
+
+def _reworded(message: str) -> str:
+    """A schema's complaint in a reader's words."""
+    for theirs, ours in (
+        ("Object missing required field", "missing field"),
+        ("`object`", "a mapping"),
+        ("`array`", "a list"),
+        ("`str`", "a string"),
+        ("`int`", "an int"),
+        ("`bool`", "true or false"),
+        ("`null`", "nothing"),
+        (" | ", " or "),
+    ):
+        message = message.replace(theirs, ours)
+    return message[:1].lower() + message[1:]
+
+
+def _freeze(value: Any) -> Nested:
+    return tuple(_freeze(part) for part in value) if isinstance(value, list) else int(value)
+
+
+def outcome_from_plain(test: LitmusTest, plain: Mapping[str, int | list[int] | str]) -> Outcome:
+    """An outcome of `test` from what a file or the command line gives.
+
+    Raises
+    ------
+    MalformedTest
+        If a name is missing or unknown, or a value has the wrong size.
+    """
+    for name in plain:
+        if name not in test.names:
+            raise MalformedTest(f"{name[:80]!r} is not one of {', '.join(test.names)}", (name,))
+    values: dict[str, Value] = {}
+    for name in test.names:
+        if name not in plain:
+            raise MalformedTest(f"no value for {name!r}")
+        values[name] = value_from_plain(test, name, plain[name])
+    return Outcome.of(test, values)
+
+
+def value_from_plain(test: LitmusTest, name: str, plain: int | list[int] | str) -> Value:
+    """One value of an outcome; see `outcome_from_plain`."""
+    if isinstance(plain, str):
+        if plain != "torn":
+            raise MalformedTest(f"a value is an int, a list or torn; got {plain[:80]!r}", (name,))
+        return TORN
+    value = (plain,) if isinstance(plain, int) else tuple(plain)
+    size = test.size_of(test.type_of(name).shape)
+    if len(value) != size:
+        raise MalformedTest(f"must have {size} ints, got {len(value)}", (name,))
+    return value
+
+
+# --- saving ----------------------------------------------------------------------------
+
+
+def dumps(entry: Entry) -> str:
+    """The file's text: fixed order of fields, one line for each part."""
+    test = entry.test
+    top: list[tuple[str, yaml.Node]] = [
+        ("litmusfuzz", _scalar(FORMAT_VERSION)),
+        ("name", _scalar(test.name)),
+    ]
+    if test.about:
+        top.append(("about", _scalar(test.about, style="|")))
+    variables = [(v.name, _flow(_variable_fields(v))) for v in test.variables]
+    top.append(("variables", _block(variables)))
+    graphs = [
+        (graph.name, _block([(n.name, _flow(_node_fields(n))) for n in graph.nodes]))
+        for graph in test.graphs
+    ]
+    top.append(("graphs", _block(graphs)))
+    if test.observe:
+        top.append(("observe", _flow(list(test.observe))))
+    if entry.allowed:
+        sets = [(model, _allowed(outcomes)) for model, outcomes in entry.allowed.items()]
+        top.append(("allowed", _block(sorted(sets, key=lambda each: each[0], reverse=True))))
+    if entry.finding:
+        top.append(("finding", _block(_finding_fields(entry.finding))))
+    text = yaml.serialize(
+        _block(top), Dumper=yaml.CSafeDumper, width=1 << 30, allow_unicode=True, indent=2
+    )
+    return str(text)
+
+
+def save(entry: Entry, path: str | os.PathLike[str]) -> None:
+    """Write the file in one step: a reader sees the old one or the new one."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.write_text(dumps(entry), encoding="utf-8")
+    temporary.replace(target)
+
+
+def _variable_fields(variable: Variable) -> dict[str, Any]:
+    fields: dict[str, Any] = {"dtype": variable.dtype, "shape": list(variable.shape)}
+    fields["init"] = variable.init
+    if variable.device:
+        fields["device"] = variable.device
+    return fields
+
+
+def _node_fields(node: Node) -> dict[str, Any]:
+    fields: dict[str, Any] = {"op": node.op}
+    for name in ("resources", "inputs", "after"):
+        if getattr(node, name):
+            fields[name] = getattr(node, name)
+    if node.attrs is not None:
+        for name in node.attrs.__dataclass_fields__:
+            fields[name] = getattr(node.attrs, name)
+    return fields
+
+
+def outcome_order(outcome: Outcome) -> tuple[tuple[int, ...], ...]:
+    """Sort key: by value, torn last."""
+    return tuple(((1 << 62),) if value is TORN else value for _, value in outcome.values)
+
+
+def _allowed(outcomes: frozenset[Outcome] | Digest) -> yaml.Node:
+    if isinstance(outcomes, Digest):
+        return _flow({"count": outcomes.count, "sha256": outcomes.sha256})
+    if len(outcomes) > MAX_LISTED:
+        return _flow({"count": len(outcomes), "sha256": digest(outcomes)})
+    rows = [_flow(each.plain) for each in sorted(outcomes, key=outcome_order)]
+    return yaml.SequenceNode("tag:yaml.org,2002:seq", rows, flow_style=False)
+
+
+def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
+    forbidden = [
+        _flow({"count": count, "outcome": outcome.plain}) for outcome, count in finding.forbidden
+    ]
+    return [
+        ("executor", _scalar(finding.executor)),
+        ("config", _scalar(finding.config)),
+        ("model", _scalar(finding.model)),
+        ("executions", _scalar(finding.executions)),
+        ("forbidden", yaml.SequenceNode("tag:yaml.org,2002:seq", forbidden, flow_style=False)),
+        ("noise", _flow(dict(finding.noise))),
+        ("settings", _flow(dict(finding.settings))),
+        ("versions", _flow(dict(finding.versions))),
+        ("seed", _scalar(finding.seed)),
+        ("index", _scalar(finding.index)),
+        ("family", _scalar(finding.family)),
+        ("minimized", _scalar(finding.minimized)),
+    ]
+
+
+def _scalar(value: Any, style: str | None = None) -> yaml.Node:
+    if isinstance(value, bool):
+        return yaml.ScalarNode("tag:yaml.org,2002:bool", "true" if value else "false")
+    if isinstance(value, int):
+        return yaml.ScalarNode("tag:yaml.org,2002:int", str(value))
+    if style is None and _needs_quotes(value):
+        style = "'"
+    return yaml.ScalarNode("tag:yaml.org,2002:str", str(value), style=style)
+
+
+def _needs_quotes(text: str) -> bool:
+    """Whether this module's reader would take the plain text for something else."""
+    return bool(re.fullmatch(r"-?[0-9]+|true|false|null|~|", text))
+
+
+def _flow(value: Any) -> yaml.Node:
+    """A part that stands on one line."""
+    if isinstance(value, dict):
+        pairs = [(_scalar(name), _flow(each)) for name, each in value.items()]
+        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=True)
+    if isinstance(value, (list, tuple)):
+        rows = [_flow(each) for each in value]
+        return yaml.SequenceNode("tag:yaml.org,2002:seq", rows, flow_style=True)
+    return _scalar(value)
+
+
+def _block(pairs: list[tuple[str, yaml.Node]]) -> yaml.Node:
+    """A mapping with one line, or more, for each of its parts."""
+    keyed = [(_scalar(name), node) for name, node in pairs]
+    return yaml.MappingNode("tag:yaml.org,2002:map", keyed, flow_style=False)
+
+
+__all__ = [
+    "FORMAT_VERSION",
+    "MAX_LISTED",
+    "Digest",
+    "Entry",
+    "FileError",
+    "Finding",
+    "dumps",
+    "load",
+    "loads",
+    "outcome_from_plain",
+    "outcome_order",
+    "plain_value",
+    "save",
+    "value_from_plain",
+]

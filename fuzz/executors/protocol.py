@@ -1,0 +1,109 @@
+"""What an executor is, to the rest of the program.
+
+To add one: a module with a class that has these members, and one line in
+`fuzz.executors.table` (or an entry point in the group
+``litmusfuzz.executors``); then `tests/conformance` passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from corpus.outcome import Outcome
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+
+Histogram = Mapping[Outcome, int]
+"""How often each outcome was seen."""
+
+
+class Refused(Exception):
+    """An executor cannot run a test; the message names the feature."""
+
+
+class Unavailable(Exception):
+    """An executor cannot run here at all; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One way to run an executor, by name.
+
+    `promises` is the model (`oracles.model`) that the executor keeps in this
+    configuration; `settings` what it is made of, for the record.
+    """
+
+    name: str
+    promises: str
+    settings: tuple[tuple[str, int | str | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What is varied between executions of one test, to see more of its outcomes.
+
+    None of it changes the allowed set.
+
+    Parameters
+    ----------
+    copies : int
+        Renamed copies of the test that run side by side.
+    steps : int
+        Runs before everything is built afresh, session included.
+    shuffle : bool
+        Whether each copy's nodes are created in an order of its own.
+    padding : int
+        Largest number of elements of pure work put before a resource op;
+        0 for none.
+    """
+
+    copies: int = 64
+    steps: int = 48
+    shuffle: bool = True
+    padding: int = 4096
+
+
+class Prepared(Protocol):
+    """A test, built and compiled."""
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Execute the test at least `count` times, at most one step more.
+
+        All randomness comes from `seed`. The executions are independent: each
+        starts from the initial contents.
+        """
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+class Executor(Protocol):
+    """A system under test."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The first is the default. Cheap: imports no framework."""
+
+    @classmethod
+    def versions(cls) -> Mapping[str, str]:
+        """Of what is tested, for the record; may import it.
+
+        Raises
+        ------
+        Unavailable
+            If a framework is missing.
+        """
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Build the test.
+
+        Raises
+        ------
+        Refused
+            Naming the feature that it lacks.
+        """

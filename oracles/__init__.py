@@ -1,0 +1,15 @@
+"""The judges: exactly which outcomes a memory model allows for a litmus test.
+
+Terms
+-----
+event
+    One atomic step of an op instance: R(v), W(v), or both at once
+    (`oracles.events`).
+model
+    Named axioms about the total order of events (`oracles.model`).
+allowed set
+    The outcomes of all total orders that keep the axioms, each with a
+    *witness*, an order that yields it (`oracles.allowed`).
+
+An oracle is pure: no clock, no randomness, no I/O. It never sees an executor.
+"""

@@ -1,0 +1,51 @@
+"""An allowed set, and the one place that turns it into a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpus.outcome import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from oracles.events import Event
+
+Witness = tuple["Event", ...]
+"""A total order of all events of a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedSet:
+    """Outcomes that some total order yields, each with such an order.
+
+    Parameters
+    ----------
+    model : str
+        Under which model.
+    witnesses : mapping of Outcome to Witness
+    orders : int
+        Total orders looked at.
+    complete : bool
+        Whether that was all of them. If not, an outcome that is missing is
+        `unknown`, never `forbidden`.
+    """
+
+    model: str
+    witnesses: Mapping[Outcome, Witness]
+    orders: int
+    complete: bool
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """The verdict on one outcome of the same test.
+
+        References
+        ----------
+        semantics.md, sections 1 (`torn` is in no allowed set) and 4.
+        """
+        if outcome in self.witnesses:
+            return Verdict.ALLOWED
+        if self.complete or outcome.torn:
+            return Verdict.FORBIDDEN
+        return Verdict.UNKNOWN

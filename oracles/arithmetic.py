@@ -1,0 +1,197 @@
+"""What each op computes, on exact integers.
+
+A model value is a flat tuple of ints: the rows of one lane, or a whole matrix
+row-major (semantics.md, section 1). A tuple of one is a scalar and combines
+with any other.
+
+Every result, and every intermediate result that a float kernel could round,
+must stay below 2**24 in magnitude; a test that breaks this in some total order
+is ill-formed, and `ValueTooLarge` says so.
+
+References
+----------
+The kernels' documentation (TensorFlow 2.21, raw ops); semantics.md, section 2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpus.graph import Node
+
+Ints = tuple[int, ...]
+
+
+class ValueTooLarge(ValueError):
+    """Some total order makes a value of 2**24 or more: the test is ill-formed."""
+
+
+def exact(value: Ints, node: Node) -> Ints:
+    """`value` itself, refused if float32 could not hold it exactly."""
+    for each in value:
+        if not -MAX_MAGNITUDE < each < MAX_MAGNITUDE:
+            raise ValueTooLarge(
+                f"{node.name} ({node.op}) computes {each} in some total order; "
+                "every magnitude must stay below 2**24"
+            )
+    return value
+
+
+def _zip(f: Callable[[int, int], int], x: Ints, y: Ints) -> Ints:
+    if len(x) != len(y):
+        if len(x) == 1:
+            x = x * len(y)
+        else:
+            y = y * len(x)
+    return tuple(f(a, b) for a, b in zip(x, y, strict=True))
+
+
+_BINARY: dict[str, Callable[[int, int], int]] = {
+    "AddV2": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Maximum": max,
+    "Minimum": min,
+    "Less": lambda a, b: int(a < b),
+    "Equal": lambda a, b: int(a == b),
+    "ReluGrad": lambda gradient, feature: gradient if feature > 0 else 0,
+}
+
+_SCATTER: dict[str, Callable[[int, int], int]] = {
+    "Update": lambda _, new: new,
+    "Add": lambda old, new: old + new,
+    "Sub": lambda old, new: old - new,
+    "Mul": lambda old, new: old * new,
+    "Min": min,
+    "Max": max,
+}
+
+
+def pure(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]]) -> Ints:
+    """Result of a pure node with operands (Const and NoOp have none).
+
+    Parameters
+    ----------
+    inputs
+        Values of its data inputs.
+    shapes
+        Their shapes; only MatMul needs them.
+    """
+    if node.op == "Identity":
+        return inputs[0]
+    if node.op == "Neg":
+        return tuple(-x for x in inputs[0])
+    if node.op == "Relu":
+        return tuple(max(x, 0) for x in inputs[0])
+    if node.op == "Select":
+        condition, then, other = inputs
+        if len(condition) == 1:
+            condition = condition * len(then)
+        return tuple(t if c else e for c, t, e in zip(condition, then, other, strict=True))
+    if node.op == "MatMul":
+        return _matmul(node, inputs, shapes)
+    return exact(_zip(_BINARY[node.op], *inputs), node)
+
+
+def _matmul(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]]) -> Ints:
+    (a, b), ((n, k), (_, m)) = inputs, shapes
+    out = []
+    for i in range(n):
+        for j in range(m):
+            products = [a[i * k + x] * b[x * m + j] for x in range(k)]
+            # A kernel may add them in any order: bound every partial sum.
+            exact((sum(map(abs, products)),), node)
+            out.append(sum(products))
+    return tuple(out)
+
+
+def gathered(node: Node, value: Ints, size: int) -> Ints:
+    """What a read returns of the variable's `value`.
+
+    Parameters
+    ----------
+    size : int
+        Ints in one row: 1, except in whole-matrix tests.
+    """
+    if isinstance(node.attrs, RowsAttrs):
+        return tuple(v for row in node.attrs.indices for v in value[row * size : (row + 1) * size])
+    return value
+
+
+def written(node: Node, seen: Sequence[Ints], operands: Sequence[Ints], size: int) -> list[Ints]:
+    """What a write or update stores in each of its variables.
+
+    Parameters
+    ----------
+    seen
+        What the update's reads saw, one value for each variable; unused by a
+        write.
+    operands
+        Values of its data inputs.
+    size : int
+        Ints in one row (see `gathered`).
+    """
+    op = node.op
+    if op == "AssignVariableOp":
+        return [operands[0]]
+    if op == "AssignAddVariableOp":
+        return [exact(_zip(_BINARY["AddV2"], seen[0], operands[0]), node)]
+    if op == "AssignSubVariableOp":
+        return [exact(_zip(_BINARY["Sub"], seen[0], operands[0]), node)]
+    if op == "ResourceApplyGradientDescent":
+        alpha, delta = operands
+        step = exact(_zip(_BINARY["Mul"], alpha, delta), node)
+        return [exact(_zip(_BINARY["Sub"], seen[0], step), node)]
+    if isinstance(node.attrs, MomentumAttrs):
+        return _momentum(node, seen, operands, nesterov=node.attrs.use_nesterov)
+    return [_scattered(node, seen[0], operands[0], size)]
+
+
+def _momentum(
+    node: Node, seen: Sequence[Ints], operands: Sequence[Ints], *, nesterov: bool
+) -> list[Ints]:
+    (var, accum), (lr, grad, momentum) = seen, operands
+
+    def mul(x: Ints, y: Ints) -> Ints:
+        return exact(_zip(_BINARY["Mul"], x, y), node)
+
+    def add(x: Ints, y: Ints) -> Ints:
+        return exact(_zip(_BINARY["AddV2"], x, y), node)
+
+    def sub(x: Ints, y: Ints) -> Ints:
+        return exact(_zip(_BINARY["Sub"], x, y), node)
+
+    step = mul(lr, grad)
+    if node.op == "ResourceApplyKerasMomentum":
+        accum = sub(mul(accum, momentum), step)
+        var = add(var, sub(mul(accum, momentum), step) if nesterov else accum)
+    else:
+        accum = add(mul(accum, momentum), grad)
+        if nesterov:
+            var = sub(var, add(step, mul(mul(accum, momentum), lr)))
+        else:
+            var = sub(var, mul(accum, lr))
+    return [var, accum]
+
+
+def _scattered(node: Node, seen: Ints, updates: Ints, size: int) -> Ints:
+    value = list(seen)
+    if isinstance(node.attrs, SliceAttrs):
+        rows: Sequence[int] = node.attrs.rows
+        combine = _SCATTER["Update"]
+    else:
+        assert isinstance(node.attrs, RowsAttrs)
+        rows = node.attrs.indices
+        combine = _SCATTER[node.op.removeprefix("ResourceScatter").removeprefix("Nd")]
+    if len(updates) == 1:
+        updates = updates * (len(rows) * size)
+    for position, row in enumerate(rows):
+        for lane in range(size):
+            old, new = value[row * size + lane], updates[position * size + lane]
+            value[row * size + lane] = exact((combine(old, new),), node)[0]
+    return tuple(value)

@@ -1,0 +1,107 @@
+"""From a graph to its events and the order that they must keep.
+
+This is the one module that all oracles share: what it gets wrong, they get
+wrong together. It is held by exact sets written by hand (`corpus/litmus`).
+
+References
+----------
+semantics.md, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from corpus.graph import predecessors
+from corpus.ops import Kind
+from oracles.model import Axiom
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest, Node
+    from oracles.model import Model
+
+
+class Access(Enum):
+    """What an event does to its variables, atomically."""
+
+    READ = "R"
+    WRITE = "W"
+    UPDATE = "U"
+    """Reads all of its variables and writes all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One atomic step of one op instance.
+
+    `variables` is a single one, except for the indivisible update of several.
+    """
+
+    node: Node
+    access: Access
+    variables: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.access.value}({','.join(self.variables)}) {self.node.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class EventOrder:
+    """The events of a test and which must come before which.
+
+    Invariant: ``before[i]`` is transitively closed, and holds indices below i
+    only, so that index order is itself a total order that is allowed.
+    """
+
+    events: tuple[Event, ...]
+    before: tuple[frozenset[int], ...]
+
+
+def events_of(test: LitmusTest, model: Model) -> EventOrder:
+    """All events of `test`, with the order that `model` demands of every run.
+
+    Pure nodes have no events, but carry order from their inputs to their
+    outputs.
+
+    References
+    ----------
+    semantics.md, section 2 (the column "events") and section 3, rule 1; RFC,
+    rule 1 and "Resource Update Operations".
+    """
+    events: list[Event] = []
+    before: list[frozenset[int]] = []
+    of_node: dict[str, frozenset[int]] = {}
+    for node, ancestors in predecessors(test.graph):
+        above: frozenset[int] = frozenset()
+        if Axiom.DEPENDENCIES in model.axioms:
+            above = above.union(*(of_node[name] for name in ancestors))
+        first = len(events)
+        for step in _steps(node, model):
+            # The steps of one node: those of a group are not ordered among
+            # themselves, the groups are.
+            earlier = above
+            if Axiom.READ_THEN_WRITE in model.axioms:
+                earlier |= frozenset(range(first, len(events)))
+            for event in step:
+                events.append(event)
+                before.append(earlier)
+        of_node[node.name] = frozenset(range(first, len(events)))
+    return EventOrder(tuple(events), tuple(before))
+
+
+def _steps(node: Node, model: Model) -> list[list[Event]]:
+    """A node's events: a list of groups, one after another."""
+    kind = node.definition.kind
+    if kind is Kind.PURE:
+        return []
+    reads = [Event(node, Access.READ, (name,)) for name in node.resources]
+    writes = [Event(node, Access.WRITE, (name,)) for name in node.resources]
+    if kind is Kind.READ:
+        return [reads]
+    if kind is Kind.WRITE:
+        return [writes]
+    if node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in model.axioms:
+        return [[Event(node, Access.UPDATE, node.resources)]]
+    return [reads, writes]

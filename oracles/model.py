@@ -1,0 +1,42 @@
+"""Memory models as data: short lists of named axioms.
+
+A model is what an executor promises. Another one is another list.
+
+References
+----------
+semantics.md, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Axiom(StrEnum):
+    """One rule that a total order of events must keep."""
+
+    DEPENDENCIES = "dependencies"
+    """RFC, rule 1: events of an edge's source come before its target's."""
+
+    READ_THEN_WRITE = "read then write"
+    """RFC, "Resource Update Operations": an update reads before it writes."""
+
+    DENSE_UPDATES_INDIVISIBLE = "dense updates indivisible"
+    """RFC, the same section: the executor locks the variable for all of a dense
+    update, so nothing falls between its read and its write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A name and the axioms that hold."""
+
+    name: str
+    axioms: frozenset[Axiom]
+
+
+RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES, Axiom.READ_THEN_WRITE}))
+EXECUTOR: Final = Model("executor", RFC.axioms | {Axiom.DENSE_UPDATES_INDIVISIBLE})
+MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
