@@ -304,7 +304,7 @@ class _Reader:
             raise FileError(self.source, 1, (), "is empty")
         data = self.plain(next(self.events), ())
         next(self.events)  # document end
-        more = next(self.events)
+        more: Any = next(self.events)
         if not isinstance(more, yaml.StreamEndEvent):
             raise FileError(self.source, more.start_mark.line + 1, (), "a second document")
         return data
@@ -325,24 +325,28 @@ class _Reader:
             return self.scalar(event, path)
         if isinstance(event, yaml.SequenceStartEvent):
             rows: list[Any] = []
-            for each in iter(self.events.__next__, None):
-                if isinstance(each, yaml.SequenceEndEvent):
-                    break
+            for each in self.until(yaml.SequenceEndEvent):
                 rows.append(self.plain(each, (*path, len(rows))))
             return rows
         out: dict[str, Any] = {}
-        for each in iter(self.events.__next__, None):
-            if isinstance(each, yaml.MappingEndEvent):
-                break
+        for each in self.until(yaml.MappingEndEvent):
             if not isinstance(each, yaml.ScalarEvent):
                 self.lines[path] = each.start_mark.line + 1
                 raise self.error(path, "a key must be a string")
             key = str(each.value)
-            self.lines[(*path, key)] = each.start_mark.line + 1
+            mark: Any = each.start_mark
+            self.lines[(*path, key)] = mark.line + 1
             if key in out:
                 raise self.error((*path, key), "stands twice")
             out[key] = self.plain(next(self.events), (*path, key))
         return out
+
+    def until(self, end: type[yaml.Event]) -> Iterator[Any]:
+        """The events before the next one of type `end`, which is used up."""
+        for event in self.events:
+            if isinstance(event, end):
+                return
+            yield event
 
     def scalar(self, event: yaml.ScalarEvent, path: Path_) -> Any:
         text = str(event.value)

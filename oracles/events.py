@@ -105,3 +105,26 @@ def _steps(node: Node, model: Model) -> list[list[Event]]:
     if node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in model.axioms:
         return [[Event(node, Access.UPDATE, node.resources)]]
     return [reads, writes]
+
+
+def count_orders(order: EventOrder, limit: int) -> int:
+    """How many total orders there are, or `limit` if there are at least as many.
+
+    By downsets, so that the count itself stays cheap where enumeration is not.
+    Assumes that no event ever waits for another's value, as is so in acyclic
+    graphs.
+    """
+    before = [sum(1 << i for i in above) for above in order.before]
+    ways = {0: 1}  # downsets of size k, with the number of orders of each
+    for _ in order.events:
+        larger: dict[int, int] = {}
+        for done, count in ways.items():
+            for i, above in enumerate(before):
+                if not done >> i & 1 and not above & ~done:
+                    grown = done | 1 << i
+                    larger[grown] = larger.get(grown, 0) + count
+        ways = larger
+        # Every order of a prefix extends to at least one of the whole.
+        if sum(ways.values()) >= limit:
+            return limit
+    return sum(ways.values())

@@ -1,0 +1,91 @@
+"""The worker's side: ``python -m fuzz.executors.serve EXECUTOR MEMORY_BYTES``.
+
+Reads requests on its standard input and answers on its standard output, until
+the input ends. A refusal is an answer; any other exception ends the process
+with a traceback, which the parent records as a crash: it must not be possible
+to take a defect for a result.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from corpus.textfile import loads
+from fuzz.executors import wire
+from fuzz.executors.protocol import Noise, Refused, Unavailable
+from fuzz.executors.table import configuration, executor_class
+
+if TYPE_CHECKING:
+    from fuzz.executors.protocol import Executor, Prepared
+
+
+class _Server:
+    """Keeps the last test prepared: the reducer and a replay run one repeatedly."""
+
+    def __init__(self, executor: Executor, name: str) -> None:
+        self.executor = executor
+        self.name = name
+        self.key: tuple[str, str] | None = None
+        self.prepared: Prepared | None = None
+
+    def answer(self, request: wire.Request) -> wire.Reply:
+        try:
+            if not request.test:
+                return wire.Reply(versions=dict(self.executor.versions()))
+            start = time.perf_counter()
+            prepared = self.prepare(request)
+            found = prepared.run(request.count, Noise(**request.noise), request.seed)
+        except Refused as refusal:
+            return wire.Reply(refused=str(refusal))
+        except Unavailable as missing:
+            return wire.Reply(unavailable=str(missing))
+        return wire.Reply(rows=wire.rows(found), seconds=time.perf_counter() - start)
+
+    def prepare(self, request: wire.Request) -> Prepared:
+        key = (request.test, request.config)
+        if self.prepared is None or self.key != key:
+            if self.prepared is not None:
+                self.prepared.close()
+                self.prepared = None
+            test = loads(request.test).test
+            self.prepared = self.executor.prepare(test, configuration(self.name, request.config))
+            self.key = key
+        return self.prepared
+
+
+def _die_with_parent(parent: int) -> None:
+    """End this process when the parent is gone, even in the middle of a run."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    # The parent decides what an interrupt means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # DATA, not AS: frameworks reserve far more addresses than they ever use.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    _die_with_parent(parent)
+    # Frameworks print; our answers need a channel of their own.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    server = _Server(executor_class(name)(), name)
+    requests = sys.stdin.buffer
+    while (request := wire.read_request(requests)) is not None:
+        wire.write(channel, server.answer(request))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Executors by name: ours in one explicit table, others by entry point."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from fuzz.executors.protocol import Config, Executor
+
+GROUP: Final = "litmusfuzz.executors"
+CANARY: Final = "mutant/canary"
+
+# Module and class, not the class: a framework is imported by its own worker only.
+EXECUTORS: Final = MappingProxyType(
+    {
+        "tf": "fuzz.executors.tensorflow.executor:TensorFlowExecutor",
+        CANARY: "fuzz.mutants.canary:Canary",
+    }
+)
+
+
+class UnknownExecutor(ValueError):
+    """No executor, or no configuration of it, has that name."""
+
+
+def names() -> tuple[str, ...]:
+    """All executors that can be chosen here."""
+    return (*EXECUTORS, *(point.name for point in entry_points(group=GROUP)))
+
+
+def executor_class(name: str) -> type[Executor]:
+    """The executor with that name.
+
+    Raises
+    ------
+    UnknownExecutor
+        Naming those there are.
+    """
+    target = EXECUTORS.get(name)
+    if target is None:
+        for point in entry_points(group=GROUP, name=name):
+            return cast("type[Executor]", point.load())
+        raise UnknownExecutor(f"no executor {name!r}; there are {', '.join(names())}")
+    module, _, attribute = target.partition(":")
+    return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
+
+
+def configuration(executor: str, name: str | None = None) -> Config:
+    """A configuration of an executor; its first if no name is given."""
+    configs = executor_class(executor).configurations()
+    if name is None:
+        return configs[0]
+    for config in configs:
+        if config.name == name:
+            return config
+    known = ", ".join(config.name for config in configs)
+    raise UnknownExecutor(f"{executor} has no configuration {name!r}; there are {known}")

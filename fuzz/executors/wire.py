@@ -1,0 +1,114 @@
+"""What goes between the program and a worker: plain records, length-prefixed.
+
+The test travels as the bytes of the corpus format, outcomes as lists of ints,
+all of it as JSON: a worker may live in another environment, with another
+version of everything.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import msgspec
+
+from corpus.outcome import TORN, Outcome, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpus.graph import LitmusTest
+
+MAX_MESSAGE: Final = 64 << 20
+_LENGTH: Final = struct.Struct(">I")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Run a test; or, without a test, tell the versions.
+
+    `noise` holds the fields of `Noise`.
+    """
+
+    test: str = ""
+    config: str = ""
+    count: int = 0
+    noise: dict[str, int | bool] = {}
+    seed: int = 0
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One outcome: a value for each of the test's names, None for torn."""
+
+    values: list[list[int] | None]
+    count: int
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a request: rows, or one line saying why there are none.
+
+    `seconds` is the time that the worker spent on it, building included.
+    """
+
+    rows: list[Row] = []
+    refused: str = ""
+    unavailable: str = ""
+    versions: dict[str, str] = {}
+    seconds: float = 0.0
+
+
+def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:
+    """The reply's rows as outcomes of `test`."""
+    found: dict[Outcome, int] = {}
+    for row in reply.rows:
+        values: list[Value] = [TORN if v is None else tuple(v) for v in row.values]
+        outcome = Outcome(tuple(zip(test.names, values, strict=True)))
+        found[outcome] = found.get(outcome, 0) + row.count
+    return found
+
+
+def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
+    """Outcomes as rows; the inverse of `histogram`."""
+    return [
+        Row([None if v is TORN else list(v) for _, v in outcome.values], count)
+        for outcome, count in histogram.items()
+    ]
+
+
+def write(stream: BinaryIO, message: msgspec.Struct) -> None:
+    """Send one message."""
+    data = msgspec.json.encode(message)
+    rest = memoryview(_LENGTH.pack(len(data)) + data)
+    while rest:  # an unbuffered pipe takes what fits
+        rest = rest[stream.write(rest) :]
+    stream.flush()
+
+
+def read_exactly(stream: BinaryIO, size: int) -> bytes:
+    """`size` bytes, or fewer if the stream ends."""
+    parts = []
+    while size:
+        part = stream.read(size)
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_request(stream: BinaryIO) -> Request | None:
+    """The next request, None at the end of the stream."""
+    header = read_exactly(stream, _LENGTH.size)
+    if len(header) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(header)
+    return msgspec.json.decode(read_exactly(stream, length), type=Request)
+
+
+def read_reply(stream: BinaryIO) -> Reply | None:
+    """The next reply, None if the worker ended before it was complete."""
+    header = read_exactly(stream, _LENGTH.size)
+    if len(header) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(header)
+    body = read_exactly(stream, length)
+    return msgspec.json.decode(body, type=Reply) if len(body) == length else None

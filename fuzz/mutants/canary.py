@@ -1,0 +1,56 @@
+"""The canary: always wrong. A campaign that does not report it is broken."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from corpus.ops import MAX_MAGNITUDE
+from corpus.outcome import Outcome
+from fuzz.executors.protocol import Config
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from fuzz.executors.protocol import Histogram, Noise
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    test: LitmusTest
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        sizes = {n: self.test.size_of(self.test.type_of(n).shape) for n in self.test.names}
+        wrong = {name: (MAX_MAGNITUDE,) * size for name, size in sizes.items()}
+        return {Outcome.of(self.test, wrong): count}
+
+    def close(self) -> None:
+        pass
+
+
+class Canary:
+    """Mutant: every value is 2**24, which no litmus test can make.
+
+    Killed by every test; runs in every campaign, through the same worker
+    process, judge and report as any other executor.
+
+    References
+    ----------
+    semantics.md, section 1 (no value reaches 2**24).
+    """
+
+    name: ClassVar[str] = "mutant/canary"
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """One, that promises everything."""
+        return (Config("plain", "executor"),)
+
+    @classmethod
+    def versions(cls) -> dict[str, str]:
+        """Of the interpreter."""
+        return {"python": sys.version.split()[0]}
+
+    def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
+        """Takes every test."""
+        return _Prepared(test)

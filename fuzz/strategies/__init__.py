@@ -1,0 +1,33 @@
+"""Where tests come from: families of random litmus tests.
+
+A family is one function, from a source of choices to a test
+(`fuzz.strategies.dag`). The campaign gives it a seeded `random.Random`, fast
+and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
+(`fuzz.strategies.graphs`). Both draw from the same families.
+
+A family draws shapes that race. It knows no oracle's verdict and no executor's
+defects: no template holds a bug.
+"""
+
+from __future__ import annotations
+
+import random
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from fuzz.strategies import dag
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+
+FAMILIES: Final = MappingProxyType({"dag": dag.draw})
+"""Name to function. To add one: a module, and a line here."""
+
+
+def draw(family: str, seed: int, index: int) -> LitmusTest:
+    """Test number `index` of a family, in the campaign with that seed.
+
+    The same three give the same test, whatever was drawn before.
+    """
+    # A str seeds through SHA-512: the same on every machine and version.
+    return FAMILIES[family](random.Random(f"{seed}/{family}/{index}"))

@@ -1,0 +1,116 @@
+"""What is reported: counted while a run goes on, shown at any moment."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corpus.textfile import Entry
+
+
+@dataclass(slots=True)
+class ExecutorState:
+    """One executor in one configuration, so far."""
+
+    name: str
+    config: str
+    state: str = "starting"
+    tests: int = 0
+    outcomes: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    crashed: int = 0
+    timed_out: int = 0
+    restarts: int = 0
+    busy_s: float = 0.0
+    unavailable: str = ""
+
+
+@dataclass(slots=True)
+class ReportedFinding:
+    """A finding, where its file is, and how many graphs showed the same shape."""
+
+    entry: Entry
+    path: str
+    more: int = 0
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A campaign, so far.
+
+    `drawn` counts resource op kinds over all graphs drawn; `forbidden_graphs`
+    the graphs that showed a forbidden outcome, whether minimized or not.
+    """
+
+    seed: int
+    out: str
+    executors: list[ExecutorState] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+    graphs: int = 0
+    drawn: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    unknown_graphs: int = 0
+    forbidden_graphs: int = 0
+    raw_findings: int = 0
+    findings: list[ReportedFinding] = field(default_factory=list)
+    canary_runs: int = 0
+    canary_reported: int = 0
+    minimizing: str = ""
+    elapsed_s: float = 0.0
+    judging_s: float = 0.0
+    interrupted: bool = False
+    problem: str = ""
+
+    def exit_code(self) -> int:
+        """0 clean, 1 a forbidden outcome, 2 broken, 3 only unknown or timed out."""
+        if self.problem:
+            return 2
+        if self.forbidden_graphs:
+            return 1
+        if self.unknown_graphs or any(e.timed_out or e.crashed for e in self.executors):
+            return 3
+        return 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        return {
+            "seed": self.seed,
+            "out": self.out,
+            "elapsed_s": round(self.elapsed_s, 3),
+            "judging_s": round(self.judging_s, 3),
+            "graphs": self.graphs,
+            "drawn": dict(sorted(self.drawn.items())),
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "unknown_graphs": self.unknown_graphs,
+            "forbidden_graphs": self.forbidden_graphs,
+            "not_minimized": self.raw_findings,
+            "executors": [asdict(each) for each in self.executors],
+            "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
+            "findings": [finding_json(each) for each in self.findings],
+            "interrupted": self.interrupted,
+            "problem": self.problem,
+            "exit_code": self.exit_code(),
+        }
+
+
+def finding_json(reported: ReportedFinding) -> dict[str, Any]:
+    """One finding as plain data."""
+    finding = reported.entry.finding
+    assert finding is not None
+    return {
+        "file": reported.path,
+        "name": reported.entry.test.name,
+        "effects": [n.op for n in reported.entry.test.graph.effects],
+        "executor": finding.executor,
+        "config": finding.config,
+        "model": finding.model,
+        "minimized": finding.minimized,
+        "executions": finding.executions,
+        "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
+        "more_graphs": reported.more,
+        "seed": finding.seed,
+        "index": finding.index,
+    }
