@@ -1,0 +1,469 @@
+"""The command line: the only place that parses flags, prints, and sets an exit code.
+
+Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only
+unknown or timed out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import corpus
+from corpus.graph import MalformedTest
+from corpus.outcome import Verdict
+from corpus.textfile import (
+    Digest,
+    Entry,
+    FileError,
+    dumps,
+    load,
+    outcome_order,
+    value_from_plain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome, Value
+    from oracles.allowed import AllowedSet
+    from oracles.model import Model
+
+CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", str(value))
+        if not match:
+            self.fail(f"{value!r} is no duration; write 60s, 5m or 2h", param, ctx)
+        seconds = float(match[1]) * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(match[2], 1.0)
+        if not 0 < seconds <= 30 * 86400:
+            self.fail(f"{value!r} is not between 0 and 30 days", param, ctx)
+        return seconds
+
+
+def _fail(message: str) -> NoReturn:
+    """One line on standard error, exit 2."""
+    click.echo(f"litmusfuzz: {message}", err=True)
+    sys.exit(USAGE)
+
+
+def _load(path: str) -> Entry:
+    try:
+        return load(path)
+    except FileError as error:
+        _fail(str(error))
+
+
+def _model(name: str) -> Model:
+    from oracles.model import MODELS
+
+    return MODELS[name]
+
+
+def _allowed(path: str, test: LitmusTest, model: Model, budget: int | None) -> AllowedSet:
+    from oracles.arithmetic import ValueTooLarge
+    from oracles.reference import DEFAULT_BUDGET, allowed_outcomes
+
+    try:
+        return allowed_outcomes(test, model, budget or DEFAULT_BUDGET)
+    except ValueTooLarge as error:
+        _fail(f"{path}: {error}")
+
+
+def _print_json(data: Any) -> None:
+    click.echo(json.dumps(data, indent=2))
+
+
+_file = click.argument("file", type=click.Path())
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+_model_option = click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor"]),
+    default=None,
+    help="Memory model; rfc if not given.",
+)
+_budget = click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Total orders to look at before an answer is 'unknown'.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="litmusfuzz")
+def main() -> None:
+    """Litmus tests for the concurrency semantics of dataflow graphs.
+
+    Draws random resource graphs, computes what TensorFlow's memory model
+    allows, runs them on real executors, and reports every outcome outside.
+    """
+
+
+# --- oracle ----------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option("--outcome", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2].")
+@_model_option
+@_budget
+@_json
+def oracle(
+    file: str, wanted: str | None, model_name: str | None, budget: int | None, as_json: bool
+) -> None:
+    """Print the outcomes that a memory model allows for FILE.
+
+    With --outcome, judge one; what it does not name may have any value.
+    """
+    test = _load(file).test
+    values = _parse_outcome(test, wanted) if wanted is not None else None
+    allowed = _allowed(file, test, _model(model_name or "rfc"), budget)
+    if values is not None:
+        _judge_one(allowed, values, as_json=as_json)
+    outcomes = sorted(allowed.witnesses, key=outcome_order)
+    if as_json:
+        _print_json(
+            {
+                "test": test.name,
+                "model": allowed.model,
+                "complete": allowed.complete,
+                "orders": allowed.orders,
+                "allowed": [o.plain for o in outcomes],
+            }
+        )
+    else:
+        from reports.text import outcome_table
+
+        click.echo(outcome_table(test.names, [(o, ()) for o in outcomes]))
+        more = "" if allowed.complete else ", and perhaps more: over budget"
+        click.echo(
+            f"\n{len(outcomes)} outcomes of {allowed.orders} total orders "
+            f"are allowed under {allowed.model}{more}"
+        )
+    sys.exit(CLEAN if allowed.complete else UNKNOWN)
+
+
+def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
+    """``r0=2,X=[1,2]`` as values by name."""
+    values: dict[str, Value] = {}
+    pattern = re.compile(r"\s*(\w+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)")
+    position = 0
+    while position < len(text):
+        match = pattern.match(text, position)
+        if not match:
+            _fail(f"--outcome: cannot read {text[position:]!r}; write r0=2,r1=0 or X=[1,2]")
+        name, raw = match[1], match[2]
+        if name not in test.names:
+            _fail(f"--outcome: {name!r} is not one of {', '.join(test.names)}")
+        plain: int | list[int] | str = raw if raw == "torn" else json.loads(raw)
+        try:
+            values[name] = value_from_plain(test, name, plain)
+        except MalformedTest as error:
+            _fail(f"--outcome: {error}")
+        position = match.end()
+    if not values:
+        _fail("--outcome: names no value")
+    return values
+
+
+def _judge_one(allowed: AllowedSet, values: Mapping[str, Value], *, as_json: bool) -> NoReturn:
+    from corpus.outcome import TORN
+
+    matching = [
+        outcome
+        for outcome in allowed.witnesses
+        if all(dict(outcome.values)[name] == value for name, value in values.items())
+    ]
+    if matching:
+        verdict = Verdict.ALLOWED
+    elif allowed.complete or TORN in values.values():
+        verdict = Verdict.FORBIDDEN
+    else:
+        verdict = Verdict.UNKNOWN
+    witness = [str(event) for event in allowed.witnesses[matching[0]]] if matching else None
+    if as_json:
+        _print_json(
+            {
+                "model": allowed.model,
+                "verdict": str(verdict),
+                "outcome": matching[0].plain if matching else None,
+                "witness": witness,
+            }
+        )
+    else:
+        click.echo(f"{verdict} under {allowed.model}")
+        if witness is not None:
+            click.echo(f"outcome: {matching[0]}")
+            click.echo("witness: " + "; ".join(witness))
+        elif verdict is Verdict.FORBIDDEN:
+            click.echo(f"none of all {allowed.orders} total orders yields it")
+        else:
+            click.echo(f"not seen in {allowed.orders} total orders, and there are more")
+    codes = {Verdict.ALLOWED: CLEAN, Verdict.FORBIDDEN: FORBIDDEN, Verdict.UNKNOWN: UNKNOWN}
+    sys.exit(codes[verdict])
+
+
+# --- show ------------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option("--dot", is_flag=True, help="Print the graph in Graphviz's language only.")
+@_json
+def show(file: str, dot: bool, as_json: bool) -> None:
+    """Draw the graph in FILE, as text and as DOT."""
+    from reports import drawing
+
+    entry = _load(file)
+    if as_json:
+        import yaml
+
+        text = dumps(entry)
+        _print_json(
+            {
+                "file": yaml.load(text, Loader=yaml.CSafeLoader),
+                "text": drawing.text(entry.test),
+                "dot": drawing.dot(entry.test),
+            }
+        )
+        return
+    if not dot:
+        click.echo(drawing.text(entry.test))
+        click.echo()
+    click.echo(drawing.dot(entry.test))
+
+
+# --- run -------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--time", "time_s", type=_Duration(), default="60s", help="How long to fuzz.")
+@click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
+@click.option("--seed", type=click.IntRange(min=0), default=None, help="Random if not given.")
+@click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
+@click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@_json
+def run(
+    time_s: float,
+    tests: int | None,
+    seed: int | None,
+    executors: str,
+    out: str,
+    workers: int,
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Fuzz: random graphs, judged, until the time is up.
+
+    Exits 1 if a forbidden outcome was seen; findings lie in --out.
+    """
+    import random
+
+    from fuzz.campaign.loop import Campaign, Settings
+    from fuzz.executors.table import UnknownExecutor, configuration
+    from reports.terminal import LiveView
+    from reports.text import summary
+
+    chosen = []
+    for part in executors.split(","):
+        name, _, config = part.strip().partition(":")
+        try:
+            chosen.append((name, configuration(name, config or None)))
+        except UnknownExecutor as error:
+            _fail(f"--executors: {error}")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        _fail(f"--out: {out} is not a folder")
+    settings = Settings(
+        seed=random.SystemRandom().randrange(1 << 31) if seed is None else seed,
+        out=folder,
+        executors=tuple(chosen),
+        time_s=time_s,
+        tests=tests,
+        workers=workers,
+    )
+    if count is not None:
+        settings = replace(settings, count=count)
+    stream = sys.stderr if as_json else sys.stdout
+    with LiveView(stream, time_s) as view:
+        record = Campaign(settings, view).run()
+    if as_json:
+        _print_json(record.as_json())
+    else:
+        click.echo(summary(record))
+    if record.problem:
+        click.echo(f"litmusfuzz: {record.problem}", err=True)
+    sys.exit(record.exit_code())
+
+
+# --- replay ----------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option("--executor", "executor_name", default=None, help="Another than the finding's.")
+@click.option("--config", "config_name", default=None, help="Another configuration.")
+@click.option("--time", "time_s", type=_Duration(), default="50s", help="Give up after.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions at least.")
+@click.option("--seed", type=click.IntRange(min=0), default=0)
+@_model_option
+@_budget
+@_json
+def replay(
+    file: str,
+    executor_name: str | None,
+    config_name: str | None,
+    time_s: float,
+    count: int | None,
+    seed: int,
+    model_name: str | None,
+    budget: int | None,
+    as_json: bool,
+) -> None:
+    """Run the test in FILE again and print observed against allowed.
+
+    A finding is run as it was found, until its forbidden outcome shows or the
+    time is up. Exits 1 if a forbidden outcome was seen.
+    """
+    from fuzz.campaign.replay import replay_entry
+    from fuzz.executors.table import UnknownExecutor, configuration
+    from reports.text import broken_rule, observed_table
+
+    entry = _load(file)
+    found = entry.finding
+    name = executor_name or (found.executor if found else "tf")
+    same = found is not None and name == found.executor
+    try:
+        config = configuration(
+            name, config_name or (found.config if found is not None and same else None)
+        )
+    except UnknownExecutor as error:
+        _fail(str(error))
+    model = _model(model_name or (found.model if found else "rfc"))
+    allowed = _allowed(file, entry.test, model, budget)
+    result = replay_entry(entry, allowed, name, config, time_s=time_s, count=count, seed=seed)
+    if result.problem:
+        _fail(f"{file}: {result.problem}")
+    judgement = result.judgement
+    assert judgement is not None
+    verdicts = {o: str(allowed.judge(o)) for o in judgement.histogram}
+    unseen = [o for o in allowed.witnesses if o not in judgement.histogram]
+    code = CLEAN
+    if judgement.forbidden:
+        code = FORBIDDEN
+    elif result.died or judgement.verdicts.get(Verdict.UNKNOWN):
+        code = UNKNOWN
+    if as_json:
+        _print_json(
+            {
+                "test": entry.test.name,
+                "executor": name,
+                "config": config.name,
+                "model": model.name,
+                "executions": judgement.executions,
+                "seconds": round(result.seconds, 3),
+                "observed": [
+                    {"outcome": o.plain, "count": n, "verdict": verdicts[o]}
+                    for o, n in judgement.histogram.items()
+                ],
+                "allowed_not_seen": [o.plain for o in unseen],
+                "died": result.died,
+                "exit_code": code,
+            }
+        )
+        sys.exit(code)
+    if judgement.histogram:
+        click.echo(observed_table(entry.test.names, judgement.histogram, verdicts, unseen))
+    click.echo(
+        f"\n{judgement.executions} executions on {name}/{config.name} in {result.seconds:.1f} s: "
+        f"{judgement.forbidden_count} forbidden under {model.name}"
+    )
+    for died in result.died:
+        click.echo(f"the worker died: {died}")
+    if judgement.forbidden:
+        click.echo(broken_rule(judgement.forbidden[0][0]))
+    elif found:
+        click.echo("the finding did not show again")
+    sys.exit(code)
+
+
+# --- promote ---------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option("--write", is_flag=True, help="Write it; without this only the diff is shown.")
+@click.option("--to", "folder", type=click.Path(), default=None, help="Folder for a finding.")
+@_budget
+@_json
+def promote(file: str, write: bool, folder: str | None, budget: int | None, as_json: bool) -> None:
+    """Take a finding into the corpus, or set a test's allowed sets anew.
+
+    Shows the change as a diff, which a person reads; writes it with --write.
+    """
+    from corpus.textfile import save
+    from oracles.model import MODELS
+
+    entry = _load(file)
+    target = Path(file)
+    if entry.finding is not None:
+        home = Path(folder) if folder else Path(corpus.__file__).parent / "findings"
+        target = home / f"{entry.test.name}.yaml"
+    elif folder:
+        _fail("--to is for findings")
+    sets: dict[str, frozenset[Outcome] | Digest] = {}
+    for model in MODELS.values():
+        allowed = _allowed(file, entry.test, model, budget)
+        if not allowed.complete:
+            _fail(f"{file}: over budget under {model.name}; see --budget")
+        outcomes = frozenset(allowed.witnesses)
+        # `executor` is a subset of `rfc`; where equal it is not repeated.
+        if outcomes != sets.get("rfc"):
+            sets[model.name] = outcomes
+    new = dumps(replace(entry, allowed=sets))
+    old = target.read_text(encoding="utf-8") if target.exists() else ""
+    diff = list(
+        difflib.unified_diff(
+            old.splitlines(),
+            new.splitlines(),
+            f"{target} (now)",
+            f"{target} (promoted)",
+            "",
+            "",
+            3,
+            "",
+        )
+    )
+    if write and diff:
+        save(replace(entry, allowed=sets), target)
+    if as_json:
+        _print_json({"file": str(target), "diff": diff, "written": write and bool(diff)})
+        return
+    for line in diff:
+        click.echo(line)
+    if not diff:
+        click.echo(f"{target}: nothing to change")
+    elif not write:
+        click.echo(f"\n{target} is not written; --write does")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,504 @@
+"""One campaign: draw, run, judge, minimize, store, until the time is up.
+
+One thread, many processes. What is to be done with an executor is written as
+a *task*: a generator that yields jobs and is sent their results, so that
+fuzzing and minimizing read as straight code while all workers stay busy. The
+loop gives a task to each idle worker, and waits for whichever answers first.
+"""
+
+from __future__ import annotations
+
+import random
+import select
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from corpus.textfile import Entry, Finding, dumps, save
+from fuzz.campaign.causes import explains, finding_name
+from fuzz.campaign.judge import allowed_or_none, judge
+from fuzz.campaign.reducer import normalized, reduce
+from fuzz.executors import wire
+from fuzz.executors.process import DEFAULT_MEMORY_BYTES, Died, Worker
+from fuzz.executors.protocol import Config, Noise
+from fuzz.executors.table import CANARY, configuration
+from fuzz.strategies import draw
+from oracles.model import RFC
+from reports.records import ExecutorState, ReportedFinding, RunRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+    from fuzz.campaign.judge import Judgement
+    from oracles.allowed import AllowedSet
+    from oracles.model import Model
+
+JOB_TIMEOUT_S: Final = 60.0
+PROBE_RUNS: Final = 3
+PROBE_NEEDED: Final = 2
+"""A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
+fresh sessions, show a forbidden outcome often enough."""
+PROBE_HITS: Final = 3
+"""How often is enough. A replay of as many executions then misses with
+probability about exp(-3), and goes on until it sees one."""
+MAX_PROBE_COUNT: Final = 1 << 15
+MAX_REDUCTION_S: Final = 20.0
+REDUCTION_SHARE: Final = 0.5
+"""Of the time, when the shape to be minimized looks like one that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a campaign is asked to do.
+
+    `executors` names each executor with its configuration; the canary comes on
+    top. `time_s` or `tests` ends it, whichever is first. `count` is executions
+    of each test.
+    """
+
+    seed: int
+    out: Path
+    executors: tuple[tuple[str, Config], ...]
+    time_s: float = 60.0
+    tests: int | None = None
+    family: str = "dag"
+    count: int = 3072
+    workers: int = 1
+    budget_orders: int = 20_000
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    model: Model = field(default=RFC)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to an executor: run `test` at least `count` times."""
+
+    test: LitmusTest
+    count: int
+    noise: Noise
+    seed: int
+
+
+Result = dict["Outcome", int] | Died | wire.Reply
+"""A histogram; or why there is none: the worker died, or refused."""
+Task = Generator[Job, Result, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A test of the campaign with what it is allowed to show."""
+
+    index: int
+    test: LitmusTest
+    allowed: AllowedSet
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A worker, and the task that it is busy with."""
+
+    worker: Worker
+    config: Config
+    state: ExecutorState
+    task: Task | None = None
+    job: Job | None = None
+    since: float = 0.0
+
+
+@dataclass(slots=True)
+class _Raw:
+    """A forbidden outcome on a test as drawn, not minimized."""
+
+    drawn: Drawn
+    slot: _Slot
+    judgement: Judgement
+    noise: Noise
+
+
+class Campaign:
+    """One run; `record` tells, at any moment, how it stands.
+
+    Parameters
+    ----------
+    settings : Settings
+    show : callable
+        Called now and then with the record, for a view; it must not change it.
+    """
+
+    def __init__(self, settings: Settings, show: Callable[[RunRecord], None]) -> None:
+        self.settings = settings
+        self.show = show
+        self.record = RunRecord(settings.seed, str(settings.out))
+        self.slots: list[_Slot] = []
+        for name, config in (*settings.executors, (CANARY, configuration(CANARY))):
+            state = ExecutorState(name, config.name)
+            self.record.executors.append(state)
+            for _ in range(1 if name == CANARY else settings.workers):
+                worker = Worker(name, settings.memory_bytes)
+                self.slots.append(_Slot(worker, config, state))
+        self.ahead: deque[Drawn] = deque()  # drawn and judged before a worker asks
+        self.for_canary: deque[Drawn] = deque()
+        self.next_index = 0
+        self.raw: list[_Raw] = []
+        self.versions: dict[str, dict[str, str]] = {}
+        self.minimizing_s = 0.0
+
+    # --- the loop ----------------------------------------------------------------------
+
+    def run(self) -> RunRecord:
+        """Go on until the time is up, or Ctrl-C; then store what is left.
+
+        Ctrl-C is not an error: all that was found is kept and reported.
+        """
+        try:
+            if self._start():
+                self._loop()
+        except KeyboardInterrupt:
+            self.record.interrupted = True
+        finally:
+            for slot in self.slots:
+                if slot.task is not None:
+                    slot.task.close()  # a reduction keeps the best that it has
+                slot.worker.close()
+                slot.state.state = "ended"
+            self.record.minimizing = ""
+            self._store_rest()
+            self._check_canary()
+            self.show(self.record)
+        return self.record
+
+    def _start(self) -> bool:
+        """Start every worker; False if an executor cannot run here."""
+        for slot in self.slots:
+            slot.worker.send(wire.Request(), JOB_TIMEOUT_S)
+        self._draw_ahead()
+        for slot in self.slots:
+            self.show(self.record)
+            reply = slot.worker.receive()
+            if isinstance(reply, Died):
+                self.record.problem = f"{slot.state.name} does not start: {reply.message}"
+                return False
+            if reply.unavailable:
+                self.record.problem = f"{slot.state.name}: {reply.unavailable}"
+                return False
+            self.versions[slot.state.name] = reply.versions
+            slot.state.state = "idle"
+        # What frameworks need to start is not taken from the fuzzing time.
+        self.record.started = time.monotonic()
+        return True
+
+    @property
+    def time_left_s(self) -> float:
+        """Seconds until the end."""
+        return self.settings.time_s - (time.monotonic() - self.record.started)
+
+    def _loop(self) -> None:
+        while self.time_left_s > 0:
+            for slot in self.slots:
+                if slot.task is None:
+                    self._assign(slot)
+            busy = [slot for slot in self.slots if slot.task is not None]
+            if not busy:
+                return  # as many tests as were asked for
+            ready = self._wait(busy, 0.0)
+            if not ready and len(self.ahead) < self.settings.workers + 1:
+                self._draw_ahead()
+                continue
+            for slot in ready or self._wait(busy, min(0.25, max(0.0, self.time_left_s))):
+                self._advance(slot)
+            self.record.elapsed_s = time.monotonic() - self.record.started
+            self.show(self.record)
+
+    @staticmethod
+    def _wait(busy: list[_Slot], timeout_s: float) -> list[_Slot]:
+        """Slots whose worker has answered, ended, or is overdue."""
+        readable, _, _ = select.select([slot.worker for slot in busy], [], [], timeout_s)
+        return [slot for slot in busy if slot.worker in readable or slot.worker.overdue]
+
+    def _assign(self, slot: _Slot) -> None:
+        """Give an idle worker its next task, if there is one."""
+        if slot.state.name == CANARY:
+            if self.for_canary:
+                self._begin(slot, self._fly_canary(self.for_canary.popleft()))
+            return
+        raw = self._next_to_minimize()
+        if raw is not None:
+            self._begin(slot, self._minimize(slot, raw))
+            return
+        if not self.ahead:
+            self._draw_ahead()
+        if self.ahead:
+            drawn = self.ahead.popleft()
+            self.for_canary.append(drawn)
+            self._begin(slot, self._fuzz(slot, drawn))
+
+    def _draw_ahead(self) -> None:
+        """Draw the next test and compute what it is allowed to show."""
+        settings = self.settings
+        if settings.tests is not None and self.next_index >= settings.tests:
+            return
+        index = self.next_index
+        self.next_index += 1
+        test = draw(settings.family, settings.seed, index)
+        start = time.monotonic()
+        allowed = allowed_or_none(test, settings.model, settings.budget_orders)
+        self.record.judging_s += time.monotonic() - start
+        assert allowed is not None, f"seed {settings.seed}, test {index}: a value of 2**24"
+        self.record.graphs += 1
+        self.record.drawn.update(n.op for n in test.graph.effects)
+        if not allowed.complete:
+            self.record.unknown_graphs += 1
+        self.ahead.append(Drawn(index, test, allowed))
+
+    def _begin(self, slot: _Slot, task: Task) -> None:
+        slot.task = task
+        try:
+            self._send(slot, next(task))
+        except StopIteration:
+            slot.task = None
+
+    def _send(self, slot: _Slot, job: Job) -> None:
+        slot.job = job
+        slot.since = time.monotonic()
+        request = wire.Request(
+            test=dumps(Entry(job.test)),
+            config=slot.config.name,
+            count=job.count,
+            noise=asdict(job.noise),
+            seed=job.seed,
+        )
+        slot.worker.send(request, JOB_TIMEOUT_S)
+
+    def _advance(self, slot: _Slot) -> None:
+        """Take a worker's answer to its task, and send what that asks for next."""
+        assert slot.task is not None
+        assert slot.job is not None
+        reply = slot.worker.receive()
+        slot.state.busy_s += time.monotonic() - slot.since
+        result: Result = reply
+        if isinstance(reply, Died):
+            self._note_death(slot, reply)
+        elif not reply.refused:
+            result = wire.histogram(slot.job.test, reply)
+            slot.state.outcomes += sum(result.values())
+        try:
+            self._send(slot, slot.task.send(result))
+        except StopIteration:
+            slot.task = None
+            slot.state.state = "idle"
+
+    def _note_death(self, slot: _Slot, died: Died) -> None:
+        """Count a crash or hang, and keep the test that it happened on."""
+        assert slot.job is not None
+        what = "timed-out" if died.timed_out else "crashed"
+        if died.timed_out:
+            slot.state.timed_out += 1
+        else:
+            slot.state.crashed += 1
+        slot.state.restarts += 1
+        test = replace(
+            slot.job.test,
+            name=f"{what}-{self.settings.seed}-{slot.state.timed_out + slot.state.crashed}",
+            about=f"{slot.state.name}/{slot.config.name}: {died.message}",
+        )
+        save(Entry(test), self.settings.out / what / f"{test.name}.yaml")
+
+    # --- tasks -------------------------------------------------------------------------
+
+    def _fly_canary(self, drawn: Drawn) -> Task:
+        result = yield Job(drawn.test, 1, Noise(), 0)
+        if isinstance(result, dict):
+            self.record.canary_runs += 1
+            self.record.canary_reported += judge(drawn.allowed, result).forbidden_count > 0
+
+    def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
+        """Run one drawn test and judge what it shows."""
+        slot.state.state = "fuzzing"
+        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
+        noise = Noise()
+        result = yield Job(drawn.test, self.settings.count, noise, rng.getrandbits(31))
+        slot.state.tests += 1
+        if isinstance(result, Died):
+            return
+        if isinstance(result, wire.Reply):
+            slot.state.refused[result.refused] += 1
+            return
+        judgement = judge(drawn.allowed, result)
+        self.record.verdicts.update({str(v): n for v, n in judgement.verdicts.items()})
+        if not judgement.forbidden:
+            return
+        self.record.forbidden_graphs += 1
+        raw = _Raw(drawn, slot, judgement, noise)
+        known = self._explained(raw, exact=True)
+        self._store_raw(raw)
+        if known is not None:
+            known.more += 1
+        else:
+            self.raw.append(raw)
+
+    def _minimize(self, slot: _Slot, raw: _Raw) -> Task:
+        """Reduce a finding, measure how often the result shows, and store it."""
+        slot.state.state = "minimizing"
+        self.record.minimizing = f"graph {raw.drawn.index}"
+        start = time.monotonic()
+        best = raw.drawn.test
+        rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
+        judgement = raw.judgement
+        complete = False
+        reduction = reduce(best)
+        rate = judgement.forbidden_count / judgement.executions
+        count = _probe_count(rate)
+        try:
+            candidate = next(reduction)
+            while time.monotonic() - start < MAX_REDUCTION_S:
+                shown = yield from self._probe(candidate, count, raw.noise, rng)
+                if shown is not None:
+                    best, judgement = candidate, shown
+                    count = _probe_count(shown.forbidden_count / shown.executions)
+                candidate = reduction.send(shown is not None)
+        except StopIteration:
+            complete = True
+        finally:
+            # Also when the time is up: the best so far is worth keeping.
+            self.minimizing_s += time.monotonic() - start
+            self.record.minimizing = ""
+            self._store(raw, best, judgement, complete=complete)
+
+    def _probe(
+        self, test: LitmusTest, count: int, noise: Noise, rng: random.Random
+    ) -> Generator[Job, Result, Judgement | None]:
+        """Whether enough of a few runs are forbidden: all of them judged, or None."""
+        allowed = allowed_or_none(test, self.settings.model, self.settings.budget_orders)
+        if allowed is None or not allowed.complete:
+            return None
+        total: Counter[Outcome] = Counter()
+        failed = 0
+        for done in range(PROBE_RUNS):
+            if failed + PROBE_RUNS - done < PROBE_NEEDED:
+                return None
+            result = yield Job(test, count, noise, rng.getrandbits(31))
+            if not isinstance(result, dict):
+                return None
+            total.update(result)
+            failed += judge(allowed, result).forbidden_count >= PROBE_HITS
+            if failed == PROBE_NEEDED:
+                return judge(allowed, total)
+        return None
+
+    # --- findings ----------------------------------------------------------------------
+
+    def _explained(self, raw: _Raw, *, exact: bool) -> ReportedFinding | None:
+        """A minimized finding of the same executor whose shape this graph contains."""
+        for known in self.record.findings:
+            finding = known.entry.finding
+            assert finding is not None
+            if (finding.executor, finding.config) != (raw.slot.state.name, raw.slot.config.name):
+                continue
+            if finding.minimized and explains(known.entry.test, raw.drawn.test, exact=exact):
+                return known
+        return None
+
+    def _next_to_minimize(self) -> _Raw | None:
+        """The raw finding most likely to show something new, if there is time."""
+        waiting = []
+        for raw in self.raw:
+            known = self._explained(raw, exact=True)
+            if known is None:
+                waiting.append(raw)
+            else:
+                known.more += 1
+        self.raw = waiting
+        if not waiting:
+            return None
+        new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
+        elapsed = self.settings.time_s - self.time_left_s
+        if not new and self.minimizing_s > REDUCTION_SHARE * elapsed * self.settings.workers:
+            return None
+        # The smallest is minimized soonest.
+        chosen = min(new or waiting, key=lambda raw: len(raw.drawn.test.graph.nodes))
+        self.raw.remove(chosen)
+        return chosen
+
+    def _finding(self, raw: _Raw, judgement: Judgement, *, minimized: bool) -> Finding:
+        return Finding(
+            executor=raw.slot.state.name,
+            config=raw.slot.config.name,
+            model=judgement.allowed.model,
+            forbidden=judgement.forbidden[:8],
+            executions=judgement.executions,
+            noise=asdict(raw.noise),
+            settings=dict(raw.slot.config.settings),
+            versions=self.versions[raw.slot.state.name],
+            seed=self.settings.seed,
+            index=raw.drawn.index,
+            family=self.settings.family,
+            minimized=minimized,
+        )
+
+    def _entry(
+        self, raw: _Raw, test: LitmusTest, judgement: Judgement, *, minimized: bool
+    ) -> Entry:
+        allowed = {judgement.allowed.model: frozenset(judgement.allowed.witnesses)}
+        return Entry(test, allowed, self._finding(raw, judgement, minimized=minimized))
+
+    def _store_raw(self, raw: _Raw) -> None:
+        """Keep every graph that showed something, as it was drawn."""
+        test = replace(raw.drawn.test, name=f"raw-{self.settings.seed}-{raw.drawn.index}")
+        entry = self._entry(raw, test, raw.judgement, minimized=False)
+        save(entry, self.settings.out / "raw" / f"{test.name}.yaml")
+
+    def _store(self, raw: _Raw, test: LitmusTest, judgement: Judgement, *, complete: bool) -> None:
+        """Write a minimized finding and report it; once, if it was found before."""
+        small = normalized(test, "finding")
+        renames = dict(zip(test.names, small.names, strict=True))
+        judgement = _renamed(judgement, renames)
+        small = replace(small, name=finding_name(small, judgement.forbidden[0][0]))
+        for known in self.record.findings:
+            if known.entry.test == small:
+                known.more += 1
+                return
+        entry = self._entry(raw, small, judgement, minimized=complete)
+        path = self.settings.out / f"{small.name}.yaml"
+        save(entry, path)
+        self.record.findings.append(ReportedFinding(entry, str(path)))
+
+    def _store_rest(self) -> None:
+        """At the end: what was not minimized is told, and lies in ``raw/``."""
+        self.record.raw_findings = len(self.raw)
+        self.record.elapsed_s = time.monotonic() - self.record.started
+
+    def _check_canary(self) -> None:
+        record = self.record
+        if record.problem or record.interrupted:
+            return
+        if record.canary_runs == 0 or record.canary_reported < record.canary_runs:
+            record.problem = (
+                f"the canary was reported in {record.canary_reported} of {record.canary_runs} "
+                "runs: this campaign proves nothing"
+            )
+
+
+def _probe_count(rate: float) -> int:
+    """Executions in which a finding of that rate shows about 24 times, if possible."""
+    return min(MAX_PROBE_COUNT, max(1024, int(24 / max(rate, 1e-6))))
+
+
+def _renamed(judgement: Judgement, names: dict[str, str]) -> Judgement:
+    """The judgement of the same test under other names."""
+
+    def of(outcome: Outcome) -> Outcome:
+        return type(outcome)(tuple((names[name], value) for name, value in outcome.values))
+
+    return replace(
+        judgement,
+        allowed=replace(
+            judgement.allowed,
+            witnesses={of(o): w for o, w in judgement.allowed.witnesses.items()},
+        ),
+        histogram={of(o): n for o, n in judgement.histogram.items()},
+        forbidden=tuple((of(o), n) for o, n in judgement.forbidden),
+    )

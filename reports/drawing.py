@@ -1,0 +1,166 @@
+"""A litmus test, drawn: as columns of text, and as DOT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpus.graph import predecessors
+from corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from reports.text import table
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest, Node
+
+_SIGNS = {
+    "AssignVariableOp": "=",
+    "AssignAddVariableOp": "+=",
+    "AssignSubVariableOp": "-=",
+    "ResourceScatterUpdate": "=",
+    "ResourceScatterAdd": "+=",
+    "ResourceScatterSub": "-=",
+    "ResourceScatterMul": "*=",
+    "ResourceScatterMin": "min=",
+    "ResourceScatterMax": "max=",
+    "ResourceStridedSliceAssign": "=",
+    "AddV2": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Less": "<",
+    "Equal": "==",
+}
+
+
+def text(test: LitmusTest) -> str:
+    """The test as people write it: variables, then a column for each chain.
+
+    A chain is a path of effects, each ordered before the next. What else an
+    effect waits for stands behind it as ``after``.
+    """
+    lines = [test.name]
+    lines += [f"  {line}" for line in test.about.splitlines()]
+    for variable in test.variables:
+        init = str(variable.init).replace("(", "[").replace(")", "]").replace(",]", "]")
+        where = f" on {variable.device}" if variable.device else ""
+        lines.append(f"  {variable.name}: {variable.type} = {init}{where}")
+    for graph in test.graphs:
+        columns = _chains(test)
+        height = max((len(c) for c in columns), default=0)
+        rows = [[c[i] if i < len(c) else "" for c in columns] for i in range(height)]
+        lines.append("")
+        lines += [f"  {line}" for line in table(_headers(columns), rows).splitlines()]
+        if not columns:
+            lines.append(f"  {graph.name} touches no resource")
+    others = [n for n in test.graph.nodes if n.name in test.observe and not n.definition.has_effect]
+    lines += [f"  {n.name} = {expression(test, n.name, top=True)}" for n in others]
+    observed = f"reads {', '.join(test.observe)} and " if test.observe else ""
+    lines += ["", f"  observed: {observed}the final value of every variable"]
+    return "\n".join(lines)
+
+
+def _headers(columns: list[list[str]]) -> list[str]:
+    return [f"| chain {i}" for i in range(len(columns))]
+
+
+def _chains(test: LitmusTest) -> list[list[str]]:
+    """Cells of each column: effects that are each ordered before the next."""
+    above = {n.name: names for n, names in predecessors(test.graph)}
+    effects = {n.name: n for n in test.graph.effects}
+    chains: list[list[str]] = []
+    cells: list[list[str]] = []
+    for node in test.graph.effects:
+        place = next((c for c in chains if c[-1] in above[node.name]), None)
+        if place is None:
+            chains.append([])
+            cells.append([])
+            place = chains[-1]
+        column = cells[next(i for i, c in enumerate(chains) if c is place)]
+        known: set[str] = set()  # what the column's order already tells
+        for name in place:
+            known |= {name} | (above[name] & effects.keys())
+        extra = sorted((above[node.name] & effects.keys()) - known)
+        # Only what nothing else implies.
+        extra = [e for e in extra if not any(e in above[other] for other in extra)]
+        note = f"   (after {', '.join(extra)})" if extra else ""
+        column.append(f"| {statement(test, node)}{note}")
+        place.append(node.name)
+    return cells
+
+
+def statement(test: LitmusTest, node: Node) -> str:
+    """One effect, as a statement."""
+    target = node.resources[0] + _rows(node)
+    if node.name in test.types and test.types[node.name] is not None:
+        nd = " (Nd)" if node.op == "ResourceGatherNd" else ""
+        return f"{node.name} = {target}{nd}"
+    values = [expression(test, name) for name in node.inputs]
+    sign = _SIGNS.get(node.op.replace("ScatterNd", "Scatter"))
+    if sign:
+        nd = " (Nd)" if "ScatterNd" in node.op else ""
+        return f"{node.name}: {target} {sign} {values[0]}{nd}"
+    if node.op == "ResourceApplyGradientDescent":
+        return f"{node.name}: {target} -= {values[0]} * {values[1]}"
+    named = [f"{r}={v}" for r, v in zip(node.definition.operands, values, strict=True)]
+    if isinstance(node.attrs, MomentumAttrs) and node.attrs.use_nesterov:
+        named.append("nesterov")
+    op = node.op.removeprefix("Resource")
+    return f"{node.name}: {op}({', '.join([*node.resources, *named])})"
+
+
+def _rows(node: Node) -> str:
+    if isinstance(node.attrs, RowsAttrs):
+        return f"[{','.join(map(str, node.attrs.indices))}]"
+    if isinstance(node.attrs, SliceAttrs):
+        return f"[{node.attrs.begin}:{node.attrs.end}:{node.attrs.strides}]"
+    return ""
+
+
+def expression(test: LitmusTest, name: str, *, top: bool = False, depth: int = 0) -> str:
+    """A node's value in terms of reads and constants."""
+    node = next(n for n in test.graph.nodes if n.name == name)
+    if isinstance(node.attrs, ConstAttrs):
+        return str(node.attrs.value).replace("(", "[").replace(")", "]").replace(",]", "]")
+    if node.definition.has_effect or depth > 6:
+        return node.name
+    values = [expression(test, i, depth=depth + 1) for i in node.inputs]
+    if node.op == "Identity" and not top:
+        return values[0]
+    sign = _SIGNS.get(node.op)
+    if sign:
+        joined = f" {sign} ".join(values)
+        return joined if top else f"({joined})"
+    return f"{node.op}({', '.join(values)})"
+
+
+def dot(test: LitmusTest) -> str:
+    """The graph in Graphviz's language: data edges solid, control edges dashed."""
+    lines = [
+        f"digraph {_quoted(test.name)} {{",
+        '  graph [rankdir="TB", fontname="sans-serif"];',
+        '  node [shape=box, fontname="sans-serif"];',
+    ]
+    for variable in test.variables:
+        label = f"{variable.name}: {variable.type} = {variable.init}"
+        lines.append(
+            f"  {_quoted('var ' + variable.name)} [label={_quoted(label)}, shape=cylinder];"
+        )
+    for node in test.graph.nodes:
+        label = node.op
+        if node.definition.has_effect:
+            label = statement(test, node) + "\n" + node.op
+        elif isinstance(node.attrs, ConstAttrs):
+            label = expression(test, node.name)
+        fill = ", style=filled, fillcolor=coral" if node.definition.has_effect else ""
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{fill}];")
+    for node in test.graph.nodes:
+        lines += [f"  {_quoted(i)} -> {_quoted(node.name)};" for i in dict.fromkeys(node.inputs)]
+        lines += [f"  {_quoted(a)} -> {_quoted(node.name)} [style=dashed];" for a in node.after]
+        lines += [
+            f"  {_quoted('var ' + r)} -> {_quoted(node.name)} [style=dotted, arrowhead=none];"
+            for r in node.resources
+        ]
+    return "\n".join([*lines, "}"])
+
+
+def _quoted(label: str) -> str:
+    escaped = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

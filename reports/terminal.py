@@ -1,0 +1,117 @@
+"""The live view of a run: rich on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from reports.text import finding
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from reports.records import ReportedFinding, RunRecord
+
+_REDRAW_S = 0.25
+_LINE_S = 10.0
+
+
+class LiveView:
+    """Call it with the record as often as you like; it redraws at its own pace.
+
+    Parameters
+    ----------
+    out : text stream
+        Where to draw. If it is no terminal: a line now and then, and each
+        finding when it comes.
+    time_s : float
+        How long the run is meant to last.
+    """
+
+    def __init__(self, out: TextIO, time_s: float) -> None:
+        self.out = out
+        self.time_s = time_s
+        self.live: Any = None
+        self.next = 0.0
+        self.shown = 0
+
+    def __enter__(self) -> Self:
+        if self.out.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self.live = Live(console=Console(file=self.out), auto_refresh=False, transient=True)
+            self.live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.live is not None:
+            self.live.__exit__(kind, error, traceback)
+
+    def __call__(self, record: RunRecord) -> None:
+        """Redraw, or print what is new, if it is time."""
+        new = record.findings[self.shown :]
+        self.shown = len(record.findings)
+        now = time.monotonic()
+        if self.live is None:
+            for each in new:
+                print(self._headline(each), file=self.out, flush=True)
+            if now >= self.next and record.elapsed_s:
+                self.next = now + _LINE_S
+                print(status_line(record), file=self.out, flush=True)
+        elif now >= self.next or new:
+            self.next = now + _REDRAW_S
+            self.live.update(self._panel(record), refresh=True)
+
+    @staticmethod
+    def _headline(reported: ReportedFinding) -> str:
+        head, seen, *_ = finding(reported).splitlines()
+        return f"finding: {head}\n{seen}"
+
+    def _panel(self, record: RunRecord) -> Any:
+        from rich.console import Group
+        from rich.markup import escape
+        from rich.panel import Panel
+        from rich.table import Table
+
+        rows = Table(box=None, pad_edge=False)
+        for title in ("executor", "state", "tests", "outcomes", "crashed", "timed out"):
+            rows.add_column(title, justify="left" if title in ("executor", "state") else "right")
+        for each in record.executors:
+            tests = f"{each.tests}"
+            if each.name.startswith("mutant/"):
+                tests = f"{record.canary_reported}/{record.canary_runs}"
+            rows.add_row(
+                f"{each.name}/{each.config}",
+                each.state,
+                tests,
+                f"{each.outcomes:,}",
+                str(each.crashed),
+                str(each.timed_out),
+            )
+        parts: list[Any] = [status_line(record), rows]
+        if record.minimizing:
+            parts.append(f"minimizing {record.minimizing}")
+        for reported in record.findings[-8:]:
+            parts.append(escape(self._headline(reported)))
+        left = max(0, round(self.time_s - record.elapsed_s))
+        title = f"litmusfuzz, seed {record.seed}, {left} s left"
+        return Panel(Group(*parts), title=title, title_align="left")
+
+
+def status_line(record: RunRecord) -> str:
+    """One line: how far, how fast, what was found."""
+    elapsed = max(record.elapsed_s, 1e-9)
+    outcomes = sum(e.outcomes for e in record.executors if not e.name.startswith("mutant/"))
+    tests = sum(e.tests for e in record.executors)
+    return (
+        f"{record.elapsed_s:6.1f} s  {tests} tests ({tests / elapsed:.1f}/s)  "
+        f"{outcomes} outcomes ({outcomes / elapsed:,.0f}/s)  "
+        f"{record.forbidden_graphs} graphs forbidden, {len(record.findings)} findings, "
+        f"{record.unknown_graphs} unknown"
+    )
