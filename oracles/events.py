@@ -73,25 +73,24 @@ def events_of(test: LitmusTest, model: Model) -> EventOrder:
     events: list[Event] = []
     before: list[frozenset[int]] = []
     of_node: dict[str, frozenset[int]] = {}
+    used: dict[str, frozenset[str]] = {}  # nodes whose values a node's value is made of
     for node, ancestors in predecessors(test.graph):
-        above: frozenset[int] = frozenset()
-        if Axiom.DEPENDENCIES in model.axioms:
-            above = above.union(*(of_node[name] for name in ancestors))
+        used[node.name] = frozenset(node.inputs).union(*(used[name] for name in node.inputs))
+        waits_for = ancestors if Axiom.DEPENDENCIES in model.axioms else used[node.name]
+        earlier = frozenset[int]().union(*(of_node[name] for name in waits_for))
         first = len(events)
-        for step in _steps(node, model):
-            # The steps of one node: those of a group are not ordered among
-            # themselves, the groups are.
-            earlier = above
-            if Axiom.READ_THEN_WRITE in model.axioms:
-                earlier |= frozenset(range(first, len(events)))
-            for event in step:
+        for group in _groups(node, model):
+            for event in group:
                 events.append(event)
                 before.append(earlier)
+            # The events of one group are not ordered among themselves; the
+            # groups are: an update reads, then writes.
+            earlier |= frozenset(range(first, len(events)))
         of_node[node.name] = frozenset(range(first, len(events)))
     return EventOrder(tuple(events), tuple(before))
 
 
-def _steps(node: Node, model: Model) -> list[list[Event]]:
+def _groups(node: Node, model: Model) -> list[list[Event]]:
     """A node's events: a list of groups, one after another."""
     kind = node.definition.kind
     if kind is Kind.PURE:

@@ -19,10 +19,9 @@ class Axiom(StrEnum):
     """One rule that a total order of events must keep."""
 
     DEPENDENCIES = "dependencies"
-    """RFC, rule 1: events of an edge's source come before its target's."""
-
-    READ_THEN_WRITE = "read then write"
-    """RFC, "Resource Update Operations": an update reads before it writes."""
+    """RFC, rule 1: events of an edge's source come before its target's. Without
+    it only data edges order events, since no value can be used before it is
+    there."""
 
     DENSE_UPDATES_INDIVISIBLE = "dense updates indivisible"
     """RFC, the same section: the executor locks the variable for all of a dense
@@ -37,6 +36,6 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES, Axiom.READ_THEN_WRITE}))
+RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES}))
 EXECUTOR: Final = Model("executor", RFC.axioms | {Axiom.DENSE_UPDATES_INDIVISIBLE})
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})

@@ -30,10 +30,14 @@ class ExecutorState:
 
 @dataclass(slots=True)
 class ReportedFinding:
-    """A finding, where its file is, and how many graphs showed the same shape."""
+    """A finding, where its file is, and how many graphs showed the same shape.
+
+    Findings with the same `cause` are likely one defect.
+    """
 
     entry: Entry
     path: str
+    cause: str
     more: int = 0
 
 
@@ -104,6 +108,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "file": reported.path,
         "name": reported.entry.test.name,
         "effects": [n.op for n in reported.entry.test.graph.effects],
+        "cause": reported.cause,
         "executor": finding.executor,
         "config": finding.config,
         "model": finding.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from reports.text import finding
+from reports.text import finding, headline
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -70,8 +70,8 @@ class LiveView:
 
     @staticmethod
     def _headline(reported: ReportedFinding) -> str:
-        head, seen, *_ = finding(reported).splitlines()
-        return f"finding: {head}\n{seen}"
+        _, seen, *_ = finding(reported).splitlines()
+        return f"finding: {headline(reported)}\n{seen}"
 
     def _panel(self, record: RunRecord) -> Any:
         from rich.console import Group

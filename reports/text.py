@@ -72,9 +72,8 @@ def finding(reported: ReportedFinding) -> str:
     found = entry.finding
     assert found is not None
     seen, _ = found.forbidden[0]
-    ops = " + ".join(n.op for n in entry.test.graph.effects)
     lines = [
-        f"{entry.test.name}: {ops}",
+        headline(reported),
         f"  seen      {seen}   in {found.count} of {found.executions} executions"
         f" on {found.executor}/{found.config}",
     ]
@@ -90,6 +89,39 @@ def finding(reported: ReportedFinding) -> str:
     return "\n".join(lines)
 
 
+def headline(reported: ReportedFinding) -> str:
+    """One line: name and ops."""
+    ops = " + ".join(n.op for n in reported.entry.test.graph.effects)
+    return f"{reported.entry.test.name}: {ops}"
+
+
+def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]:
+    """Findings that likely have one cause together, the most frequent first.
+
+    Causes in the order of their first finding.
+    """
+    groups: dict[str, list[ReportedFinding]] = {}
+    for each in findings:
+        groups.setdefault(each.cause, []).append(each)
+    return [sorted(group, key=_rate, reverse=True) for group in groups.values()]
+
+
+def _rate(reported: ReportedFinding) -> tuple[bool, float]:
+    found = reported.entry.finding
+    assert found is not None
+    return found.minimized, found.count / max(1, found.executions)
+
+
+def _group(group: list[ReportedFinding]) -> str:
+    """One finding in full; of the others that likely have its cause, the files."""
+    first, *others = group
+    lines = [finding(first)]
+    if others:
+        lines.append(f"  likely the same cause in {len(others)} more findings:")
+        lines += [f"    {headline(each)}" for each in others]
+    return "\n".join(lines)
+
+
 def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
     outcomes = entry.allowed.get(model)
     return outcomes if isinstance(outcomes, frozenset) else ()
@@ -97,7 +129,7 @@ def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
 
 def summary(record: RunRecord) -> str:
     """The end of a run."""
-    parts = [finding(each) for each in record.findings]
+    parts = [_group(group) for group in by_cause(record.findings)]
     head = f"seed {record.seed}: {record.graphs} graphs in {record.elapsed_s:.1f} s"
     if record.interrupted:
         head += " (interrupted)"
@@ -123,7 +155,8 @@ def summary(record: RunRecord) -> str:
     lines.append(f"  drawn: {drawn}")
     lines.append(
         f"  {record.forbidden_graphs} graphs showed a forbidden outcome: "
-        f"{len(record.findings)} findings"
+        f"{len(record.findings)} findings of {len(by_cause(record.findings))} likely causes, "
+        f"in {record.out}"
     )
     if record.raw_findings:
         lines.append(f"  {record.raw_findings} of them not minimized, in {record.out}/raw")

@@ -26,6 +26,12 @@ def op_class(node: Node) -> str:
     return node.op
 
 
+def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
+    """A key for findings that probably share a cause: what was seen, kernels."""
+    what = "torn" if outcome.torn else "wrong"
+    return " + ".join([what, *sorted(op_class(n) for n in test.graph.effects)])
+
+
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     """Whether the minimized test `small` sits inside `large`.
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from corpus.textfile import Entry, Finding, dumps, save
-from fuzz.campaign.causes import explains, finding_name
+from fuzz.campaign.causes import explains, finding_name, likely_cause
 from fuzz.campaign.judge import allowed_or_none, judge
 from fuzz.campaign.reducer import normalized, reduce
 from fuzz.executors import wire
@@ -464,7 +464,8 @@ class Campaign:
         entry = self._entry(raw, small, judgement, minimized=complete)
         path = self.settings.out / f"{small.name}.yaml"
         save(entry, path)
-        self.record.findings.append(ReportedFinding(entry, str(path)))
+        cause = likely_cause(small, judgement.forbidden[0][0])
+        self.record.findings.append(ReportedFinding(entry, str(path), cause))
 
     def _store_rest(self) -> None:
         """At the end: what was not minimized is told, and lies in ``raw/``."""

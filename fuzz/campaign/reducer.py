@@ -178,6 +178,26 @@ def _drop_pure(test: LitmusTest) -> Iterator[LitmusTest]:
             yield _without(test, {node.name})
 
 
+def _bypass_pure(test: LitmusTest) -> Iterator[LitmusTest]:
+    """What uses a pure node uses one of its inputs instead."""
+    for node in test.graph.nodes:
+        if node.definition.has_effect:
+            continue
+        for name in dict.fromkeys(node.inputs):
+            if test.types[name] != test.types[node.name] or node.after:
+                continue
+            nodes = [
+                replace(
+                    n,
+                    inputs=tuple(name if i == node.name else i for i in n.inputs),
+                    after=tuple(dict.fromkeys(name if a == node.name else a for a in n.after)),
+                )
+                for n in test.graph.nodes
+                if n.name != node.name
+            ]
+            yield _with_nodes(test, nodes)
+
+
 def _cut_data(test: LitmusTest) -> Iterator[LitmusTest]:
     """A value that an op uses becomes a constant, without an edge in its place."""
     for position, node in enumerate(test.graph.nodes):
@@ -372,6 +392,7 @@ def _clip(attrs: Attrs | None, target: Variable, before: Variable) -> Attrs | No
 _PASSES: tuple[_Pass, ...] = (
     _drop_effects,
     _drop_pure,
+    _bypass_pure,
     _cut_data,
     _drop_edges,
     _merge_variables,

@@ -18,6 +18,7 @@ EXECUTORS: Final = MappingProxyType(
     {
         "tf": "fuzz.executors.tensorflow.executor:TensorFlowExecutor",
         CANARY: "fuzz.mutants.canary:Canary",
+        "mutant/stale-reads": "fuzz.mutants.stale_reads:StaleReads",
     }
 )
 

@@ -39,12 +39,19 @@ MAX_ORDERS: Final = 3_000
 """Total orders under `rfc` that a drawn test has at most: the reference oracle
 then judges it in a fraction of a second. The number of effects follows."""
 
-# Lanes: one, for graphs without tearing in mind; up to 16 KiB a row in four-byte
-# lanes, which takes long enough to write that others run meanwhile.
+# Kinds alike, but twice those that fit few tests, and the reads among them,
+# which show what happened. (All tests take ReadVariableOp; it comes often.)
+_TWICE: Final = (
+    *("ResourceGather", "ResourceGatherNd"),
+    *("ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
+)
+_DRAWN: Final = (*EFFECT_OPS, *_TWICE)
 _PURE: Final = (
     *("AddV2", "AddV2", "Sub", "Identity", "Neg", "Relu"),
     *("Maximum", "Minimum", "Mul", "Select", "ReluGrad"),
 )
+# One lane, for graphs without tearing in mind; up to 16 KiB a row in four-byte
+# lanes, which takes long enough to write that others run meanwhile.
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 
@@ -126,8 +133,7 @@ class _Draft:
     def effect(self, after: tuple[str, ...], reads: list[str]) -> str:
         """Add one resource op, with whatever it needs, and return its name."""
         rng = self.rng
-        kinds = [OPS[name] for name in EFFECT_OPS if self.possible(OPS[name])]
-        op = rng.choice(kinds)
+        op = OPS[rng.choice([name for name in _DRAWN if self.possible(OPS[name])])]
         resources = tuple(v.name for v in rng.sample(self.variables, len(op.roles)))
         target = next(v for v in self.variables if v.name == resources[0])
         attrs, touched = self.attributes(op, target)

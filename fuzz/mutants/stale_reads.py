@@ -1,0 +1,75 @@
+"""A mutant that needs no framework and no luck: reads see the initial contents."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from corpus.ops import Kind
+from corpus.outcome import Outcome
+from fuzz.executors.protocol import Config
+from oracles.arithmetic import gathered, pure, written
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from fuzz.executors.protocol import Histogram, Noise
+    from oracles.arithmetic import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    test: LitmusTest
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        test = self.test
+        initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
+        memory = dict(initial)
+        rows = {v.name: len(initial[v.name]) // (v.shape or (1,))[0] for v in test.variables}
+        values: dict[str, Ints] = {}
+        for node in test.graph.nodes:
+            kind = node.definition.kind
+            operands = [values[name] for name in node.inputs]
+            if node.op == "Const":
+                values[node.name] = test.constant(node)
+            elif kind is Kind.READ:
+                variable = node.resources[0]
+                values[node.name] = gathered(node, initial[variable], rows[variable])
+            elif kind.writes:
+                seen = [memory[name] for name in node.resources]
+                stored = written(node, seen, operands, rows[node.resources[0]])
+                memory.update(zip(node.resources, stored, strict=True))
+            elif node.op != "NoOp":
+                shapes = [test.type_of(name).shape for name in node.inputs]
+                values[node.name] = pure(node, operands, shapes)
+        return {Outcome.of(test, values | memory): count}
+
+    def close(self) -> None:
+        pass
+
+
+class StaleReads:
+    """Mutant: every read sees memory as it was before the graph started.
+
+    Killed by SB. Survives MP: two early reads give (0, 0), which is allowed.
+
+    References
+    ----------
+    RFC, "Load/Store Reordering": breaks the order from a store to a load.
+    """
+
+    name: ClassVar[str] = "mutant/stale-reads"
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """One; the promise is what it breaks."""
+        return (Config("plain", "executor"),)
+
+    @classmethod
+    def versions(cls) -> dict[str, str]:
+        """Of the interpreter."""
+        return {"python": sys.version.split()[0]}
+
+    def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
+        """Takes every test."""
+        return _Prepared(test)

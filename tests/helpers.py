@@ -1,0 +1,26 @@
+"""What several test files need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import corpus
+from oracles.reference import allowed_outcomes
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from oracles.model import Model
+
+LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
+
+
+def allowed_values(test: LitmusTest, model: Model, *names: str) -> set[tuple[object, ...]]:
+    """The allowed set, on some of its names; all of it if none is given."""
+    allowed = allowed_outcomes(test, model)
+    assert allowed.complete
+    chosen = names or test.names
+    return {
+        tuple(tuple(v) if isinstance(v := o.plain[name], list) else v for name in chosen)
+        for o in allowed.witnesses
+    }
