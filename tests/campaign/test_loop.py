@@ -1,0 +1,153 @@
+"""Campaigns on mutants that are deterministic: found, minimized, stored, replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpus.textfile import load
+from fuzz.campaign import loop
+from fuzz.campaign.judge import judge
+from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.replay import replay_entry
+from fuzz.executors.table import configuration
+from oracles.model import RFC
+from oracles.reference import allowed_outcomes
+
+if TYPE_CHECKING:
+    from reports.records import RunRecord
+
+STALE = "mutant/stale-reads"
+
+
+def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Campaign:
+    settings = Settings(
+        seed=1,
+        out=tmp_path / "out",
+        executors=((executor, configuration(executor)),),
+        time_s=600,
+        **{"tests": 60, "count": 64, **changes},
+    )
+    return Campaign(settings, lambda record: None)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory) -> RunRecord:
+    return campaign(tmp_path_factory.mktemp("campaign")).run()
+
+
+def test_the_mutant_is_found_and_minimized_to_a_write_and_a_read(ended: RunRecord) -> None:
+    assert ended.exit_code() == 1
+    assert ended.graphs == 60
+    assert ended.findings
+    for reported in ended.findings:
+        assert reported.entry.finding is not None
+        assert reported.entry.finding.minimized
+        assert len(reported.entry.test.graph.effects) <= 3
+    smallest = min(ended.findings, key=lambda f: len(f.entry.test.graph.effects))
+    write, read = smallest.entry.test.graph.effects
+    assert write.definition.kind.writes
+    assert read.after == (write.name,)
+
+
+def test_files_say_what_the_record_says(ended: RunRecord) -> None:
+    folder = Path(ended.out)
+    assert sorted(map(str, folder.glob("*.yaml"))) == sorted(f.path for f in ended.findings)
+    for reported in ended.findings:
+        assert load(reported.path) == reported.entry
+    assert len(list((folder / "raw").iterdir())) == ended.forbidden_graphs
+    assert ended.raw_findings == 0
+    explained = sum(1 + f.more for f in ended.findings)
+    assert explained == ended.forbidden_graphs
+
+
+def test_what_is_stored_is_forbidden_and_the_set_beside_it_exact(ended: RunRecord) -> None:
+    for reported in ended.findings:
+        entry = reported.entry
+        assert entry.finding is not None
+        allowed = allowed_outcomes(entry.test, RFC)
+        assert entry.allowed == {"rfc": frozenset(allowed.witnesses)}
+        judged = judge(allowed, dict(entry.finding.forbidden))
+        assert judged.forbidden_count == entry.finding.count > 0
+
+
+def test_a_finding_replays(ended: RunRecord) -> None:
+    entry = load(ended.findings[0].path)
+    result = replay_entry(
+        entry,
+        allowed_outcomes(entry.test, RFC),
+        STALE,
+        configuration(STALE),
+        time_s=60,
+        count=None,
+        seed=0,
+    )
+    assert result.judgement is not None
+    assert result.judgement.forbidden_count > 0
+
+
+def test_the_canary_is_reported_on_every_graph(ended: RunRecord) -> None:
+    assert ended.canary_runs == ended.canary_reported > 0
+
+
+def test_the_same_seed_finds_the_same(tmp_path: Path, ended: RunRecord) -> None:
+    again = campaign(tmp_path).run()
+    assert again.drawn == ended.drawn
+    assert again.verdicts == ended.verdicts
+    assert {f.entry.test for f in again.findings} == {f.entry.test for f in ended.findings}
+
+
+def test_a_sound_canary_breaks_the_campaign(tmp_path: Path, monkeypatch) -> None:
+    """A judge that lets the canary pass is worse than none: exit 2."""
+    from dataclasses import replace
+
+    honest = loop.judge
+
+    def blind(allowed, histogram):
+        judged = honest(allowed, histogram)
+        return replace(judged, forbidden=())
+
+    monkeypatch.setattr(loop, "judge", blind)
+    record = campaign(tmp_path, tests=3).run()
+    assert record.exit_code() == 2
+    assert "canary" in record.problem
+
+
+def test_over_budget_is_unknown_and_exits_3(tmp_path: Path) -> None:
+    """One order is looked at; what it does not show may still be allowed."""
+    record = campaign(tmp_path, tests=12, budget_orders=1).run()
+    assert record.unknown_graphs > 0
+    assert record.verdicts["unknown"] > 0
+    # What was allowed in the one order looked at is allowed; nothing else is.
+    assert set(record.verdicts) <= {"allowed", "unknown", "forbidden"}
+
+
+def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
+    """Killed in the middle: counted, kept in a file, and the campaign goes on."""
+    import os
+    import signal
+
+    running = campaign(tmp_path, tests=10)
+    send = loop.Campaign._send
+    victims = iter([3])
+    target = next(victims)
+    sent = 0
+
+    def murderous(self, slot, job) -> None:
+        nonlocal sent
+        if slot.state.name == STALE:
+            sent += 1
+            if sent == target:
+                os.kill(slot.worker.pid, signal.SIGKILL)
+        send(self, slot, job)
+
+    monkeypatch.setattr(loop.Campaign, "_send", murderous)
+    record = running.run()
+    (state,) = [e for e in record.executors if e.name == STALE]
+    assert state.crashed == 1
+    assert state.restarts == 1
+    assert state.tests == 10
+    (kept,) = (tmp_path / "out" / "crashed").iterdir()
+    assert "signal 9" in load(kept).test.about

@@ -1,0 +1,179 @@
+"""The command line as a user meets it: output, exit codes, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import corpus
+
+SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
+
+
+def test_oracle_prints_the_allowed_set(litmusfuzz) -> None:
+    result = litmusfuzz("oracle", SB)
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[:4] == [
+        "r0  r1  X  Y",
+        "0   1   1  1",
+        "1   0   1  1",
+        "1   1   1  1",
+    ]
+    assert "3 outcomes of 6 total orders are allowed under rfc" in result.stdout
+
+
+def test_oracle_json_has_the_same(litmusfuzz) -> None:
+    data = json.loads(litmusfuzz("oracle", SB, "--json").stdout)
+    assert data["complete"]
+    assert data["orders"] == 6
+    assert {"r0": 0, "r1": 1, "X": 1, "Y": 1} in data["allowed"]
+    assert len(data["allowed"]) == 3
+
+
+def test_oracle_judges_one_outcome_with_a_witness(litmusfuzz) -> None:
+    allowed = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=1")
+    assert allowed.returncode == 0
+    assert "allowed under rfc" in allowed.stdout
+    assert "witness: W(X) w0; R(Y) r0; W(Y) w1; R(X) r1" in allowed.stdout
+    forbidden = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=0")
+    assert forbidden.returncode == 1
+    assert "forbidden under rfc" in forbidden.stdout
+    torn = litmusfuzz("oracle", SB, "--outcome", "r0=torn", "--json")
+    assert torn.returncode == 1
+    assert json.loads(torn.stdout)["verdict"] == "forbidden"
+
+
+def test_oracle_over_budget_is_unknown(litmusfuzz) -> None:
+    result = litmusfuzz("oracle", SB, "--budget", "1", "--outcome", "r0=1,r1=1")
+    assert result.returncode == 3
+    assert "unknown" in result.stdout
+    assert litmusfuzz("oracle", SB, "--budget", "1").returncode == 3
+
+
+def test_show_draws_text_and_dot(litmusfuzz) -> None:
+    result = litmusfuzz("show", SB)
+    assert result.returncode == 0
+    assert "| w0: X = 1" in result.stdout
+    assert 'digraph "SB"' in result.stdout
+    dot = litmusfuzz("show", SB, "--dot").stdout
+    assert dot.startswith("digraph")
+    data = json.loads(litmusfuzz("show", SB, "--json").stdout)
+    assert data["dot"] + "\n" == dot
+    assert data["file"]["name"] == "SB"
+
+
+def bad_file(tmp_path: Path, old: str, new: str) -> str:
+    text = Path(SB).read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "bad.yaml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return str(path)
+
+
+def test_bad_files_give_one_line_and_exit_2(litmusfuzz, tmp_path: Path) -> None:
+    """Missing file, malformed YAML, cycle, wrong dtype, absurd size, unknown op, version."""
+    cases = [
+        (str(tmp_path / "absent.yaml"), "absent.yaml: No such file"),
+        (bad_file(tmp_path, "main:", "main: ["), ""),
+    ]
+    edits = [
+        ("inputs: [c1_0]}", "inputs: [c1_0], after: [r0]}", "cycle: w0 -> r0 -> w0"),
+        ("dtype: int32", "dtype: int31", "variables.X.dtype"),
+        ("shape: []", "shape: [99999999]", "variables.X.shape.0"),
+        ("op: Const", "op: Cnst", "unknown op 'Cnst'"),
+        ("litmusfuzz: 1", "litmusfuzz: 9", "unknown version 9"),
+    ]
+    for number, (old, new, message) in enumerate(edits):
+        path = Path(bad_file(tmp_path, old, new))
+        kept = path.rename(tmp_path / f"bad{number}.yaml")
+        cases.append((str(kept), message))
+    before = sorted(tmp_path.iterdir())
+    for path, message in cases:
+        for command in ("oracle", "show", "replay", "promote"):
+            result = litmusfuzz(command, path)
+            assert result.returncode == 2
+            assert result.stdout == ""
+            assert result.stderr.startswith(f"litmusfuzz: {path}")
+            assert message in result.stderr
+            assert result.stderr.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before  # nothing written
+
+
+def test_usage_errors_exit_2(litmusfuzz) -> None:
+    for arguments, message in (
+        (("run", "--time", "soon"), "is no duration"),
+        (("run", "--executors", "absent"), "no executor 'absent'"),
+        (("run", "--executors", "tf:absent"), "no configuration 'absent'"),
+        (("oracle", SB, "--outcome", "q=1"), "'q' is not one of r0, r1, X, Y"),
+        (("oracle", SB, "--outcome", "r0=x"), "cannot read"),
+        (("oracle", SB, "--outcome", "r0=[1,2]"), "must have 1 ints"),
+        (("oracle", SB, "--budget", "0"), "budget"),
+        (("nonsense",), "No such command"),
+    ):
+        result = litmusfuzz(*arguments)
+        assert result.returncode == 2, arguments
+        assert message in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz, tmp_path: Path) -> None:
+    from corpus.builder import litmus
+    from corpus.textfile import Entry, save
+
+    save(Entry(litmus("X=16777215; X+=1")), tmp_path / "large.yaml")
+    result = litmusfuzz("oracle", "large.yaml")
+    assert result.returncode == 2
+    assert "below 2**24" in result.stderr
+
+
+def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: Path) -> None:
+    common = ("--executors", "mutant/stale-reads", "--tests", "40", "--count", "64")
+    result = litmusfuzz("run", *common, "--seed", "1", "--out", "found", "--json")
+    assert result.returncode == 1, result.stderr
+    data = json.loads(result.stdout)
+    assert data["exit_code"] == 1
+    assert data["canary"]["runs"] == data["canary"]["reported"] > 0
+    file = data["findings"][0]["file"]
+    assert Path(tmp_path / file).exists()
+    text = litmusfuzz("replay", file)
+    assert text.returncode == 1
+    assert "FORBIDDEN" in text.stdout
+    replayed = json.loads(litmusfuzz("replay", file, "--json").stdout)
+    assert replayed["exit_code"] == 1
+    assert any(row["verdict"] == "forbidden" for row in replayed["observed"])
+    # Promotion shows a diff, and writes only when told to.
+    shown = litmusfuzz("promote", file, "--to", "kept")
+    assert shown.returncode == 0
+    assert "+litmusfuzz: 1" in shown.stdout
+    assert not (tmp_path / "kept").exists()
+    assert litmusfuzz("promote", file, "--to", "kept", "--write").returncode == 0
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert "nothing to change" in litmusfuzz("promote", file, "--to", "kept").stdout
+
+
+def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:
+    """MP is survived by the mutant; so is any graph without a store before a load."""
+    from corpus.builder import litmus
+    from corpus.textfile import Entry, save
+
+    save(Entry(litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")), tmp_path / "MP.yaml")
+    result = litmusfuzz("replay", "MP.yaml", "--executor", "mutant/stale-reads", "--count", "10")
+    assert result.returncode == 0
+    assert "10 executions on mutant/stale-reads/plain" in result.stdout
+    assert "0 forbidden under rfc" in result.stdout
+
+
+def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz, tmp_path: Path) -> None:
+    path = bad_file(tmp_path, "  - {r0: 0, r1: 1, X: 1, Y: 1}\n", "")
+    before = Path(path).read_text(encoding="utf-8")
+    result = litmusfuzz("promote", path)
+    assert "+  - {r0: 0, r1: 1, X: 1, Y: 1}" in result.stdout
+    assert Path(path).read_text(encoding="utf-8") == before
+    assert litmusfuzz("promote", path, "--write").returncode == 0
+    assert "r0: 0, r1: 1" in Path(path).read_text(encoding="utf-8")
+
+
+def test_help_names_every_command(litmusfuzz) -> None:
+    text = litmusfuzz("--help").stdout
+    for command in ("run", "replay", "oracle", "show", "promote"):
+        assert command in text

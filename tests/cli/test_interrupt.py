@@ -1,0 +1,63 @@
+"""Ctrl-C, and a framework that is missing: a real process each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+
+from corpus.textfile import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path) -> None:
+    arguments = ["run", "--executors", "mutant/stale-reads", "--time", "10m", "--seed", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fuzz", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("finding:"):
+            break
+    workers = psutil.Process(process.pid).children()
+    assert len(workers) == 2
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "(interrupted)" in rest
+    assert "Traceback" not in errors
+    kept = list((tmp_path / "findings").glob("*.yaml"))
+    assert kept
+    assert all(load(path).finding is not None for path in kept)
+    assert not any(worker.is_running() for worker in workers)
+
+
+def test_a_missing_framework_is_said_in_one_line(tmp_path: Path) -> None:
+    """A `tensorflow` that cannot be imported stands before the installed one."""
+    shadow = tmp_path / "tensorflow"
+    shadow.mkdir()
+    (shadow / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'tensorflow'\", name='tensorflow')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-m", "fuzz", "run", "--time", "60s", "--executors", "tf"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("litmusfuzz: tf: tensorflow is not installed")

@@ -1,0 +1,127 @@
+"""Workers: what they answer, and what their end costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from dataclasses import asdict
+
+import psutil
+import pytest
+
+from corpus.builder import litmus
+from corpus.ops import MAX_MAGNITUDE
+from corpus.outcome import TORN, Outcome
+from corpus.textfile import Entry, dumps
+from fuzz.executors import wire
+from fuzz.executors.process import Died, Worker
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import CANARY, UnknownExecutor, configuration, executor_class, names
+
+TEST = litmus("X=1; r0=Y || Y=1; r1=X")
+
+
+def request(count: int = 3) -> wire.Request:
+    return wire.Request(
+        test=dumps(Entry(TEST)), config="plain", count=count, noise=asdict(Noise()), seed=1
+    )
+
+
+@pytest.fixture
+def worker():
+    started = Worker(CANARY)
+    yield started
+    started.close()
+
+
+def test_an_answer_is_a_histogram_of_outcomes(worker: Worker) -> None:
+    reply = worker.ask(request(), 60)
+    assert isinstance(reply, wire.Reply)
+    wrong = Outcome.of(TEST, dict.fromkeys(TEST.names, (MAX_MAGNITUDE,)))
+    assert wire.histogram(TEST, reply) == {wrong: 3}
+
+
+def test_torn_travels() -> None:
+    outcome = Outcome.of(TEST, {"r0": TORN, "r1": (1,), "X": (1,), "Y": TORN})
+    reply = wire.Reply(rows=wire.rows({outcome: 5}))
+    assert wire.histogram(TEST, reply) == {outcome: 5}
+
+
+def test_versions_are_told(worker: Worker) -> None:
+    reply = worker.ask(wire.Request(), 60)
+    assert isinstance(reply, wire.Reply)
+    assert reply.versions["python"] == sys.version.split()[0]
+
+
+def test_a_killed_worker_costs_one_request(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), wire.Reply)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    died = worker.ask(request(), 60)
+    assert isinstance(died, Died)
+    assert not died.timed_out
+    assert died.message == "signal 9"
+    assert isinstance(worker.ask(request(), 60), wire.Reply)
+    assert worker.starts == 2
+
+
+def test_a_worker_that_hangs_is_ended_and_told_apart(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), wire.Reply)
+    pid = worker.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)  # cannot answer, however fast the machine
+    died = worker.ask(request(), 0.2)
+    assert isinstance(died, Died)
+    assert died.timed_out
+    assert "0.2 s" in died.message
+    assert not psutil.pid_exists(pid)
+    assert isinstance(worker.ask(request(), 60), wire.Reply)
+
+
+def test_an_exception_in_a_worker_is_a_crash_with_its_last_line(worker: Worker) -> None:
+    died = worker.ask(wire.Request(test="nonsense", config="plain"), 60)
+    assert isinstance(died, Died)
+    assert died.message.startswith("exit 1: ")
+    assert "a litmus file is a mapping" in died.message
+    assert "Traceback" in died.log
+
+
+def test_a_worker_over_its_memory_cap_dies_alone() -> None:
+    """The cap is on the process: 40 MB is too little to decode a long answer."""
+    small = Worker(CANARY, memory_bytes=24 << 20)
+    died = small.ask(wire.Request(test="x" * (48 << 20), config="plain"), 60)
+    small.close()
+    assert isinstance(died, Died)
+    assert not died.timed_out
+
+
+def test_large_messages_pass(worker: Worker) -> None:
+    """More than a pipe holds, in both directions of its first use."""
+    big = litmus("; ".join(f"X={i % 5}" for i in range(1500)))
+    text = dumps(Entry(big))
+    assert len(text) > 1 << 16
+    reply = worker.ask(wire.Request(test=text, config="plain", count=1, noise={}), 60)
+    assert isinstance(reply, wire.Reply)
+    assert len(wire.histogram(big, reply)) == 1
+
+
+def test_closing_leaves_no_process(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), wire.Reply)
+    pid = worker.pid
+    assert pid is not None
+    worker.close()
+    assert not psutil.pid_exists(pid)
+    worker.close()  # again is no error
+
+
+def test_the_table_knows_its_names() -> None:
+    assert {"tf", CANARY} <= set(names())
+    for name in names():
+        config = configuration(name)
+        assert config == executor_class(name).configurations()[0]
+        assert configuration(name, config.name) == config
+        with pytest.raises(UnknownExecutor, match="no configuration 'absent'"):
+            configuration(name, "absent")
+    with pytest.raises(UnknownExecutor, match="there are tf"):
+        executor_class("absent")

@@ -1,0 +1,29 @@
+"""Mutants that need no framework: what kills each, and what it survives."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.textfile import load
+from fuzz.campaign.judge import judge
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import configuration, executor_class
+from oracles.model import RFC
+from oracles.reference import allowed_outcomes
+
+
+def forbidden(executor: str, test) -> int:
+    prepared = executor_class(executor)().prepare(test, configuration(executor))
+    return judge(allowed_outcomes(test, RFC), prepared.run(5, Noise(), 0)).forbidden_count
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+def test_the_canary_is_killed_by_every_test(path) -> None:
+    assert forbidden("mutant/canary", load(path).test) == 5
+
+
+def test_stale_reads_is_killed_by_sb_and_survives_mp() -> None:
+    assert forbidden("mutant/stale-reads", litmus("X=1; r0=Y || Y=1; r1=X")) == 5
+    assert forbidden("mutant/stale-reads", litmus("X=1; Y=2 || r0=Y; r1=X")) == 0
