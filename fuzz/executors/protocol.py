@@ -60,10 +60,10 @@ class Noise:
         0 for none.
     """
 
-    copies: int = 64
-    steps: int = 48
+    copies: int = 32
+    steps: int = 96
     shuffle: bool = True
-    padding: int = 4096
+    padding: int = 1024
 
 
 class Prepared(Protocol):

@@ -1,0 +1,27 @@
+"""TensorFlow's own graph executor, on the CPU, as a system under test.
+
+Terms: a *copy* is the test once more under other names; a *step* executes all
+copies of a graph once; a *helper* is a node that the test does not have.
+
+- `lowering`: test -> GraphDef; adds no order to the test, and says why.
+- `session`: GraphDef -> arrays, in three runs a step; says why what it sees is
+  what a node returned.
+- `tally`: arrays -> histogram of outcomes. Knows NumPy only.
+- `executor`: the protocol.
+
+A defect of TensorFlow may outlive the test that shows it: in 2.21,
+ResourceStridedSliceAssign beside an op that replaces its variable's buffer
+(AssignVariableOp, AssignAddVariableOp, ResourceApplyGradientDescent) writes
+into freed memory. The process then crashes, or worse, does not, and another
+test shows the damage. A finding thus counts only when a fresh process shows it
+again with this test alone.
+
+TensorFlow is imported when a test is prepared, not before. Nothing here knows
+what is allowed.
+"""
+
+from __future__ import annotations
+
+from fuzz.executors.tensorflow.executor import TensorFlowExecutor
+
+__all__ = ["TensorFlowExecutor"]
