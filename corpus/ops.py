@@ -11,6 +11,7 @@ semantics.md, section 2.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -69,6 +70,11 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def size(self) -> int:
+        """Elements, lanes included."""
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,10 +374,7 @@ def model_size(shape: tuple[int, ...], *, whole: bool) -> int:
     """Ints in a value of that shape: one lane's rows, or all of it if `whole`."""
     if not whole:
         return shape[0] if shape else 1
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
+    return math.prod(shape)
 
 
 def check_literal(value: Nested, shape: tuple[int, ...], field: str, *, whole: bool) -> None:

@@ -105,6 +105,8 @@ class Finding:
         Which draw of that campaign; with `seed` and `family` it is made again.
     minimized : bool
         Whether the reducer came to an end.
+    confirmed : bool
+        Whether it showed again in a process that had run nothing else.
     """
 
     executor: str
@@ -119,6 +121,7 @@ class Finding:
     index: int
     family: str
     minimized: bool
+    confirmed: bool
 
     @property
     def count(self) -> int:
@@ -237,6 +240,7 @@ class _Finding(_Strict, kw_only=True):
     index: int
     family: str
     minimized: bool
+    confirmed: bool
 
 
 # --- loading ---------------------------------------------------------------------------
@@ -463,6 +467,7 @@ class _Reader:
             index=raw.index,
             family=raw.family,
             minimized=raw.minimized,
+            confirmed=raw.confirmed,
         )
 
 
@@ -609,6 +614,7 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         ("index", _scalar(finding.index)),
         ("family", _scalar(finding.family)),
         ("minimized", _scalar(finding.minimized)),
+        ("confirmed", _scalar(finding.confirmed)),
     ]
 
 

@@ -46,7 +46,9 @@ class RunRecord:
     """A campaign, so far.
 
     `drawn` counts resource op kinds over all graphs drawn; `forbidden_graphs`
-    the graphs that showed a forbidden outcome, whether minimized or not.
+    the graphs that showed a forbidden outcome, `raw_findings` those of them
+    that were not minimized, `unconfirmed` those whose minimized form did not
+    show it again in a fresh process.
     """
 
     seed: int
@@ -59,6 +61,7 @@ class RunRecord:
     unknown_graphs: int = 0
     forbidden_graphs: int = 0
     raw_findings: int = 0
+    unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
     canary_runs: int = 0
     canary_reported: int = 0
@@ -69,12 +72,16 @@ class RunRecord:
     problem: str = ""
 
     def exit_code(self) -> int:
-        """0 clean, 1 a forbidden outcome, 2 broken, 3 only unknown or timed out."""
+        """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
         if self.problem:
             return 2
-        if self.forbidden_graphs:
+        if self.findings or self.raw_findings:
             return 1
-        if self.unknown_graphs or any(e.timed_out or e.crashed for e in self.executors):
+        if (
+            self.unknown_graphs
+            or self.unconfirmed
+            or any(e.timed_out or e.crashed for e in self.executors)
+        ):
             return 3
         return 0
 
@@ -91,6 +98,7 @@ class RunRecord:
             "unknown_graphs": self.unknown_graphs,
             "forbidden_graphs": self.forbidden_graphs,
             "not_minimized": self.raw_findings,
+            "unconfirmed": self.unconfirmed,
             "executors": [asdict(each) for each in self.executors],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
             "findings": [finding_json(each) for each in self.findings],
@@ -113,6 +121,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "config": finding.config,
         "model": finding.model,
         "minimized": finding.minimized,
+        "confirmed": finding.confirmed,
         "executions": finding.executions,
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
         "more_graphs": reported.more,

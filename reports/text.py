@@ -83,6 +83,8 @@ def finding(reported: ReportedFinding) -> str:
     lines.append(f"  broken    {broken_rule(seen)}")
     if not found.minimized:
         lines.append("  minimized in part: the time was up")
+    if not found.confirmed:
+        lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {reported.more} more graphs that contain this shape")
     lines.append(f"  replay    litmusfuzz replay {reported.path}")
@@ -160,6 +162,11 @@ def summary(record: RunRecord) -> str:
     )
     if record.raw_findings:
         lines.append(f"  {record.raw_findings} of them not minimized, in {record.out}/raw")
+    if record.unconfirmed:
+        lines.append(
+            f"  {record.unconfirmed} of them not seen again in a fresh process, "
+            f"in {record.out}/unconfirmed"
+        )
     if record.problem:
         lines.append(f"litmusfuzz: {record.problem}")
     return "\n\n".join([*parts, "\n".join(lines)])

@@ -42,6 +42,11 @@ class Judgement:
         """How many of them showed a forbidden outcome."""
         return sum(count for _, count in self.forbidden)
 
+    @property
+    def rate(self) -> float:
+        """Share of executions that showed a forbidden outcome."""
+        return self.forbidden_count / max(1, self.executions)
+
 
 def judge(allowed: AllowedSet, histogram: Mapping[Outcome, int]) -> Judgement:
     """The verdict on each outcome of a histogram."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from corpus.textfile import Entry, Finding, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause
 from fuzz.campaign.judge import allowed_or_none, judge
-from fuzz.campaign.reducer import normalized, reduce
+from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.executors import wire
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES, Died, Worker
 from fuzz.executors.protocol import Config, Noise
@@ -43,12 +43,14 @@ PROBE_NEEDED: Final = 2
 """A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
 fresh sessions, show a forbidden outcome often enough."""
 PROBE_HITS: Final = 3
-"""How often is enough. A replay of as many executions then misses with
+"""How often at least. A replay of as many executions then misses with
 probability about exp(-3), and goes on until it sees one."""
+CONFIRM_RUNS: Final = 5
+"""Runs, the first in a fresh process, until a minimized finding shows again."""
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_S: Final = 20.0
 REDUCTION_SHARE: Final = 0.5
-"""Of the time, when the shape to be minimized looks like one that is known."""
+"""Of the time; the rest is for new graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,18 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request to an executor: run `test` at least `count` times."""
+    """One request to an executor: run `test` at least `count` times.
+
+    `fresh` asks for a process that has run nothing before: a system under test
+    may have damaged its own memory on an earlier test, and what it shows then
+    is no finding on this one.
+    """
 
     test: LitmusTest
     count: int
     noise: Noise
     seed: int
+    fresh: bool = False
 
 
 Result = dict["Outcome", int] | Died | wire.Reply
@@ -99,11 +107,17 @@ class Drawn:
 
 @dataclass(slots=True)
 class _Slot:
-    """A worker, and the task that it is busy with."""
+    """A worker, and the task that it is busy with.
+
+    `spare` is a second process that gets ready in the background, for the
+    next job that asks for a fresh one; `ran` counts the jobs of the present one.
+    """
 
     worker: Worker
     config: Config
     state: ExecutorState
+    spare: Worker | None = None
+    ran: int = 0
     task: Task | None = None
     job: Job | None = None
     since: float = 0.0
@@ -117,6 +131,38 @@ class _Raw:
     slot: _Slot
     judgement: Judgement
     noise: Noise
+
+
+@dataclass(slots=True)
+class _Best:
+    """The smallest test so far that shows a finding, and what it showed."""
+
+    test: LitmusTest
+    judgement: Judgement
+    rate: float = 0.0
+    """The highest share of forbidden executions that any of its forms showed."""
+
+    def __post_init__(self) -> None:
+        self.improve(self.test, self.judgement)
+
+    def improve(self, test: LitmusTest, judgement: Judgement) -> None:
+        """Go on from a smaller test."""
+        self.test, self.judgement = test, judgement
+        self.rate = max(self.rate, judgement.rate)
+
+    @property
+    def count(self) -> int:
+        """Executions in which it shows about 24 times, if that is possible."""
+        return _probe_count(self.rate)
+
+    @property
+    def needed(self) -> int:
+        """Forbidden executions, of `count`, that a smaller test must show.
+
+        An eighth of what the best form shows: one that shows more seldom is
+        smaller, but of less use to whoever replays it.
+        """
+        return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
 class Campaign:
@@ -164,6 +210,8 @@ class Campaign:
                 if slot.task is not None:
                     slot.task.close()  # a reduction keeps the best that it has
                 slot.worker.close()
+                if slot.spare is not None:
+                    slot.spare.close()
                 slot.state.state = "ended"
             self.record.minimizing = ""
             self._store_rest()
@@ -261,7 +309,25 @@ class Campaign:
         except StopIteration:
             slot.task = None
 
+    def _prepare_spare(self, slot: _Slot) -> None:
+        """Have a fresh process import its framework while others work."""
+        if slot.spare is None:
+            slot.spare = Worker(slot.state.name, self.settings.memory_bytes)
+            slot.spare.send(wire.Request(), JOB_TIMEOUT_S)
+
+    def _refresh(self, slot: _Slot) -> None:
+        """Put the spare process in the place of the present one."""
+        self._prepare_spare(slot)
+        assert slot.spare is not None
+        slot.worker.close()
+        slot.worker, slot.spare = slot.spare, None
+        slot.worker.receive()  # its versions, or its end, which the next job meets again
+        slot.ran = 0
+
     def _send(self, slot: _Slot, job: Job) -> None:
+        if job.fresh:
+            self._refresh(slot)
+        slot.ran += 1
         slot.job = job
         slot.since = time.monotonic()
         request = wire.Request(
@@ -303,8 +369,10 @@ class Campaign:
         test = replace(
             slot.job.test,
             name=f"{what}-{self.settings.seed}-{slot.state.timed_out + slot.state.crashed}",
-            about=f"{slot.state.name}/{slot.config.name}: {died.message}",
+            about=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
+            f"after {slot.ran - 1} other jobs in the same process",
         )
+        slot.ran = 0
         save(Entry(test), self.settings.out / what / f"{test.name}.yaml")
 
     # --- tasks -------------------------------------------------------------------------
@@ -341,37 +409,71 @@ class Campaign:
             self.raw.append(raw)
 
     def _minimize(self, slot: _Slot, raw: _Raw) -> Task:
-        """Reduce a finding, measure how often the result shows, and store it."""
+        """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
         self.record.minimizing = f"graph {raw.drawn.index}"
+        self._prepare_spare(slot)
         start = time.monotonic()
-        best = raw.drawn.test
         rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
-        judgement = raw.judgement
-        complete = False
-        reduction = reduce(best)
-        rate = judgement.forbidden_count / judgement.executions
-        count = _probe_count(rate)
+        best = _Best(raw.drawn.test, raw.judgement)
         try:
-            candidate = next(reduction)
-            while time.monotonic() - start < MAX_REDUCTION_S:
-                shown = yield from self._probe(candidate, count, raw.noise, rng)
-                if shown is not None:
-                    best, judgement = candidate, shown
-                    count = _probe_count(shown.forbidden_count / shown.executions)
-                candidate = reduction.send(shown is not None)
-        except StopIteration:
-            complete = True
+            complete = yield from self._reduce(raw, best, rng)
+            confirmed = yield from self._confirm(raw, best, rng)
+        except GeneratorExit:
+            # The time is up: the best so far is worth keeping.
+            self._store(raw, best, minimized=False, confirmed=False)
+            raise
         finally:
-            # Also when the time is up: the best so far is worth keeping.
             self.minimizing_s += time.monotonic() - start
             self.record.minimizing = ""
-            self._store(raw, best, judgement, complete=complete)
+        if confirmed is None:
+            self._store_unconfirmed(raw, best)
+        else:
+            best.judgement = confirmed
+            self._store(raw, best, minimized=complete, confirmed=True)
+
+    def _reduce(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, bool]:
+        """Make `best` as small as it gets; False if that took too long."""
+        start = time.monotonic()
+        if best.rate < 0.05:
+            for wider in widened(best.test):
+                shown = yield from self._probe(wider, best, raw.noise, rng)
+                if shown is not None and shown.rate > 2 * best.rate:
+                    best.improve(wider, shown)
+                    break
+        reduction = reduce(best.test)
+        answer: bool | None = None
+        while time.monotonic() - start < MAX_REDUCTION_S:
+            try:
+                candidate = next(reduction) if answer is None else reduction.send(answer)
+            except StopIteration:
+                return True
+            shown = yield from self._probe(candidate, best, raw.noise, rng)
+            answer = shown is not None
+            if shown is not None:
+                best.improve(candidate, shown)
+        return False
+
+    def _confirm(
+        self, raw: _Raw, best: _Best, rng: random.Random
+    ) -> Generator[Job, Result, Judgement | None]:
+        """What `best` shows in a process that ran nothing else; None if nothing forbidden."""
+        total: Counter[Outcome] = Counter()
+        for attempt in range(CONFIRM_RUNS):
+            job = Job(best.test, best.count, raw.noise, rng.getrandbits(31), fresh=attempt == 0)
+            result = yield job
+            if not isinstance(result, dict):
+                return None
+            total.update(result)
+            judgement = judge(best.judgement.allowed, total)
+            if judgement.forbidden:
+                return judgement
+        return None
 
     def _probe(
-        self, test: LitmusTest, count: int, noise: Noise, rng: random.Random
+        self, test: LitmusTest, best: _Best, noise: Noise, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
-        """Whether enough of a few runs are forbidden: all of them judged, or None."""
+        """Whether enough of a few runs show it often enough: judged, or None."""
         allowed = allowed_or_none(test, self.settings.model, self.settings.budget_orders)
         if allowed is None or not allowed.complete:
             return None
@@ -380,11 +482,11 @@ class Campaign:
         for done in range(PROBE_RUNS):
             if failed + PROBE_RUNS - done < PROBE_NEEDED:
                 return None
-            result = yield Job(test, count, noise, rng.getrandbits(31))
+            result = yield Job(test, best.count, noise, rng.getrandbits(31))
             if not isinstance(result, dict):
                 return None
             total.update(result)
-            failed += judge(allowed, result).forbidden_count >= PROBE_HITS
+            failed += judge(allowed, result).forbidden_count >= best.needed
             if failed == PROBE_NEEDED:
                 return judge(allowed, total)
         return None
@@ -415,16 +517,26 @@ class Campaign:
         if not waiting:
             return None
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
+        chosen = min(new or waiting, key=_expected_cost_s)
+        # A share of the time, so that a rare finding early on does not eat all
+        # of it; what looks new may run ahead of its share.
         elapsed = self.settings.time_s - self.time_left_s
-        if not new and self.minimizing_s > REDUCTION_SHARE * elapsed * self.settings.workers:
+        share = REDUCTION_SHARE * elapsed * self.settings.workers
+        if self.minimizing_s + _expected_cost_s(chosen) * (0.25 if new else 0.5) > share:
             return None
-        # The smallest is minimized soonest.
-        chosen = min(new or waiting, key=lambda raw: len(raw.drawn.test.graph.nodes))
         self.raw.remove(chosen)
         return chosen
 
-    def _finding(self, raw: _Raw, judgement: Judgement, *, minimized: bool) -> Finding:
-        return Finding(
+    def _entry(
+        self,
+        raw: _Raw,
+        test: LitmusTest,
+        judgement: Judgement,
+        *,
+        minimized: bool,
+        confirmed: bool,
+    ) -> Entry:
+        finding = Finding(
             executor=raw.slot.state.name,
             config=raw.slot.config.name,
             model=judgement.allowed.model,
@@ -437,34 +549,37 @@ class Campaign:
             index=raw.drawn.index,
             family=self.settings.family,
             minimized=minimized,
+            confirmed=confirmed,
         )
-
-    def _entry(
-        self, raw: _Raw, test: LitmusTest, judgement: Judgement, *, minimized: bool
-    ) -> Entry:
-        allowed = {judgement.allowed.model: frozenset(judgement.allowed.witnesses)}
-        return Entry(test, allowed, self._finding(raw, judgement, minimized=minimized))
+        return Entry(test, {finding.model: frozenset(judgement.allowed.witnesses)}, finding)
 
     def _store_raw(self, raw: _Raw) -> None:
         """Keep every graph that showed something, as it was drawn."""
         test = replace(raw.drawn.test, name=f"raw-{self.settings.seed}-{raw.drawn.index}")
-        entry = self._entry(raw, test, raw.judgement, minimized=False)
+        entry = self._entry(raw, test, raw.judgement, minimized=False, confirmed=False)
         save(entry, self.settings.out / "raw" / f"{test.name}.yaml")
 
-    def _store(self, raw: _Raw, test: LitmusTest, judgement: Judgement, *, complete: bool) -> None:
-        """Write a minimized finding and report it; once, if it was found before."""
-        small = normalized(test, "finding")
-        renames = dict(zip(test.names, small.names, strict=True))
-        judgement = _renamed(judgement, renames)
-        small = replace(small, name=finding_name(small, judgement.forbidden[0][0]))
+    def _store_unconfirmed(self, raw: _Raw, best: _Best) -> None:
+        """Keep, apart, what a fresh process does not show: it is not reported."""
+        self.record.unconfirmed += 1
+        test = replace(best.test, name=f"unconfirmed-{self.settings.seed}-{raw.drawn.index}")
+        entry = self._entry(raw, test, best.judgement, minimized=False, confirmed=False)
+        save(entry, self.settings.out / "unconfirmed" / f"{test.name}.yaml")
+
+    def _store(self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool) -> None:
+        """Write a finding and report it; once, if it was found before."""
+        small = normalized(best.test, "finding")
+        judgement = _renamed(best.judgement, dict(zip(best.test.names, small.names, strict=True)))
+        seen = judgement.forbidden[0][0]
+        small = replace(small, name=finding_name(small, seen))
         for known in self.record.findings:
             if known.entry.test == small:
                 known.more += 1
                 return
-        entry = self._entry(raw, small, judgement, minimized=complete)
+        entry = self._entry(raw, small, judgement, minimized=minimized, confirmed=confirmed)
         path = self.settings.out / f"{small.name}.yaml"
         save(entry, path)
-        cause = likely_cause(small, judgement.forbidden[0][0])
+        cause = likely_cause(small, seen)
         self.record.findings.append(ReportedFinding(entry, str(path), cause))
 
     def _store_rest(self) -> None:
@@ -484,8 +599,17 @@ class Campaign:
 
 
 def _probe_count(rate: float) -> int:
-    """Executions in which a finding of that rate shows about 24 times, if possible."""
     return min(MAX_PROBE_COUNT, max(1024, int(24 / max(rate, 1e-6))))
+
+
+def _expected_cost_s(raw: _Raw) -> float:
+    """How long a minimization takes, roughly.
+
+    About three candidates a node, two runs for most, at 0.05 s each and 40,000
+    executions a second.
+    """
+    candidates = 3 * len(raw.drawn.test.graph.nodes)
+    return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)
 
 
 def _renamed(judgement: Judgement, names: dict[str, str]) -> Judgement:

@@ -11,7 +11,7 @@ from corpus.textfile import Entry, dumps
 from fuzz.campaign.judge import Judgement, judge
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Noise, noise_from
 
 if TYPE_CHECKING:
     from corpus.outcome import Outcome
@@ -53,9 +53,13 @@ def replay_entry(
     FileError
         Never: the entry was loaded.
     """
-    noise = Noise(**entry.finding.noise) if entry.finding else Noise()  # type: ignore[arg-type]
-    worker = Worker(executor)
     result = Replayed()
+    try:
+        noise = noise_from(entry.finding.noise) if entry.finding else Noise()
+    except ValueError as error:
+        result.problem = f"finding.noise: {error}"
+        return result
+    worker = Worker(executor)
     total: Counter[Outcome] = Counter()
     start = time.monotonic()
     text = dumps(Entry(entry.test))

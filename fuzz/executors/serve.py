@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from corpus.textfile import loads
 from fuzz.executors import wire
-from fuzz.executors.protocol import Noise, Refused, Unavailable
+from fuzz.executors.protocol import Refused, Unavailable, noise_from
 from fuzz.executors.table import configuration, executor_class
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Server:
                 return wire.Reply(versions=dict(self.executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(request)
-            found = prepared.run(request.count, Noise(**request.noise), request.seed)
+            found = prepared.run(request.count, noise_from(request.noise), request.seed)
         except Refused as refusal:
             return wire.Reply(refused=str(refusal))
         except Unavailable as missing:

@@ -8,7 +8,7 @@ version of everything.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
@@ -74,7 +74,7 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
     ]
 
 
-def write(stream: BinaryIO, message: msgspec.Struct) -> None:
+def write(stream: IO[bytes], message: msgspec.Struct) -> None:
     """Send one message."""
     data = msgspec.json.encode(message)
     rest = memoryview(_LENGTH.pack(len(data)) + data)
@@ -83,7 +83,7 @@ def write(stream: BinaryIO, message: msgspec.Struct) -> None:
     stream.flush()
 
 
-def read_exactly(stream: BinaryIO, size: int) -> bytes:
+def read_exactly(stream: IO[bytes], size: int) -> bytes:
     """`size` bytes, or fewer if the stream ends."""
     parts = []
     while size:
@@ -95,7 +95,7 @@ def read_exactly(stream: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def read_request(stream: BinaryIO) -> Request | None:
+def read_request(stream: IO[bytes]) -> Request | None:
     """The next request, None at the end of the stream."""
     header = read_exactly(stream, _LENGTH.size)
     if len(header) < _LENGTH.size:
@@ -104,7 +104,7 @@ def read_request(stream: BinaryIO) -> Request | None:
     return msgspec.json.decode(read_exactly(stream, length), type=Request)
 
 
-def read_reply(stream: BinaryIO) -> Reply | None:
+def read_reply(stream: IO[bytes]) -> Reply | None:
     """The next reply, None if the worker ended before it was complete."""
     header = read_exactly(stream, _LENGTH.size)
     if len(header) < _LENGTH.size:
