@@ -318,17 +318,17 @@ def run(
 
 
 @main.command()
-@_file
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--executor", "executor_name", default=None, help="Another than the finding's.")
 @click.option("--config", "config_name", default=None, help="Another configuration.")
-@click.option("--time", "time_s", type=_Duration(), default="50s", help="Give up after.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions at least.")
+@click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @_model_option
 @_budget
 @_json
 def replay(
-    file: str,
+    files: tuple[str, ...],
     executor_name: str | None,
     config_name: str | None,
     time_s: float,
@@ -338,71 +338,67 @@ def replay(
     budget: int | None,
     as_json: bool,
 ) -> None:
-    """Run the test in FILE again and print observed against allowed.
+    """Run the tests in FILES again and print observed against allowed.
 
-    A finding is run as it was found, until its forbidden outcome shows or the
-    time is up. Exits 1 if a forbidden outcome was seen.
+    A finding is run as it was found, in a new process, until its forbidden
+    outcome shows or the time is up. Several files: one line each. Exits 1 if a
+    forbidden outcome was seen.
     """
     from fuzz.campaign.replay import replay_entry
+    from fuzz.executors.process import Worker
     from fuzz.executors.table import UnknownExecutor, configuration
-    from reports.text import broken_rule, observed_table
+    from reports.text import ReplayReport, replay_line, replay_text
 
-    entry = _load(file)
-    found = entry.finding
-    name = executor_name or (found.executor if found else "tf")
-    same = found is not None and name == found.executor
+    entries = [(file, _load(file)) for file in files]  # all mistakes before any work
+    workers: dict[str, Worker] = {}
+    reports: list[ReplayReport] = []
     try:
-        config = configuration(
-            name, config_name or (found.config if found is not None and same else None)
-        )
-    except UnknownExecutor as error:
-        _fail(str(error))
-    model = _model(model_name or (found.model if found else "rfc"))
-    allowed = _allowed(file, entry.test, model, budget)
-    result = replay_entry(entry, allowed, name, config, time_s=time_s, count=count, seed=seed)
-    if result.problem:
-        _fail(f"{file}: {result.problem}")
-    judgement = result.judgement
-    assert judgement is not None
-    verdicts = {o: str(allowed.judge(o)) for o in judgement.histogram}
-    unseen = [o for o in allowed.witnesses if o not in judgement.histogram]
-    code = CLEAN
-    if judgement.forbidden:
-        code = FORBIDDEN
-    elif result.died or judgement.verdicts.get(Verdict.UNKNOWN):
-        code = UNKNOWN
+        for file, entry in entries:
+            found = entry.finding
+            name = executor_name or (found.executor if found else "tf")
+            same = found is not None and name == found.executor
+            chosen = config_name or (found.config if found is not None and same else None)
+            try:
+                config = configuration(name, chosen)
+            except UnknownExecutor as error:
+                _fail(str(error))
+            model = _model(model_name or (found.model if found else "rfc"))
+            allowed = _allowed(file, entry.test, model, budget)
+            worker = workers.setdefault(name, Worker(name))
+            result = replay_entry(
+                entry, allowed, worker, config, time_s=time_s, count=count, seed=seed
+            )
+            if result.problem:
+                _fail(f"{file}: {result.problem}")
+            assert result.judgement is not None
+            report = ReplayReport(
+                entry=entry,
+                file=file,
+                executor=name,
+                config=config.name,
+                model=model.name,
+                histogram=result.judgement.histogram,
+                verdicts={o: str(allowed.judge(o)) for o in result.judgement.histogram},
+                allowed=tuple(allowed.witnesses),
+                complete=allowed.complete,
+                died=tuple(result.died),
+                seconds=result.seconds,
+            )
+            reports.append(report)
+            if not as_json:
+                click.echo(replay_text(report) if len(files) == 1 else replay_line(report))
+    except KeyboardInterrupt:
+        click.echo("litmusfuzz: interrupted", err=True)
+    finally:
+        for worker in workers.values():
+            worker.close()
     if as_json:
-        _print_json(
-            {
-                "test": entry.test.name,
-                "executor": name,
-                "config": config.name,
-                "model": model.name,
-                "executions": judgement.executions,
-                "seconds": round(result.seconds, 3),
-                "observed": [
-                    {"outcome": o.plain, "count": n, "verdict": verdicts[o]}
-                    for o, n in judgement.histogram.items()
-                ],
-                "allowed_not_seen": [o.plain for o in unseen],
-                "died": result.died,
-                "exit_code": code,
-            }
-        )
-        sys.exit(code)
-    if judgement.histogram:
-        click.echo(observed_table(entry.test.names, judgement.histogram, verdicts, unseen))
-    click.echo(
-        f"\n{judgement.executions} executions on {name}/{config.name} in {result.seconds:.1f} s: "
-        f"{judgement.forbidden_count} forbidden under {model.name}"
-    )
-    for died in result.died:
-        click.echo(f"the worker died: {died}")
-    if judgement.forbidden:
-        click.echo(broken_rule(judgement.forbidden[0][0]))
-    elif found:
-        click.echo("the finding did not show again")
-    sys.exit(code)
+        data = [report.as_json() for report in reports]
+        _print_json(data[0] if len(files) == 1 and data else data)
+    codes = {report.exit_code for report in reports}
+    if len(reports) < len(files):
+        codes.add(UNKNOWN)
+    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
 
 # --- promote ---------------------------------------------------------------------------

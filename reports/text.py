@@ -5,7 +5,8 @@ Every function returns a string that ends without a newline.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from corpus.outcome import Outcome, nearest, plain_value
 
@@ -39,24 +40,113 @@ def outcome_table(names: Sequence[str], rows: Iterable[tuple[Outcome, Sequence[s
     return table(header, ([*cells(outcome), *extra] for outcome, extra in listed))
 
 
-def observed_table(
-    names: Sequence[str],
-    histogram: Mapping[Outcome, int],
-    verdicts: Mapping[Outcome, str],
-    unseen: Iterable[Outcome],
-) -> str:
-    """What was observed, with counts and verdicts, then what is allowed and was not.
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What running one file again came to.
 
-    Forbidden outcomes come first, then by count.
+    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed
+    set, all of it if `complete`; `died` says how each worker that died did.
     """
-    order = sorted(histogram, key=lambda o: (verdicts[o] != "forbidden", -histogram[o], str(o)))
+
+    entry: Entry
+    file: str
+    executor: str
+    config: str
+    model: str
+    histogram: Mapping[Outcome, int]
+    verdicts: Mapping[Outcome, str]
+    allowed: tuple[Outcome, ...]
+    complete: bool
+    died: tuple[str, ...]
+    seconds: float
+
+    @property
+    def executions(self) -> int:
+        """How many there were."""
+        return sum(self.histogram.values())
+
+    @property
+    def forbidden(self) -> int:
+        """How many of them showed a forbidden outcome."""
+        return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
+
+    @property
+    def unseen(self) -> list[Outcome]:
+        """Allowed outcomes that did not show."""
+        return [o for o in self.allowed if o not in self.histogram]
+
+    @property
+    def exit_code(self) -> int:
+        """As of the command line: 1 forbidden, 3 undecided, 0 clean."""
+        if self.forbidden:
+            return 1
+        return 3 if self.died or "unknown" in self.verdicts.values() else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        return {
+            "test": self.entry.test.name,
+            "file": self.file,
+            "executor": self.executor,
+            "config": self.config,
+            "model": self.model,
+            "executions": self.executions,
+            "forbidden": self.forbidden,
+            "seconds": round(self.seconds, 3),
+            "observed": [
+                {"outcome": o.plain, "count": n, "verdict": self.verdicts[o]}
+                for o, n in self.histogram.items()
+            ],
+            "allowed_not_seen": [o.plain for o in self.unseen],
+            "died": list(self.died),
+            "exit_code": self.exit_code,
+        }
+
+
+def replay_line(report: ReplayReport) -> str:
+    """One line of many."""
+    seen = len(report.allowed) - len(report.unseen)
+    line = (
+        f"{report.entry.test.name}: {report.executions} executions, "
+        f"{report.forbidden} forbidden, {seen} of {len(report.allowed)} allowed outcomes seen"
+    )
+    return line + "".join(f"; the worker died: {died}" for died in report.died)
+
+
+def replay_text(report: ReplayReport) -> str:
+    """Observed against allowed: forbidden first, then by count, then what did not show."""
+    verdicts = report.verdicts
+    order = sorted(
+        report.histogram,
+        key=lambda o: (verdicts[o] != "forbidden", -report.histogram[o], str(o)),
+    )
     rows = [
-        (o, (str(histogram[o]), verdicts[o].upper() if verdicts[o] != "allowed" else "allowed"))
+        (
+            o,
+            (
+                str(report.histogram[o]),
+                verdicts[o].upper() if verdicts[o] != "allowed" else "allowed",
+            ),
+        )
         for o in order
     ]
-    rows += [(o, ("0", "allowed")) for o in sorted(unseen, key=str)]
-    header = [*names, "count", "verdict"]
-    return table(header, ([*cells(outcome), *extra] for outcome, extra in rows))
+    rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
+    header = [*report.entry.test.names, "count", "verdict"]
+    lines = [
+        table(header, ([*cells(outcome), *extra] for outcome, extra in rows)),
+        "",
+        f"{report.executions} executions on {report.executor}/{report.config} "
+        f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
+    ]
+    if not report.complete:
+        lines.append("the oracle ran out of its budget: what it did not reach is UNKNOWN")
+    lines += [f"the worker died: {died}" for died in report.died]
+    forbidden = [o for o in order if verdicts[o] == "forbidden"]
+    if forbidden:
+        lines.append(broken_rule(forbidden[0]))
+    elif report.entry.finding:
+        lines.append("the finding did not show again")
+    return "\n".join(lines)
 
 
 def broken_rule(outcome: Outcome) -> str:

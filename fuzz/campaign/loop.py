@@ -284,6 +284,11 @@ class Campaign:
             self.for_canary.append(drawn)
             self._begin(slot, self._fuzz(slot, drawn))
 
+    def _all_drawn(self) -> bool:
+        """Whether as many tests as were asked for are drawn, and given out."""
+        tests = self.settings.tests
+        return tests is not None and self.next_index >= tests and not self.ahead
+
     def _draw_ahead(self) -> None:
         """Draw the next test and compute what it is allowed to show."""
         settings = self.settings
@@ -518,12 +523,18 @@ class Campaign:
             return None
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
         chosen = min(new or waiting, key=_expected_cost_s)
-        # A share of the time, so that a rare finding early on does not eat all
-        # of it; what looks new may run ahead of its share.
-        elapsed = self.settings.time_s - self.time_left_s
-        share = REDUCTION_SHARE * elapsed * self.settings.workers
-        if self.minimizing_s + _expected_cost_s(chosen) * (0.25 if new else 0.5) > share:
-            return None
+        if self._all_drawn():
+            pass  # nothing else is left to do
+        elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
+            return None  # a run of so many tests draws them all first: it is repeatable
+        else:
+            # A share of the time, so that a rare finding early on does not eat
+            # all of it; what looks new may run ahead of its share.
+            elapsed = self.settings.time_s - self.time_left_s
+            share = REDUCTION_SHARE * elapsed * self.settings.workers
+            cost = _expected_cost_s(chosen) * (0.25 if new else 0.5)
+            if self.minimizing_s + cost > share:
+                return None
         self.raw.remove(chosen)
         return chosen
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 from corpus.textfile import Entry, dumps
 from fuzz.campaign.judge import Judgement, judge
 from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
+from fuzz.executors.process import Died
 from fuzz.executors.protocol import Noise, noise_from
 
 if TYPE_CHECKING:
     from corpus.outcome import Outcome
+    from fuzz.executors.process import Worker
     from fuzz.executors.protocol import Config
     from oracles.allowed import AllowedSet
 
@@ -36,22 +37,18 @@ class Replayed:
 def replay_entry(
     entry: Entry,
     allowed: AllowedSet,
-    executor: str,
+    worker: Worker,
     config: Config,
     *,
     time_s: float,
     count: int | None,
     seed: int,
 ) -> Replayed:
-    """Execute the entry's test in a new worker process.
+    """Execute the entry's test.
 
-    A finding runs until one of its kind shows, a plain test `count` times
-    (`DEFAULT_COUNT` if not given); both at most `time_s` seconds.
-
-    Raises
-    ------
-    FileError
-        Never: the entry was loaded.
+    A finding runs in a process that ran nothing before, until an outcome of
+    its kind shows; a plain test `count` times (`DEFAULT_COUNT` if not given).
+    Both take at most `time_s` seconds.
     """
     result = Replayed()
     try:
@@ -59,42 +56,34 @@ def replay_entry(
     except ValueError as error:
         result.problem = f"finding.noise: {error}"
         return result
-    worker = Worker(executor)
+    if entry.finding:
+        worker.close()
+    if count is None and not entry.finding:
+        count = DEFAULT_COUNT
     total: Counter[Outcome] = Counter()
     start = time.monotonic()
     text = dumps(Entry(entry.test))
-    batch = 0
-    try:
-        while True:
-            left = time_s - (time.monotonic() - start)
-            executions = sum(total.values())
-            judgement = judge(allowed, total)
-            enough = executions >= (count or (1 if entry.finding else DEFAULT_COUNT))
-            if entry.finding and count is None and not judgement.forbidden:
-                enough = False
-            if enough or left <= 0 or len(result.died) >= _MAX_DEATHS:
-                break
-            wanted = min(
-                _BATCH, (count or DEFAULT_COUNT) - executions if not entry.finding else _BATCH
-            )
-            request = wire.Request(
-                test=text,
-                config=config.name,
-                count=max(1, wanted),
-                noise=asdict(noise),
-                seed=seed + batch,
-            )
-            batch += 1
-            reply = worker.ask(request, max(left, 10.0))
-            if isinstance(reply, Died):
-                result.died.append(reply.message)
-            elif reply.refused or reply.unavailable:
-                result.problem = f"{executor}: {reply.refused or reply.unavailable}"
-                return result
-            else:
-                total.update(wire.histogram(entry.test, reply))
-    finally:
-        worker.close()
+    for batch in range(1 << 31):
+        left = time_s - (time.monotonic() - start)
+        executions = total.total()
+        done = executions >= count if count else judge(allowed, total).forbidden
+        if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
+            break
+        request = wire.Request(
+            test=text,
+            config=config.name,
+            count=min(_BATCH, count - executions) if count else _BATCH,
+            noise=asdict(noise),
+            seed=seed + batch,
+        )
+        reply = worker.ask(request, max(left, 10.0))
+        if isinstance(reply, Died):
+            result.died.append(reply.message)
+        elif reply.refused or reply.unavailable:
+            result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+            return result
+        else:
+            total.update(wire.histogram(entry.test, reply))
     result.judgement = judge(allowed, total)
     result.seconds = time.monotonic() - start
     return result

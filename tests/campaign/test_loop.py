@@ -12,6 +12,7 @@ from fuzz.campaign import loop
 from fuzz.campaign.judge import judge
 from fuzz.campaign.loop import Campaign, Settings
 from fuzz.campaign.replay import replay_entry
+from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
@@ -75,15 +76,11 @@ def test_what_is_stored_is_forbidden_and_the_set_beside_it_exact(ended: RunRecor
 
 def test_a_finding_replays(ended: RunRecord) -> None:
     entry = load(ended.findings[0].path)
-    result = replay_entry(
-        entry,
-        allowed_outcomes(entry.test, RFC),
-        STALE,
-        configuration(STALE),
-        time_s=60,
-        count=None,
-        seed=0,
-    )
+    worker = Worker(STALE)
+    allowed = allowed_outcomes(entry.test, RFC)
+    config = configuration(STALE)
+    result = replay_entry(entry, allowed, worker, config, time_s=60, count=None, seed=0)
+    worker.close()
     assert result.judgement is not None
     assert result.judgement.forbidden_count > 0
 
