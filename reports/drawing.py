@@ -10,6 +10,7 @@ from reports.text import table
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
+    from corpus.ops import Nested
 
 _SIGNS = {
     "AssignVariableOp": "=",
@@ -39,9 +40,8 @@ def text(test: LitmusTest) -> str:
     lines = [test.name]
     lines += [f"  {line}" for line in test.about.splitlines()]
     for variable in test.variables:
-        init = str(variable.init).replace("(", "[").replace(")", "]").replace(",]", "]")
         where = f" on {variable.device}" if variable.device else ""
-        lines.append(f"  {variable.name}: {variable.type} = {init}{where}")
+        lines.append(f"  {variable.name}: {variable.type} = {_literal(variable.init)}{where}")
     for graph in test.graphs:
         columns = _chains(test)
         height = max((len(c) for c in columns), default=0)
@@ -106,6 +106,10 @@ def statement(test: LitmusTest, node: Node) -> str:
     return f"{node.name}: {op}({', '.join([*node.resources, *named])})"
 
 
+def _literal(value: Nested) -> str:
+    return str(value).replace("(", "[").replace(")", "]").replace(",]", "]")
+
+
 def _rows(node: Node) -> str:
     if isinstance(node.attrs, RowsAttrs):
         return f"[{','.join(map(str, node.attrs.indices))}]"
@@ -118,7 +122,7 @@ def expression(test: LitmusTest, name: str, *, top: bool = False, depth: int = 0
     """A node's value in terms of reads and constants."""
     node = next(n for n in test.graph.nodes if n.name == name)
     if isinstance(node.attrs, ConstAttrs):
-        return str(node.attrs.value).replace("(", "[").replace(")", "]").replace(",]", "]")
+        return _literal(node.attrs.value)
     if node.definition.has_effect or depth > 6:
         return node.name
     values = [expression(test, i, depth=depth + 1) for i in node.inputs]
@@ -139,7 +143,7 @@ def dot(test: LitmusTest) -> str:
         '  node [shape=box, fontname="sans-serif"];',
     ]
     for variable in test.variables:
-        label = f"{variable.name}: {variable.type} = {variable.init}"
+        label = f"{variable.name}: {variable.type} = {_literal(variable.init)}"
         lines.append(
             f"  {_quoted('var ' + variable.name)} [label={_quoted(label)}, shape=cylinder];"
         )

@@ -5,6 +5,7 @@ Every function returns a string that ends without a newline.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -161,12 +162,17 @@ def finding(reported: ReportedFinding) -> str:
     entry = reported.entry
     found = entry.finding
     assert found is not None
-    seen, _ = found.forbidden[0]
+    seen, times = found.forbidden[0]
     lines = [
         headline(reported),
-        f"  seen      {seen}   in {found.count} of {found.executions} executions"
+        f"  seen      {seen}   in {times} of {found.executions} executions"
         f" on {found.executor}/{found.config}",
     ]
+    if len(found.forbidden) > 1:
+        lines.append(
+            f"            {len(found.forbidden) - 1} other forbidden outcomes"
+            f" in {found.count - times} more"
+        )
     near = nearest(seen, _listed(entry, found.model))
     if near is not None:
         lines.append(f"  nearest   {near}   is allowed under {found.model}")
@@ -177,7 +183,7 @@ def finding(reported: ReportedFinding) -> str:
         lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {reported.more} more graphs that contain this shape")
-    lines.append(f"  replay    litmusfuzz replay {reported.path}")
+    lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
     return "\n".join(lines)
 
 
@@ -243,7 +249,7 @@ def summary(record: RunRecord) -> str:
     lines.append(
         f"  unknown {record.unknown_graphs}, crashed {crashed}, timed out {timed_out} graphs"
     )
-    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common())
+    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
     lines.append(f"  drawn: {drawn}")
     lines.append(
         f"  {record.forbidden_graphs} graphs showed a forbidden outcome: "

@@ -45,8 +45,10 @@ fresh sessions, show a forbidden outcome often enough."""
 PROBE_HITS: Final = 3
 """How often at least. A replay of as many executions then misses with
 probability about exp(-3), and goes on until it sees one."""
-CONFIRM_RUNS: Final = 5
-"""Runs, the first in a fresh process, until a minimized finding shows again."""
+CONFIRM_COUNT: Final = 1024
+CONFIRM_S: Final = 6.0
+"""How long a fresh process may take to show a minimized finding again. When the
+machine's other core is busy, racing ops seldom meet, for seconds on end."""
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_S: Final = 20.0
 REDUCTION_SHARE: Final = 0.5
@@ -109,14 +111,12 @@ class Drawn:
 class _Slot:
     """A worker, and the task that it is busy with.
 
-    `spare` is a second process that gets ready in the background, for the
-    next job that asks for a fresh one; `ran` counts the jobs of the present one.
+    `ran` counts the jobs of its present process.
     """
 
     worker: Worker
     config: Config
     state: ExecutorState
-    spare: Worker | None = None
     ran: int = 0
     task: Task | None = None
     job: Job | None = None
@@ -210,8 +210,6 @@ class Campaign:
                 if slot.task is not None:
                     slot.task.close()  # a reduction keeps the best that it has
                 slot.worker.close()
-                if slot.spare is not None:
-                    slot.spare.close()
                 slot.state.state = "ended"
             self.record.minimizing = ""
             self._store_rest()
@@ -314,24 +312,12 @@ class Campaign:
         except StopIteration:
             slot.task = None
 
-    def _prepare_spare(self, slot: _Slot) -> None:
-        """Have a fresh process import its framework while others work."""
-        if slot.spare is None:
-            slot.spare = Worker(slot.state.name, self.settings.memory_bytes)
-            slot.spare.send(wire.Request(), JOB_TIMEOUT_S)
-
-    def _refresh(self, slot: _Slot) -> None:
-        """Put the spare process in the place of the present one."""
-        self._prepare_spare(slot)
-        assert slot.spare is not None
-        slot.worker.close()
-        slot.worker, slot.spare = slot.spare, None
-        slot.worker.receive()  # its versions, or its end, which the next job meets again
-        slot.ran = 0
-
     def _send(self, slot: _Slot, job: Job) -> None:
         if job.fresh:
-            self._refresh(slot)
+            # No second process that gets ready meanwhile: what imports a
+            # framework on one of two cores keeps racing ops from meeting.
+            slot.worker.close()
+            slot.ran = 0
         slot.ran += 1
         slot.job = job
         slot.since = time.monotonic()
@@ -417,7 +403,6 @@ class Campaign:
         """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
         self.record.minimizing = f"graph {raw.drawn.index}"
-        self._prepare_spare(slot)
         start = time.monotonic()
         rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
         best = _Best(raw.drawn.test, raw.judgement)
@@ -464,15 +449,17 @@ class Campaign:
     ) -> Generator[Job, Result, Judgement | None]:
         """What `best` shows in a process that ran nothing else; None if nothing forbidden."""
         total: Counter[Outcome] = Counter()
-        for attempt in range(CONFIRM_RUNS):
-            job = Job(best.test, best.count, raw.noise, rng.getrandbits(31), fresh=attempt == 0)
-            result = yield job
-            if not isinstance(result, dict):
-                return None
+        count = max(CONFIRM_COUNT, best.count)
+        result = yield Job(best.test, count, raw.noise, rng.getrandbits(31), fresh=True)
+        deadline = time.monotonic() + CONFIRM_S  # the process's start is not counted
+        while isinstance(result, dict):
             total.update(result)
             judgement = judge(best.judgement.allowed, total)
             if judgement.forbidden:
                 return judgement
+            if time.monotonic() > deadline:
+                break
+            result = yield Job(best.test, 4 * count, raw.noise, rng.getrandbits(31))
         return None
 
     def _probe(
@@ -610,7 +597,7 @@ class Campaign:
 
 
 def _probe_count(rate: float) -> int:
-    return min(MAX_PROBE_COUNT, max(1024, int(24 / max(rate, 1e-6))))
+    return min(MAX_PROBE_COUNT, max(256, int(24 / max(rate, 1e-6))))
 
 
 def _expected_cost_s(raw: _Raw) -> float:
