@@ -21,7 +21,7 @@ For everything else there is the file (`corpus.textfile`).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
 from corpus.ops import Attrs, ConstAttrs, RowsAttrs
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from corpus.ops import Nested
 
+MAX_DIGITS: Final = 18
 _STATEMENT = re.compile(
     r"(?P<target>[A-Za-z]\w*)(\[(?P<rows>[\d,\s]+)\])?\s*(?P<how>\+|-|\*|min|max)?=\s*(?P<value>.+)",
     re.ASCII,
@@ -65,7 +66,8 @@ def litmus(
     MalformedTest
         Naming the statement.
     """
-    builder = _Builder(dtype, shape)
+    # Nodes that we name ourselves keep clear of every register.
+    builder = _Builder(dtype, shape, frozenset(re.findall(r"[a-z]\w*", text, re.ASCII)))
     for chain in text.split("||"):
         builder.chain(chain)
     given = dict(init or {})
@@ -75,14 +77,22 @@ def litmus(
     if given:
         raise MalformedTest(f"no variable {', '.join(given)} in {text!r}")
     graph = Graph("main", tuple(builder.nodes))
-    return LitmusTest(name, variables, (graph,), tuple(builder.observed), about)
+    try:
+        return LitmusTest(name, variables, (graph,), tuple(builder.observed), about)
+    except MalformedTest as error:
+        if len(error.path) < 3 or error.path[0] != "graphs":
+            raise
+        message = f"{error.message}: {builder.statements[error.path[2]]!r}"
+        raise MalformedTest(message, error.path) from None
 
 
 class _Builder:
-    def __init__(self, dtype: str, shape: tuple[int, ...]) -> None:
+    def __init__(self, dtype: str, shape: tuple[int, ...], reserved: frozenset[str]) -> None:
         self.dtype = dtype
         self.shape = shape
+        self.reserved = reserved
         self.nodes: list[Node] = []
+        self.statements: dict[str | int, str] = {}  # node to the statement that it came from
         self.variables: list[str] = []
         self.observed: list[str] = []
         self.constants: dict[tuple[int, tuple[int, ...]], str] = {}
@@ -95,13 +105,15 @@ class _Builder:
         for statement in text.split(";"):
             if statement.strip():
                 self.statement(statement.strip())
+                for node in self.nodes[len(self.statements) :]:
+                    self.statements[node.name] = statement.strip()
 
     def statement(self, text: str) -> None:
         match = _STATEMENT.fullmatch(text)
         if not match:
             raise MalformedTest(f"not a statement: {text!r}")
         target, how, value = match["target"], match["how"], match["value"]
-        rows = _rows(match["rows"])
+        rows = _rows(text, match["rows"])
         if target[0].isupper():
             self.store(text, target, rows, how, value)
         elif how or rows:
@@ -134,7 +146,7 @@ class _Builder:
         source = re.fullmatch(r"([A-Z]\w*)(?:\[([\d,\s]+)\])?", value.strip(), re.ASCII)
         if source:
             self.declare(source[1])
-            rows = _rows(source[2])
+            rows = _rows(text, source[2])
             if rows is None:
                 self.effect(target, "ReadVariableOp", source[1], (), None)
             else:
@@ -178,6 +190,8 @@ class _Builder:
             if term not in self.registers:
                 raise MalformedTest(f"no register {term} in this chain: {text!r}")
             return self.registers[term]
+        if len(term) > MAX_DIGITS:
+            raise MalformedTest(f"a number of more than {MAX_DIGITS} digits: {text[:80]!r}")
         key = (int(term), shape)
         if key not in self.constants:
             sign = "m" if key[0] < 0 else ""
@@ -202,17 +216,17 @@ class _Builder:
             self.variables.append(variable)
 
     def fresh(self, prefix: str) -> str:
-        taken = {n.name for n in self.nodes}
+        taken = {n.name for n in self.nodes} | self.reserved
         number = 0
         while f"{prefix}{number}" in taken:
             number += 1
         return f"{prefix}{number}"
 
 
-def _rows(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
+def _rows(text: str, rows: str | None) -> tuple[int, ...] | None:
+    if rows is None:
         return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise MalformedTest(f"not a list of rows: [{text}]") from None
+    parts = [part.strip() for part in rows.split(",")]
+    if not all(part.isdigit() and len(part) <= MAX_DIGITS for part in parts):
+        raise MalformedTest(f"not a list of rows: {text[:80]!r}")
+    return tuple(map(int, parts))

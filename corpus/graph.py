@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_NODES: Final = 2048
 MAX_VARIABLES: Final = 64
+CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
+"""What no text may hold: it moves a terminal's cursor, or is no character at all."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
@@ -144,6 +146,8 @@ class LitmusTest:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", self.name):
             raise MalformedTest(f"not a test's name: {self.name[:80]!r}", ("name",))
+        if CONTROL.search(self.about):
+            raise MalformedTest("control characters are not part of the format", ("about",))
         if not self.variables:
             raise MalformedTest("a test has at least one variable", ("variables",))
         if len(self.variables) > MAX_VARIABLES:
@@ -320,6 +324,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 
 __all__ = [
+    "CONTROL",
     "MAX_NODES",
     "Graph",
     "Kind",

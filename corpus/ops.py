@@ -283,7 +283,9 @@ def _matmul_type(a: TensorType, b: TensorType) -> TensorType:
             raise MalformedTest(f"MatMul takes matrices, got {each}", ("inputs", position))
     if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
         raise MalformedTest(f"cannot multiply {a} by {b}", ("inputs", 1))
-    return TensorType(a.dtype, (a.shape[0], b.shape[1]))
+    shape = (a.shape[0], b.shape[1])
+    _check_elements(shape, ("inputs",))
+    return TensorType(a.dtype, shape)
 
 
 def _effect_type(
@@ -308,6 +310,7 @@ def _effect_type(
         if not target.shape:
             raise MalformedTest(f"{op.name} needs rows, got {target}", ("resources", 0))
         touched = (_count_rows(op, attrs, target.shape[0]), *target.shape[1:])
+        _check_elements(touched, ("indices",))  # rows may repeat
     if op.kind is Kind.READ:
         return TensorType(target.dtype, touched) if touched else target
     for position, (role, each) in enumerate(zip(op.operands, inputs, strict=True)):
@@ -334,6 +337,8 @@ def _count_rows(op: OpDef, attrs: Attrs | None, rows: int) -> int:
     assert isinstance(attrs, RowsAttrs)
     if not attrs.indices:
         raise MalformedTest("names no row", ("indices",))
+    if len(attrs.indices) > MAX_ROWS:
+        raise MalformedTest(f"more than {MAX_ROWS} rows: {len(attrs.indices)}", ("indices",))
     for position, index in enumerate(attrs.indices):
         if not 0 <= index < rows:
             raise MalformedTest(f"row {index} of {rows}", ("indices", position))
@@ -368,6 +373,13 @@ def check_shape(shape: tuple[int, ...], dtype: str, dtypes: tuple[str, ...] = DT
         raise MalformedTest(f"more than 8 dimensions: {len(shape)}", ("shape",))
     if shape and shape[0] > MAX_ROWS:
         raise MalformedTest(f"more than {MAX_ROWS} rows: {shape[0]}", ("shape", 0))
+
+
+def _check_elements(shape: tuple[int, ...], path: tuple[str, ...]) -> None:
+    """Refuse a result that is absurdly larger than what it is made of."""
+    size = math.prod(shape)
+    if size > MAX_ELEMENTS:
+        raise MalformedTest(f"more than {MAX_ELEMENTS} elements: {size}", path)
 
 
 def model_size(shape: tuple[int, ...], *, whole: bool) -> int:

@@ -1,8 +1,8 @@
 """The litmus file: one YAML file for each test.
 
 Loading never executes anything, accepts a small part of YAML only (plain maps,
-lists, strings, ints, booleans; no anchors, tags, or repeated keys), and
-reports the first mistake as file, line and field. Saving is byte-stable: what
+lists, strings, ints, booleans; no anchors, tags, or repeated keys; no control
+characters), and reports the first mistake as file, line and field. Saving is byte-stable: what
 was saved is saved again to the same bytes.
 
 References
@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import yaml
+from yaml.reader import ReaderError
 
-from corpus.graph import Graph, LitmusTest, Node, Variable
+from corpus.graph import CONTROL, Graph, LitmusTest, Node, Variable
 from corpus.ops import (
+    BOOL,
+    MAX_MAGNITUDE,
     OPS,
     Attrs,
     ConstAttrs,
@@ -31,6 +34,7 @@ from corpus.ops import (
     Nested,
     RowsAttrs,
     SliceAttrs,
+    TensorType,
 )
 from corpus.outcome import TORN, Outcome, Value, digest, plain_value
 
@@ -56,18 +60,23 @@ class FileError(ValueError):
     line : int
         Counted from 1; 0 if the file could not be read at all.
     fields : tuple of str or int
-        The keys from the top.
+        The keys from the top, as the file has them.
     message : str
     """
 
     def __init__(self, source: str, line: int, fields: Path_, message: str) -> None:
-        where = ".".join(map(str, fields))
+        where = ".".join(str(each)[:80] for each in fields)
         parts = [source + (f":{line}" if line else ""), where, " ".join(message.split())]
-        super().__init__(": ".join(part for part in parts if part))
+        # Keys and names come from outside: they neither end the line nor move a cursor.
+        super().__init__(": ".join(_printable(part) for part in parts if part))
         self.source = source
         self.line = line
         self.fields = fields
         self.message = message
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +242,9 @@ class _Finding(_Strict, kw_only=True):
     model: str
     executions: int
     forbidden: list[Any]
-    noise: dict[str, int | bool]
-    settings: dict[str, int | str | bool]
-    versions: dict[str, str]
+    noise: dict[str, Any]
+    settings: dict[str, Any]
+    versions: dict[str, Any]
     seed: int
     index: int
     family: str
@@ -260,6 +269,8 @@ def load(path: str | os.PathLike[str]) -> Entry:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise FileError(source, 0, (), error.strerror or "cannot be read") from None
+    except ValueError:  # a NUL
+        raise FileError(source, 0, (), "cannot be a file's name") from None
     if len(raw) > MAX_BYTES:
         raise FileError(source, 0, (), f"is larger than {MAX_BYTES} bytes")
     try:
@@ -284,9 +295,15 @@ class _Reader:
         self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
         try:
             self.data = self.document()
+        except UnicodeEncodeError as error:  # half of a pair of surrogates
+            line = text.count("\n", 0, error.start) + 1
+            raise FileError(source, line, (), "is not UTF-8") from None
+        except ReaderError as error:
+            line = text.encode().count(b"\n", 0, error.position) + 1
+            raise FileError(source, line, (), f"not YAML: {error.reason}") from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+            problem = getattr(error, "problem", None)
             line = mark.line + 1 if mark else 1
             raise FileError(source, line, (), f"not YAML: {problem or error}") from None
 
@@ -296,6 +313,10 @@ class _Reader:
             if path[:end] in self.lines:
                 return FileError(self.source, self.lines[path[:end]], path, message)
         return FileError(self.source, 1, path, message)
+
+    def at(self, event: Any, path: Path_, message: str) -> FileError:
+        """Where `event` stands, which nothing in the file may name yet."""
+        return FileError(self.source, event.start_mark.line + 1, path, message)
 
     def document(self) -> Any:
         """Plain data of the only document.
@@ -319,12 +340,9 @@ class _Reader:
         Notes lines, and refuses all that is not plain.
         """
         self.lines.setdefault(path, event.start_mark.line + 1)
-        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise self.error(path, "anchors and aliases are not part of the format")
-        if event.tag is not None:
-            raise self.error(path, f"tag {event.tag[:80]!r} is not part of the format")
+        self.refuse_references(event, path)
         if len(path) > MAX_DEPTH:
-            raise self.error(path[:4], "is nested too deeply")
+            raise self.at(event, path[:4], "is nested too deeply")
         if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event, path)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -334,14 +352,13 @@ class _Reader:
             return rows
         out: dict[str, Any] = {}
         for each in self.until(yaml.MappingEndEvent):
-            if not isinstance(each, yaml.ScalarEvent):
-                self.lines[path] = each.start_mark.line + 1
-                raise self.error(path, "a key must be a string")
-            key = str(each.value)
-            mark: Any = each.start_mark
-            self.lines[(*path, key)] = mark.line + 1
+            self.refuse_references(each, path)
+            key = self.scalar(each, path) if isinstance(each, yaml.ScalarEvent) else None
+            if not isinstance(key, str):
+                raise self.at(each, path, "a key must be a string")
             if key in out:
-                raise self.error((*path, key), "stands twice")
+                raise self.at(each, (*path, key), "stands twice")
+            self.lines[(*path, key)] = each.start_mark.line + 1
             out[key] = self.plain(next(self.events), (*path, key))
         return out
 
@@ -352,13 +369,22 @@ class _Reader:
                 return
             yield event
 
-    def scalar(self, event: yaml.ScalarEvent, path: Path_) -> Any:
+    def refuse_references(self, event: Any, path: Path_) -> None:
+        """Refuse what makes a value, or a key, stand for something else."""
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise self.at(event, path, "anchors and aliases are not part of the format")
+        if event.tag is not None:
+            raise self.at(event, path, f"tag {event.tag[:80]!r} is not part of the format")
+
+    def scalar(self, event: Any, path: Path_) -> Any:
         text = str(event.value)
+        if CONTROL.search(text):  # by an escape, in quotes
+            raise self.at(event, path, "control characters are not part of the format")
         if event.style:  # quoted, or a block
             return text
         if re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
-            if len(text) > 18:
-                raise self.error(path, "an int of more than 64 bits")
+            if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
+                raise self.at(event, path, "an int of more than 64 bits")
             return int(text)
         return {"true": True, "false": False, "null": None, "~": None, "": None}.get(text, text)
 
@@ -370,11 +396,16 @@ class _Reader:
             message, _, where = str(error).partition(" - at `$")
             inner = re.findall(r"\.([A-Za-z_0-9]+)|\[(\d+)\]", where)
             more = tuple(name or int(index) for name, index in inner)
-            unknown = re.search(r"unknown field `(.*)`", message)
+            unknown = re.search(r"unknown field `(.*)`", message, re.DOTALL)
             if unknown:
                 more = (*more, unknown.group(1))
                 message = "unknown field"
             raise self.error((*path, *more), _reworded(message)) from None
+
+    def mapping(self, data: Any, schema: Any, path: Path_) -> dict[str, Any]:
+        """A mapping whose values all are `schema`."""
+        fields: dict[str, Any] = self.convert(data, dict[str, Any], path)
+        return {name: self.convert(each, schema, (*path, name)) for name, each in fields.items()}
 
     def entry(self) -> Entry:
         if not isinstance(self.data, dict):
@@ -419,29 +450,45 @@ class _Reader:
 
     def allowed(self, test: LitmusTest, model: str, data: Any) -> frozenset[Outcome] | Digest:
         path: Path_ = ("allowed", model)
-        if model not in ("rfc", "executor"):
-            raise self.error(path, f"unknown model {model[:80]!r}")
+        self.check_model(model, path)
         if isinstance(data, dict):
             raw: _Digest = self.convert(data, _Digest, path)
-            if raw.count <= MAX_LISTED or not re.fullmatch("[0-9a-f]{64}", raw.sha256):
-                text = f"a digest stands for more than {MAX_LISTED} outcomes, in 64 hex digits"
-                raise self.error(path, text)
+            if raw.count <= MAX_LISTED:
+                text = f"a digest stands for more than {MAX_LISTED} outcomes, got {raw.count}"
+                raise self.error((*path, "count"), text)
+            if not re.fullmatch("[0-9a-f]{64}", raw.sha256):
+                text = f"must be 64 hex digits, got {raw.sha256[:80]!r}"
+                raise self.error((*path, "sha256"), text)
             return Digest(raw.count, raw.sha256)
         listed: list[Any] = self.convert(data, list[Any], path)
+        if len(listed) > MAX_LISTED:
+            text = f"more than {MAX_LISTED} outcomes are kept as count and sha256: {len(listed)}"
+            raise self.error(path, text)
         found: set[Outcome] = set()
         for position, each in enumerate(listed):
-            outcome = self.outcome(test, each, (*path, position))
-            if outcome.torn:
-                raise self.error((*path, position), "torn is in no allowed set")
+            here = (*path, position)
+            outcome = self.outcome(test, each, here)
+            for name, value in outcome.values:
+                why = _never_allowed(test.type_of(name), value)
+                if why:
+                    raise self.error((*here, name), why)
             if outcome in found:
-                raise self.error((*path, position), "stands twice")
+                raise self.error(here, "stands twice")
             found.add(outcome)
         if not found:
             raise self.error(path, "an allowed set is never empty")
         return frozenset(found)
 
+    def check_model(self, model: str, path: Path_) -> None:
+        if model not in ("rfc", "executor"):
+            raise self.error(path, f"unknown model {model[:80]!r}")
+
+    def check_least(self, value: int, least: int, path: Path_) -> None:
+        if value < least:
+            raise self.error(path, f"must be >= {least}, got {value}")
+
     def outcome(self, test: LitmusTest, data: Any, path: Path_) -> Outcome:
-        fields: dict[str, Any] = self.convert(data, dict[str, int | list[int] | str], path)
+        fields = self.mapping(data, int | list[int] | str, path)
         try:
             return outcome_from_plain(test, fields)
         except MalformedTest as error:
@@ -449,20 +496,39 @@ class _Reader:
 
     def finding(self, test: LitmusTest, data: Any) -> Finding:
         raw: _Finding = self.convert(data, _Finding, ("finding",))
-        forbidden = []
+        for name in ("executor", "config", "family"):
+            if not getattr(raw, name) or "\n" in getattr(raw, name):
+                raise self.error(("finding", name), "must be one line, not empty")
+        self.check_model(raw.model, ("finding", "model"))
+        for name, least in (("executions", 1), ("seed", 0), ("index", 0)):
+            self.check_least(getattr(raw, name), least, ("finding", name))
+        path: Path_ = ("finding", "forbidden")
+        forbidden: list[tuple[Outcome, int]] = []
         for position, each in enumerate(raw.forbidden):
-            path: Path_ = ("finding", "forbidden", position)
-            seen: _Seen = self.convert(each, _Seen, path)
-            forbidden.append((self.outcome(test, seen.outcome, (*path, "outcome")), seen.count))
+            here = (*path, position)
+            seen: _Seen = self.convert(each, _Seen, here)
+            self.check_least(seen.count, 1, (*here, "count"))
+            if forbidden and seen.count > forbidden[-1][1]:
+                raise self.error((*here, "count"), "the most frequent outcome stands first")
+            outcome = self.outcome(test, seen.outcome, (*here, "outcome"))
+            if outcome in (known for known, _ in forbidden):
+                raise self.error((*here, "outcome"), "stands twice")
+            forbidden.append((outcome, seen.count))
+        if not forbidden:
+            raise self.error(path, "a finding shows at least one outcome")
+        count = sum(n for _, n in forbidden)
+        if count > raw.executions:
+            text = f"must be >= {count}, which the outcomes below count, got {raw.executions}"
+            raise self.error(("finding", "executions"), text)
         return Finding(
             executor=raw.executor,
             config=raw.config,
             model=raw.model,
             forbidden=tuple(forbidden),
             executions=raw.executions,
-            noise=raw.noise,
-            settings=raw.settings,
-            versions=raw.versions,
+            noise=self.mapping(raw.noise, int | bool, ("finding", "noise")),
+            settings=self.mapping(raw.settings, int | str | bool, ("finding", "settings")),
+            versions=self.mapping(raw.versions, str, ("finding", "versions")),
             seed=raw.seed,
             index=raw.index,
             family=raw.family,
@@ -471,20 +537,37 @@ class _Reader:
         )
 
 
+_WORDS: Final = {
+    "object": "a mapping",
+    "array": "a list",
+    "str": "a string",
+    "int": "an int",
+    "bool": "true or false",
+    "null": "nothing",
+}
+
+
 def _reworded(message: str) -> str:
     """A schema's complaint in a reader's words."""
-    for theirs, ours in (
-        ("Object missing required field", "missing field"),
-        ("`object`", "a mapping"),
-        ("`array`", "a list"),
-        ("`str`", "a string"),
-        ("`int`", "an int"),
-        ("`bool`", "true or false"),
-        ("`null`", "nothing"),
-        (" | ", " or "),
-    ):
-        message = message.replace(theirs, ours)
+    message = message.replace("Object missing required field", "missing field")
+    types = f"(?:{'|'.join(_WORDS)})"
+    message = re.sub(
+        rf"`({types}(?: \| {types})*)`",
+        lambda match: " or ".join(_WORDS[each] for each in match[1].split(" | ")),
+        message,
+    )
     return message[:1].lower() + message[1:]
+
+
+def _never_allowed(kind: TensorType, value: Value) -> str:
+    """Why no total order gives a value of that type; "" if one may."""
+    if value is TORN:
+        return "torn is in no allowed set"
+    if kind.dtype == BOOL and not set(value) <= {0, 1}:
+        return f"a bool is 0 or 1, got {plain_value(value)}"
+    if not all(-MAX_MAGNITUDE < each < MAX_MAGNITUDE for each in value):
+        return f"magnitude must be below 2**24, got {plain_value(value)}"
+    return ""
 
 
 def _freeze(value: Any) -> Nested:
@@ -583,9 +666,9 @@ def _node_fields(node: Node) -> dict[str, Any]:
     return fields
 
 
-def outcome_order(outcome: Outcome) -> tuple[tuple[int, ...], ...]:
+def outcome_order(outcome: Outcome) -> tuple[tuple[bool, tuple[int, ...]], ...]:
     """Sort key: by value, torn last."""
-    return tuple(((1 << 62),) if value is TORN else value for _, value in outcome.values)
+    return tuple((value is TORN, () if value is TORN else value) for _, value in outcome.values)
 
 
 def _allowed(outcomes: frozenset[Outcome] | Digest) -> yaml.Node:

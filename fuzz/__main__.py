@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
+MAX_SEED = (1 << 63) - 1  # what a file holds
 
 
 class _Duration(click.ParamType[float]):
@@ -255,7 +256,7 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @main.command()
 @click.option("--time", "time_s", type=_Duration(), default="60s", help="How long to fuzz.")
 @click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
-@click.option("--seed", type=click.IntRange(min=0), default=None, help="Random if not given.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
@@ -323,7 +324,7 @@ def run(
 @click.option("--config", "config_name", default=None, help="Another configuration.")
 @click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
-@click.option("--seed", type=click.IntRange(min=0), default=0)
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0)
 @_model_option
 @_budget
 @_json

@@ -73,6 +73,16 @@ class Noise:
     shuffle: bool = True
     padding: int = 1024
 
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("copies", 1, 4096),
+            ("steps", 1, 1 << 20),
+            ("padding", 0, 1 << 20),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise ValueError(f"noise.{name} must be {least} to {most}, got {value}")
+
 
 class Prepared(Protocol):
     """A test, built and compiled."""

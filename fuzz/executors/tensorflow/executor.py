@@ -94,8 +94,6 @@ class PreparedTest:
         """
         from fuzz.executors.tensorflow import lowering, session
 
-        if noise.copies < 1 or noise.steps < 1:
-            raise ValueError(f"copies and steps must be >= 1, got {noise.copies}, {noise.steps}")
         rng = np.random.default_rng(seed)
         tally = Tally(self._test)
         while tally.count < count:

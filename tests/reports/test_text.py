@@ -1,0 +1,258 @@
+"""Tables, findings and the end of a run, as plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from corpus.builder import litmus
+from corpus.outcome import TORN, Outcome, Value
+from corpus.textfile import Digest, Entry, Finding
+from reports.records import ExecutorState, ReportedFinding, RunRecord
+from reports.text import (
+    ReplayReport,
+    broken_rule,
+    by_cause,
+    cells,
+    finding,
+    headline,
+    outcome_table,
+    replay_line,
+    replay_text,
+    summary,
+    table,
+)
+
+SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
+
+
+def sb(r0: Value, r1: Value) -> Outcome:
+    return Outcome.of(SB, {"r0": r0, "r1": r1, "X": (1,), "Y": (1,)})
+
+
+STALE, LEFT, RIGHT, BOTH = sb((0,), (0,)), sb((0,), (1,)), sb((1,), (0,)), sb((1,), (1,))
+ALLOWED = frozenset({LEFT, RIGHT, BOTH})
+
+
+def entry(*forbidden: tuple[Outcome, int], executions: int = 100, **more: Any) -> Entry:
+    found = Finding(
+        executor="mutant/stale-reads",
+        config="default",
+        model="rfc",
+        forbidden=forbidden,
+        executions=executions,
+        noise={},
+        settings={},
+        versions={},
+        seed=1,
+        index=2,
+        family="dag",
+        minimized=True,
+        confirmed=True,
+    )
+    return Entry(SB, {"rfc": ALLOWED}, replace(found, **more))
+
+
+def reported(
+    of: Entry, path: str = "out/SB.yaml", cause: str = "stale", more: int = 0
+) -> ReportedFinding:
+    return ReportedFinding(of, path, cause, more)
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert table(["a", "long", ""], [["wider", "b", "x"], ["", "", ""], ["c", "d", ""]]) == (
+        "a      long\nwider  b     x\n\nc      d"
+    )
+
+
+def test_a_table_without_rows_is_its_header() -> None:
+    assert table(["a", "b"], []) == "a  b"
+
+
+def test_a_row_has_as_many_cells_as_the_header() -> None:
+    with pytest.raises((ValueError, IndexError)):
+        table(["a", "b"], [["a"]])
+
+
+def test_an_outcome_is_one_row() -> None:
+    outcome = Outcome((("r0", (1, -2)), ("r1", TORN), ("X", (3,))))
+    assert cells(outcome) == ["[1,-2]", "torn", "3"]
+    assert outcome_table(["r0", "r1", "X"], [(outcome, ["7", "x"])]) == (
+        "r0      r1    X\n[1,-2]  torn  3  7  x"
+    )
+    assert outcome_table(["r0"], []) == "r0"
+
+
+def test_a_finding_is_told_in_full() -> None:
+    """Style, "Errors": shape, outcome, nearest allowed, rule, replay command last."""
+    assert finding(reported(entry((STALE, 7)))) == "\n".join(
+        [
+            "SB: AssignVariableOp + ReadVariableOp + AssignVariableOp + ReadVariableOp",
+            "  seen      r0=0 r1=0 X=1 Y=1   in 7 of 100 executions on mutant/stale-reads/default",
+            "  nearest   r0=0 r1=1 X=1 Y=1   is allowed under rfc",
+            "  broken    no total order of the events yields it (RFC, rules 1 to 4)",
+            "  replay    litmusfuzz replay out/SB.yaml",
+        ]
+    )
+
+
+def test_a_finding_counts_the_outcome_that_it_shows() -> None:
+    """Others are told apart: the count behind `seen` is that outcome's own."""
+    lines = finding(reported(entry((STALE, 7), (sb(TORN, (0,)), 2), (sb((5,), (0,)), 1))))
+    assert lines.splitlines()[1:3] == [
+        "  seen      r0=0 r1=0 X=1 Y=1   in 7 of 100 executions on mutant/stale-reads/default",
+        "            2 other forbidden outcomes in 3 more",
+    ]
+
+
+def test_a_finding_tells_what_is_not_certain() -> None:
+    unsure = entry((sb(TORN, (0,)), 1), minimized=False, confirmed=False)
+    unsure = replace(unsure, allowed={"rfc": Digest(2000, "ab" * 32)})
+    assert finding(reported(unsure, "o p/it's.yaml", more=3)).splitlines()[2:] == [
+        '  broken    torn: "The writes and reads themselves are atomic" (RFC)',
+        "  minimized in part: the time was up",
+        "  not yet seen again in a fresh process: replay it",
+        "  also      3 more graphs that contain this shape",
+        "  replay    litmusfuzz replay 'o p/it'\"'\"'s.yaml'",
+    ]
+
+
+def test_torn_breaks_a_rule_of_its_own() -> None:
+    assert broken_rule(sb((0,), TORN)).startswith("torn: ")
+    assert broken_rule(STALE).startswith("no total order")
+
+
+def test_the_findings_of_one_cause_stand_together_the_most_frequent_first() -> None:
+    rare, often = reported(entry((STALE, 1)), "rare"), reported(entry((STALE, 9)), "often")
+    other = reported(entry((STALE, 5)), "other", cause="torn")
+    part = reported(entry((STALE, 99), minimized=False), "part")
+    groups = by_cause([rare, other, part, often])
+    assert [[each.path for each in group] for group in groups] == [
+        ["often", "rare", "part"],
+        ["other"],
+    ]
+    assert by_cause([]) == []
+
+
+def test_the_end_of_a_run() -> None:
+    record = RunRecord(
+        seed=3,
+        out="findings",
+        executors=[
+            ExecutorState("tensorflow", "two", tests=4, outcomes=900),
+            ExecutorState("mutant/canary", "default"),
+            ExecutorState("jax", "", refused=Counter({"no queues": 2, "no loops": 5}), crashed=1),
+        ],
+        graphs=12,
+        drawn=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
+        verdicts=Counter({"forbidden": 7, "allowed": 893}),
+        unknown_graphs=1,
+        forbidden_graphs=2,
+        raw_findings=1,
+        unconfirmed=1,
+        findings=[reported(entry((STALE, 7))), reported(entry((STALE, 1)), "again.yaml")],
+        canary_runs=2,
+        canary_reported=1,
+        elapsed_s=1.26,
+        interrupted=True,
+        problem="the canary was reported in 1 of 2 runs: this campaign proves nothing",
+    )
+    first = finding(record.findings[0])
+    assert summary(record) == "\n".join(
+        [
+            first,
+            "  likely the same cause in 1 more findings:",
+            f"    {headline(record.findings[1])}",
+            "",
+            "seed 3: 12 graphs in 1.3 s (interrupted)",
+            "  tensorflow/two: 4 tests, 900 outcomes",
+            "  mutant/canary: reported in 1 of 2 runs",
+            "  jax/: 0 tests, 0 outcomes, 1 crashed, 0 timed out",
+            "    refused 5: no loops",
+            "    refused 2: no queues",
+            "  outcomes judged: 893 allowed, 7 forbidden",
+            "  unknown 1, crashed 1, timed out 0 graphs",
+            "  drawn: AssignVariableOp 9, ReadVariableOp 3",
+            "  2 graphs showed a forbidden outcome: 2 findings of 1 likely causes, in findings",
+            "  1 of them not minimized, in findings/raw",
+            "  1 of them not seen again in a fresh process, in findings/unconfirmed",
+            "litmusfuzz: the canary was reported in 1 of 2 runs: this campaign proves nothing",
+        ]
+    )
+
+
+def test_a_run_that_saw_nothing() -> None:
+    assert summary(RunRecord(seed=0, out="o")) == "\n".join(
+        [
+            "seed 0: 0 graphs in 0.0 s",
+            "  outcomes judged: none",
+            "  unknown 0, crashed 0, timed out 0 graphs",
+            "  drawn: none",
+            "  0 graphs showed a forbidden outcome: 0 findings of 0 likely causes, in o",
+        ]
+    )
+
+
+def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:
+    report = ReplayReport(
+        entry=entry((STALE, 7)),
+        file="SB.yaml",
+        executor="mutant/stale-reads",
+        config="default",
+        model="rfc",
+        histogram=histogram,
+        verdicts={o: "allowed" if o in ALLOWED else "forbidden" for o in histogram},
+        allowed=tuple(ALLOWED),
+        complete=True,
+        died=(),
+        seconds=0.26,
+    )
+    return replace(report, **more)
+
+
+def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
+    report = replayed({BOTH: 1, LEFT: 60, sb(TORN, (0,)): 2, STALE: 37})
+    assert replay_text(report) == "\n".join(
+        [
+            "r0    r1  X  Y  count  verdict",
+            "0     0   1  1  37     FORBIDDEN",
+            "torn  0   1  1  2      FORBIDDEN",
+            "0     1   1  1  60     allowed",
+            "1     1   1  1  1      allowed",
+            "1     0   1  1  0      allowed",
+            "",
+            "100 executions on mutant/stale-reads/default in 0.3 s: 39 forbidden under rfc",
+            "no total order of the events yields it (RFC, rules 1 to 4)",
+        ]
+    )
+    assert replay_line(report) == "SB: 100 executions, 39 forbidden, 2 of 3 allowed outcomes seen"
+    assert report.exit_code == 1
+
+
+def test_a_replay_without_the_finding_says_so() -> None:
+    report = replayed({BOTH: 1, LEFT: 1}, died=("killed by signal 9",), complete=False)
+    assert replay_text(report).splitlines()[-3:] == [
+        "the oracle ran out of its budget: what it did not reach is UNKNOWN",
+        "the worker died: killed by signal 9",
+        "the finding did not show again",
+    ]
+    assert replay_line(report).endswith("; the worker died: killed by signal 9")
+    assert report.exit_code == 3
+    assert replayed({BOTH: 1}).exit_code == 0
+    assert replayed({STALE: 1}, verdicts={STALE: "unknown"}).exit_code == 3
+    assert replayed({STALE: 1}, died=("x",)).exit_code == 1
+
+
+def test_a_replay_as_data() -> None:
+    data = replayed({BOTH: 4, STALE: 1}).as_json()
+    assert data["executions"] == 5
+    assert data["forbidden"] == 1
+    assert data["observed"] == [
+        {"outcome": {"r0": 1, "r1": 1, "X": 1, "Y": 1}, "count": 4, "verdict": "allowed"},
+        {"outcome": {"r0": 0, "r1": 0, "X": 1, "Y": 1}, "count": 1, "verdict": "forbidden"},
+    ]
+    assert len(data["allowed_not_seen"]) == 2
+    assert data["exit_code"] == 1
