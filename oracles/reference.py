@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpus.ops import Kind
 from corpus.outcome import Outcome
 from oracles.allowed import AllowedSet
 from oracles.arithmetic import gathered, pure, written
-from oracles.events import Access, Event, events_of
+from oracles.events import Access, Event, Join, Pure, Result, unfold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from corpus.graph import LitmusTest, Node
+    from corpus.graph import LitmusTest
     from oracles.allowed import Witness
     from oracles.arithmetic import Ints
     from oracles.model import Model
@@ -65,42 +64,26 @@ def allowed_outcomes(
 class _Walk:
     """Depth-first over prefixes of total orders, with one memory and its undoing.
 
-    `memory` holds each variable's contents after the prefix; `seen` what each
-    read event of the prefix saw, by node and variable.
+    `memory` holds each variable's contents after the prefix, `seen` what each
+    event of the prefix that reads saw: one value for each of its variables.
     """
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self.test = test
-        order = events_of(test, model)
-        self.events = order.events
-        self.before = [sum(1 << i for i in above) for above in order.before]
-        self.nodes = {node.name: node for node in test.graph.nodes}
-        self.constants = {
-            node.name: test.constant(node) for node in test.graph.nodes if node.op == "Const"
-        }
-        self.pure_inputs = {node.name: self._pure_above(node) for node in test.graph.nodes}
+        self.unfolding = unfold(test, model)
+        self.events = self.unfolding.events
         self.memory: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
         self.row_size = {
             v.name: len(self.memory[v.name]) // v.shape[0] if v.shape else 1 for v in test.variables
         }
-        self.seen: dict[tuple[str, str], Ints] = {}
+        self.seen: dict[int, list[Ints]] = {}
         self.prefix: list[Event] = []
-
-    def _pure_above(self, node: Node) -> list[Node]:
-        """Pure nodes that `node` (itself included) needs computed, in order."""
-        needed = {node.name, *node.inputs}
-        found = []
-        for each in reversed(self.test.graph.nodes):
-            if each.name in needed and not each.definition.has_effect and each.op != "Const":
-                needed.update(each.inputs)
-                found.append(each)
-        return found[::-1]
+        self.done: set[int] = set()
 
     def outcomes(self) -> Iterator[Outcome]:
         """The outcome of each total order; `prefix` is then that order."""
-        done = 0
         trail: list[tuple[int, dict[str, Ints]]] = []  # events executed, with what they overwrote
-        untried = [self.ready(done)]  # for each prefix: what may come next and was not tried
+        untried = [self.enabled()]  # for each prefix: what may come next and was not tried
         while untried:
             if len(trail) == len(self.events):
                 yield self.outcome()
@@ -108,64 +91,89 @@ class _Walk:
                 index = untried[-1].pop()
                 event = self.events[index]
                 trail.append((index, {name: self.memory[name] for name in event.variables}))
+                self.step(index)
                 self.prefix.append(event)
-                self.step(event)
-                done |= 1 << index
-                untried.append(self.ready(done))
+                self.done.add(index)
+                untried.append(self.enabled())
             else:
                 untried.pop()
                 if trail:
                     index, overwritten = trail.pop()
+                    self.done.remove(index)
                     self.prefix.pop()
                     self.memory.update(overwritten)
-                    done &= ~(1 << index)
 
-    def ready(self, done: int) -> list[int]:
-        """Events not done whose predecessors all are; the first is last."""
+    def enabled(self) -> list[int]:
+        """Events that may come next; the first is last."""
+        ready = self.ready()
         return [
             i
-            for i in reversed(range(len(self.events)))
-            if not done >> i & 1 and not self.before[i] & ~done
+            for i, event in reversed(list(enumerate(self.events)))
+            if i not in self.done
+            and all(ready[token] for token in event.needs)
+            and all(other in self.done for other in event.after)
         ]
 
-    def step(self, event: Event) -> None:
+    def ready(self) -> list[bool]:
+        """Which tokens are ready."""
+        ready: list[bool] = []
+        for token in self.unfolding.tokens:
+            if isinstance(token, Result):
+                ready.append(token.event in self.done)
+            else:
+                parts = token.tokens if isinstance(token, Join) else token.inputs + token.waits
+                ready.append(all(ready[part] for part in parts))
+        return ready
+
+    def step(self, index: int) -> None:
         """Execute one event: reads see memory, writes change it."""
+        event = self.events[index]
         node = event.node
         if event.access is not Access.WRITE:
-            for name in event.variables:
-                self.seen[node.name, name] = self.memory[name]
+            self.seen[index] = [self.memory[name] for name in event.variables]
         if event.access is not Access.READ:
-            reads = node.definition.kind is Kind.UPDATE
-            seen = [self.seen[node.name, name] for name in node.resources] if reads else []
-            values = self.values_for(node)
-            operands = [values[name] for name in node.inputs]
-            stored = written(node, seen, operands, self.row_size[node.resources[0]])
+            # An update that is one event saw what it just read; one in parts,
+            # what each of its reads saw; a write saw nothing.
+            saw = self.seen[index] if event.access is Access.UPDATE else []
+            saw = saw + [value for other in event.after for value in self.seen[other]]
+            values = self.values(event.operands)
+            row = self.row_size[node.resources[0]]
+            stored = written(node, saw, [values[token] for token in event.operands], row)
             for name, value in zip(node.resources, stored, strict=True):
                 if name in event.variables:
                     self.memory[name] = value
 
-    def values_for(self, node: Node) -> dict[str, Ints]:
-        """Values of what `node` needs, and its own if it is pure, by node name."""
-        values: dict[str, Ints] = {}
-
-        def value(name: str) -> Ints:
-            if name in values:
-                return values[name]
-            if name in self.constants:
-                return self.constants[name]
-            source = self.nodes[name]
-            variable = source.resources[0]
-            return gathered(source, self.seen[name, variable], self.row_size[variable])
-
-        for each in self.pure_inputs[node.name]:
-            if each.op != "NoOp":
-                shapes = [self.test.type_of(i).shape for i in each.inputs]
-                values[each.name] = pure(each, [value(i) for i in each.inputs], shapes)
-        for name in (node.name, *node.inputs) if not node.definition.kind.writes else node.inputs:
-            values[name] = value(name)
+    def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
+        """Values of the tokens wanted, and of all that they are made of."""
+        tokens = self.unfolding.tokens
+        needed = set(wanted)
+        for index in sorted(needed, reverse=True):
+            self._add_inputs(index, needed)
+        values: dict[int, Ints] = {}
+        for index in sorted(needed):
+            token = tokens[index]
+            if isinstance(token, Result):
+                node = self.events[token.event].node
+                (saw,) = self.seen[token.event]
+                values[index] = gathered(node, saw, self.row_size[node.resources[0]])
+            elif isinstance(token, Pure) and token.node.op == "Const":
+                values[index] = self.test.constant(token.node)
+            elif isinstance(token, Pure) and token.node.op != "NoOp":
+                shapes = [self.test.type_of(name).shape for name in token.node.inputs]
+                operands = [values[part] for part in token.inputs]
+                values[index] = pure(token.node, operands, shapes)
         return values
+
+    def _add_inputs(self, index: int, needed: set[int]) -> None:
+        stack = [index]
+        while stack:
+            token = self.unfolding.tokens[stack.pop()]
+            if isinstance(token, Pure):
+                stack += [part for part in token.inputs if part not in needed]
+                needed.update(token.inputs)
 
     def outcome(self) -> Outcome:
         """The outcome of the order just completed."""
-        values = {name: self.values_for(self.nodes[name])[name] for name in self.test.observe}
-        return Outcome.of(self.test, values | self.memory)
+        values = self.values(token for _, token in self.unfolding.observed)
+        observed = {name: values[token] for name, token in self.unfolding.observed}
+        return Outcome.of(self.test, observed | self.memory)

@@ -27,7 +27,7 @@ from corpus.ops import (
     TensorType,
 )
 from fuzz.strategies.magnitude import largest_magnitude
-from oracles.events import count_orders, events_of
+from oracles.events import count_orders, unfold
 from oracles.model import RFC
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Draft:
                 other = rng.choice(effects)
                 after += [other] if other not in after else []
             effect = self.effect(tuple(after), [n for n in self.types if self.is_read(n)])
-            if count_orders(events_of(self.build(), RFC), MAX_ORDERS) >= MAX_ORDERS:
+            if count_orders(unfold(self.build(), RFC), MAX_ORDERS) >= MAX_ORDERS:
                 del self.nodes[before:]
                 self.types = {
                     n.name: self.types[n.name] for n in self.nodes if n.name in self.types

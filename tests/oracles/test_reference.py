@@ -13,7 +13,7 @@ from corpus.outcome import TORN, Outcome, Verdict
 from corpus.textfile import Digest, load
 from fuzz.strategies.graphs import resource_graphs
 from oracles.arithmetic import ValueTooLarge
-from oracles.events import Access, count_orders, events_of
+from oracles.events import Access, count_orders, events_before, unfold
 from oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
 from oracles.reference import allowed_outcomes
 
@@ -95,15 +95,16 @@ def test_momentum_reads_both_then_writes_both_in_any_order() -> None:
     """semantics.md, 2: R(v1) R(v2) then W(v1) W(v2), in any order within each group."""
     entry = load(next(path for path in LITMUS if path.stem == "momentum-against-momentum"))
     node = entry.test.graph.effects[0]
-    order = events_of(entry.test, RFC)
+    order = unfold(entry.test, RFC)
     mine = [i for i, e in enumerate(order.events) if e.node == node]
     kinds = [order.events[i].access for i in mine]
     assert kinds == [Access.READ, Access.READ, Access.WRITE, Access.WRITE]
     read_a, read_b, write_a, write_b = mine
-    assert not order.before[read_b] & {read_a}
-    assert not order.before[write_b] & {write_a}
-    assert {read_a, read_b} <= order.before[write_a] & order.before[write_b]
-    (whole,) = [e for e in events_of(entry.test, EXECUTOR).events if e.node == node]
+    before = events_before(order)
+    assert not before[read_b] & {read_a}
+    assert not before[write_b] & {write_a}
+    assert {read_a, read_b} <= before[write_a] & before[write_b]
+    (whole,) = [e for e in unfold(entry.test, EXECUTOR).events if e.node == node]
     assert whole.access is Access.UPDATE
     assert whole.variables == node.resources
 
@@ -137,12 +138,12 @@ def test_every_witness_is_a_legal_order_that_yields_its_outcome(test) -> None:
     loose = allowed_outcomes(test, RFC)
     strict = allowed_outcomes(test, EXECUTOR)
     assert set(strict.witnesses) <= set(loose.witnesses)
-    order = events_of(test, RFC)
+    order = unfold(test, RFC)
     assert loose.orders == count_orders(order, 1 << 30)
     for witness in loose.witnesses.values():
         positions = {order.events.index(event): i for i, event in enumerate(witness)}
         assert sorted(positions) == list(range(len(order.events)))
-        for event, above in enumerate(order.before):
+        for event, above in enumerate(events_before(order)):
             assert all(positions[other] < positions[event] for other in above)
 
 

@@ -13,7 +13,7 @@ from corpus.textfile import Entry, dumps
 from fuzz.strategies import FAMILIES, draw
 from fuzz.strategies.graphs import resource_graphs
 from fuzz.strategies.magnitude import largest_magnitude
-from oracles.events import count_orders, events_of
+from oracles.events import count_orders, unfold
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
 
@@ -40,7 +40,7 @@ def test_every_resource_op_is_drawn_and_none_too_often(seed: int) -> None:
 def test_drawn_tests_stay_small_enough_to_judge_and_to_represent() -> None:
     for index in range(200):
         test = draw("dag", 3, index)
-        orders = count_orders(events_of(test, RFC), 1 << 20)
+        orders = count_orders(unfold(test, RFC), 1 << 20)
         assert orders < 3_000
         allowed = allowed_outcomes(test, RFC)  # would raise on a value of 2**24
         assert allowed.orders == orders
