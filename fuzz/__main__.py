@@ -163,7 +163,9 @@ def oracle(
 def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
     """``r0=2,X=[1,2]`` as values by name."""
     values: dict[str, Value] = {}
-    pattern = re.compile(r"\s*(\w+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)")
+    pattern = re.compile(
+        r"\s*([\w.]+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)"
+    )
     position = 0
     while position < len(text):
         match = pattern.match(text, position)
