@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -306,6 +307,8 @@ def run(
     if count is not None:
         settings = replace(settings, count=count)
     stream = sys.stderr if as_json else sys.stdout
+    # What a job scheduler sends ends the run like Ctrl-C: with all that was found.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with LiveView(stream, time_s) as view:
         record = Campaign(settings, view).run()
     if as_json:
