@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
+REASON_BUDGET = 20_000  # total orders, for each question on the way to a reason
 MAX_SEED = (1 << 63) - 1  # what a file holds
 
 
@@ -122,7 +123,9 @@ def main() -> None:
 
 @main.command()
 @_file
-@click.option("--outcome", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2].")
+@click.option(
+    "--outcome", "--explain", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2]."
+)
 @_model_option
 @_budget
 @_json
@@ -131,13 +134,14 @@ def oracle(
 ) -> None:
     """Print the outcomes that a memory model allows for FILE.
 
-    With --outcome, judge one; what it does not name may have any value.
+    With --outcome, judge one, with a witness or the reason; what it does not
+    name may have any value.
     """
     test = _load(file).test
     values = _parse_outcome(test, wanted) if wanted is not None else None
     allowed = _allowed(file, test, _model(model_name or "rfc"), budget)
     if values is not None:
-        _judge_one(allowed, values, as_json=as_json)
+        _judge_one(test, allowed, values, as_json=as_json)
     outcomes = sorted(allowed.witnesses, key=outcome_order)
     if as_json:
         _print_json(
@@ -186,14 +190,13 @@ def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
     return values
 
 
-def _judge_one(allowed: AllowedSet, values: Mapping[str, Value], *, as_json: bool) -> NoReturn:
+def _judge_one(
+    test: LitmusTest, allowed: AllowedSet, values: Mapping[str, Value], *, as_json: bool
+) -> NoReturn:
     from corpus.outcome import TORN
+    from oracles.reason import explain, matches
 
-    matching = [
-        outcome
-        for outcome in allowed.witnesses
-        if all(dict(outcome.values)[name] == value for name, value in values.items())
-    ]
+    matching = [outcome for outcome in allowed.witnesses if matches(outcome, values)]
     if matching:
         verdict = Verdict.ALLOWED
     elif allowed.complete or TORN in values.values():
@@ -201,22 +204,36 @@ def _judge_one(allowed: AllowedSet, values: Mapping[str, Value], *, as_json: boo
     else:
         verdict = Verdict.UNKNOWN
     witness = [str(event) for event in allowed.witnesses[matching[0]]] if matching else None
+    reason = None
+    if verdict is Verdict.FORBIDDEN:
+        reason = explain(test, _model(allowed.model), values, REASON_BUDGET)
     if as_json:
-        _print_json(
-            {
-                "model": allowed.model,
-                "verdict": str(verdict),
-                "outcome": matching[0].plain if matching else None,
-                "witness": witness,
+        data: dict[str, Any] = {
+            "model": allowed.model,
+            "verdict": str(verdict),
+            "outcome": matching[0].plain if matching else None,
+            "witness": witness,
+            "reason": None,
+        }
+        if reason is not None:
+            data["reason"] = {
+                "edges": [str(edge) for edge in reason.edges],
+                "rules": list(reason.rules),
+                "cycle": list(reason.cycle),
             }
-        )
+        _print_json(data)
     else:
         click.echo(f"{verdict} under {allowed.model}")
         if witness is not None:
             click.echo(f"outcome: {matching[0]}")
             click.echo("witness: " + "; ".join(witness))
+        elif reason is not None:
+            for step in reason.cycle or (str(reason),):
+                click.echo(f"  {step}")
+            if reason.cycle:
+                click.echo("which is a cycle: no total order has all of it")
         elif verdict is Verdict.FORBIDDEN:
-            click.echo(f"none of all {allowed.orders} total orders yields it")
+            click.echo("no total order yields it")
         else:
             click.echo(f"not seen in {allowed.orders} total orders, and there are more")
     codes = {Verdict.ALLOWED: CLEAN, Verdict.FORBIDDEN: FORBIDDEN, Verdict.UNKNOWN: UNKNOWN}

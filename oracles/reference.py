@@ -80,6 +80,13 @@ def allowed_outcomes(
     return AllowedSet(model.name, found, orders, complete=True)
 
 
+def orders_of(test: LitmusTest, model: Model) -> Iterator[tuple[Outcome, Witness]]:
+    """Every total order of the loosest executor, with its outcome."""
+    walk = _Walk(test, model, {})
+    for outcome in walk.outcomes():
+        yield outcome, tuple(walk.prefix)
+
+
 class _Walk:
     """Depth-first over prefixes of total orders, with one memory and its undoing.
 
