@@ -1,0 +1,210 @@
+"""Runs, sections, queues, bodies: each rule of the format, with its line and field."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus.textfile import FileError, dumps, loads
+
+BASE = """\
+litmusfuzz: 1
+name: base
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+queues:
+  Q: {dtype: int32, shape: [], capacity: 2, init: [5]}
+graphs:
+  work:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    two: {op: Const, dtype: int32, shape: [], value: 2}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    pair: {op: Const, dtype: int32, shape: [2], value: [3, 4]}
+    r0: {op: ReadVariableOp, resources: [X]}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [one], after: [r0]}
+    sec: {op: CriticalSection, resources: [M], members: [r0, w0]}
+    put: {op: QueueEnqueueV2, resources: [Q], inputs: [one], after: [sec]}
+    many: {op: QueueDequeueManyV2, resources: [Q], count: 2}
+    loop:
+      op: While
+      inputs: [zero, one]
+      after: [put]
+      carried: [i, sum]
+      takes: {limit: two, step: one}
+      parallel_iterations: 3
+      condition:
+        nodes:
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+        nodes:
+          next: {op: AddV2, inputs: [i, step]}
+          more_sum: {op: AddV2, inputs: [sum, i]}
+        results: [next, more_sum]
+    high: {op: Less, inputs: [one, loop.sum]}
+    pick:
+      op: If
+      inputs: [high]
+      takes: {value: one}
+      results: [out]
+      then:
+        nodes:
+          store: {op: AssignVariableOp, resources: [X], inputs: [value]}
+        results: [value]
+      else:
+        nodes:
+          minus: {op: Neg, inputs: [value]}
+        results: [minus]
+  look:
+    r1: {op: ReadVariableOp, resources: [X]}
+client:
+  a: {graph: work}
+  b: {graph: look, after: [a]}
+observe: [a.many, a.loop.sum, a.pick.out, b.r1]
+"""
+
+
+def test_the_base_loads_and_is_byte_stable() -> None:
+    entry = loads(BASE)
+    assert dumps(entry) == BASE
+    assert entry.test.features == {
+        *("several runs", "critical sections", "queues", "loops", "conditionals"),
+    }
+    assert entry.test.bounds == {"loop": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fields", "message"),
+    [
+        ("  M: {}", "  X: {}", 6, "mutexes.X", "stands twice"),
+        ("  M: {}", "  M: {fair: true}", 6, "mutexes.M.fair", "unknown field"),
+        ("capacity: 2", "capacity: 0", 8, "queues.Q.capacity", "must be 1 to 1024, got 0"),
+        ("init: [5]", "init: [5, 6, 7]", 8, "queues.Q.init", "3 elements, capacity 2"),
+        ("init: [5]", "init: [99999999]", 8, "queues.Q.init", "below 2**24"),
+        ("[M], members", "[N], members", 17, "graphs.work.sec.resources.0", "no mutex 'N'"),
+        ("[M], members", "[X], members", 17, "graphs.work.sec.resources.0", "no mutex 'X'"),
+        ("members: [r0, w0]", "members: []", 17, "graphs.work.sec.members", "at least one"),
+        ("members: [r0, w0]", "members: [r0, r0]", 17, "graphs.work.sec.members.1", "twice"),
+        ("members: [r0, w0]", "members: [r9]", 17, "graphs.work.sec.members.0", "no node 'r9'"),
+        (
+            "    put:",
+            "    sec2: {op: CriticalSection, resources: [M], members: [w0, two]}\n    put:",
+            18,
+            "graphs.work.sec2.members",
+            "overlaps 'sec', and neither lies inside the other",
+        ),
+        (
+            "    put:",
+            "    s2: {op: CriticalSection, resources: [M], after: [sec], members: [r0]}\n    put:",
+            17,
+            "graphs.work.sec",
+            "cycle through a section",
+        ),
+        ("[Q], inputs: [one]", "[X], inputs: [one]", 18, "graphs.work.put.resources.0", "no queue"),
+        ("[Q], inputs: [one]", "[Q], inputs: [pair]", 18, "graphs.work.put.inputs.0", "int32[]"),
+        ("count: 2", "count: 0", 19, "graphs.work.many.count", "must be 1 to 1024, got 0"),
+        ("carried: [i, sum]", "carried: [i]", 22, "graphs.work.loop.inputs", "2 inputs for 1"),
+        ("carried: [i, sum]", "carried: [i, X]", 24, "graphs.work.loop.carried.1", "a resource"),
+        ("carried: [i, sum]", "carried: [i, one]", 24, "graphs.work.loop.carried.1", "twice"),
+        ("limit: two", "limit: r9", 25, "graphs.work.loop.takes.limit", "no value 'r9' above"),
+        ("iterations: 3", "iterations: 0", 26, "graphs.work.loop.parallel_iterations", "1 to 64"),
+        ("results: [more]", "results: [i]", 30, "graphs.work.loop.condition.results.0", "one bool"),
+        (
+            "results: [next, more_sum]",
+            "results: [next]",
+            35,
+            "graphs.work.loop.body.results",
+            "must",
+        ),
+        ("inputs: [i, step]", "inputs: [i, sum]", 20, "graphs.work.loop", "must be a counter"),
+        ("inputs: [zero, one]\n", "inputs: [r0, one]\n", 20, "graphs.work.loop", "a counter"),
+        ("value: 2}", "value: 99}", 20, "graphs.work.loop", "more than 64 iterations: 99"),
+        (
+            "inputs: [sum, i]",
+            "inputs: [sum, one]",
+            34,
+            "graphs.work.loop.body.nodes.more_sum",
+            "'one'",
+        ),
+        (
+            "inputs: [one, loop.sum]",
+            "inputs: [one, loop.total]",
+            36,
+            "graphs.work.high",
+            "loop.total",
+        ),
+        ("inputs: [high]", "inputs: [r0]", 39, "graphs.work.pick.inputs.0", "a predicate is one"),
+        ("results: [out]", "results: []", 41, "graphs.work.pick.results", "at least one result"),
+        ("results: [minus]", "results: []", 49, "graphs.work.pick.else.results", "0 values, not 1"),
+        ("          minus:", "          store:", 48, "graphs.work.pick.else.nodes.store", "twice"),
+        ("    r1: {", "    r0: {", 51, "graphs.look.r0", "another graph"),
+        ("graph: look", "graph: lock", 54, "client.b.graph", "no graph 'lock'"),
+        ("after: [a]}", "after: [c]}", 54, "client.b.after.0", "no run 'c' above"),
+        ("a.many, ", "many, ", 55, "observe.0", "run.node, with several runs"),
+        ("a.pick.out", "a.pick", 55, "observe.2", "has no result"),
+        ("a.pick.out", "a.minus", 55, "observe.2", "is no node"),
+    ],
+)
+def test_an_edit_is_refused_with_its_line_and_field(
+    old: str, new: str, line: int, fields: str, message: str
+) -> None:
+    assert BASE.count(old) >= 1
+    with pytest.raises(FileError) as caught:
+        loads(BASE.replace(old, new, 1), "f.yaml")
+    error = caught.value
+    assert error.line == line
+    assert ".".join(map(str, error.fields)).startswith(fields)
+    assert message in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  look:\n", "  look:\n    shut: {op: QueueCloseV2, resources: [Q]}\n", ""),
+        (
+            "    put:",
+            "    shut: {op: QueueCloseV2, resources: [Q]}\n    put:",
+            "'put' is not ordered",
+        ),
+        ("    many:", "    shut: {op: QueueCloseV2, resources: [Q], after: [put]}\n    many:", ""),
+        (
+            "          store:",
+            "          shut: {op: QueueCloseV2, resources: [Q]}\n          store:",
+            "closed outside bodies",
+        ),
+        (
+            "    many:",
+            "    s1: {op: QueueCloseV2, resources: [Q], after: [put]}\n"
+            "    s2: {op: QueueCloseV2, resources: [Q], after: [put]}\n    many:",
+            "closed once",
+        ),
+    ],
+)
+def test_every_enqueue_comes_before_the_close(old: str, new: str, message: str) -> None:
+    """semantics.md, 3, "Not specified"."""
+    text = BASE.replace(old, new, 1)
+    if message:
+        with pytest.raises(FileError, match=message):
+            loads(text)
+    else:
+        assert loads(text)
+
+
+def test_outcomes_of_queues_and_of_blocked_runs() -> None:
+    small = BASE[: BASE.index("observe:")] + "observe: [b.r1]\nallowed:\n  rfc:\n"
+    good = small + "  - {b.r1: 1, X: 1, Q: [1, 2]}\n  - {_status: blocked, X: 0, Q: []}\n"
+    entry = loads(good)
+    assert dumps(entry) == good
+    for row, message in (
+        ("{b.r1: 1, X: 1, Q: 1}", "a queue's contents are a list"),
+        ("{b.r1: 1, X: 1, Q: [1, 2, 3]}", "3 elements, capacity 2"),
+        ("{b.r1: 1, X: 1, Q: [[1, 2]]}", "must have 1 ints, got 2"),
+        ("{X: 1, Q: []}", "no value for 'b.r1'"),
+        ("{_status: stuck, X: 1, Q: []}", "must be blocked or failed"),
+        ("{_status: failed, X: 1}", "a failed outcome has no values"),
+        ("{_status: blocked, Q: []}", "no value for 'X'"),
+    ):
+        with pytest.raises(FileError, match=message):
+            loads(f"{small}  - {row}\n")
