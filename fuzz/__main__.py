@@ -11,6 +11,8 @@ import json
 import re
 import signal
 import sys
+import tempfile
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -108,7 +110,7 @@ _budget = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="litmusfuzz")
 def main() -> None:
     """Litmus tests for the concurrency semantics of dataflow graphs.
@@ -177,6 +179,8 @@ def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
         if not match:
             _fail(f"--outcome: cannot read {text[position:]!r}; write r0=2,r1=0 or X=[1,2]")
         name, raw = match[1], match[2]
+        if name in values:
+            _fail(f"--outcome: {name!r} stands twice")
         if name not in test.names:
             _fail(f"--outcome: {name!r} is not one of {', '.join(test.names)}")
         plain: int | list[int] | str = raw if raw == "torn" else json.loads(raw)
@@ -311,8 +315,12 @@ def run(
         except UnknownExecutor as error:
             _fail(f"--executors: {error}")
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        _fail(f"--out: {out} is not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        _fail(f"--out: {out}: {error.strerror}")
     settings = Settings(
         seed=random.SystemRandom().randrange(1 << 31) if seed is None else seed,
         out=folder,
@@ -430,7 +438,7 @@ def replay(
 @main.command()
 @_file
 @click.option("--write", is_flag=True, help="Write it; without this only the diff is shown.")
-@click.option("--to", "folder", type=click.Path(), default=None, help="Folder for a finding.")
+@click.option("--to", "folder", type=click.Path(), default=None, help="Folder to put it in.")
 @_budget
 @_json
 def promote(file: str, write: bool, folder: str | None, budget: int | None, as_json: bool) -> None:
@@ -444,10 +452,16 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
     entry = _load(file)
     target = Path(file)
     if entry.finding is not None:
+        if not (entry.finding.minimized and entry.finding.confirmed):
+            click.echo(
+                f"litmusfuzz: {file}: not minimized to the end, or not seen again in a fresh "
+                "process: think twice",
+                err=True,
+            )
         home = Path(folder) if folder else Path(corpus.__file__).parent / "findings"
         target = home / f"{entry.test.name}.yaml"
     elif folder:
-        _fail("--to is for findings")
+        target = Path(folder) / f"{entry.test.name}.yaml"
     sets: dict[str, frozenset[Outcome] | Digest] = {}
     for model in MODELS.values():
         allowed = _allowed(file, entry.test, model, budget)
@@ -484,5 +498,24 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         click.echo(f"\n{target} is not written; --write does")
 
 
+def run_command() -> NoReturn:
+    """The console script: whatever happens ends in one of our exit codes."""
+    try:
+        code = main.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("litmusfuzz: interrupted", err=True)
+        code = UNKNOWN
+    except OSError as error:
+        click.echo(f"litmusfuzz: {error.filename or ''}: {error.strerror}", err=True)
+        code = USAGE
+    except Exception:  # noqa: BLE001 - our own defect; Python's exit code 1 means a finding here
+        traceback.print_exc()
+        code = USAGE
+    sys.exit(code if isinstance(code, int) else CLEAN)
+
+
 if __name__ == "__main__":
-    main()
+    run_command()

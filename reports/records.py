@@ -20,6 +20,7 @@ class ExecutorState:
     state: str = "starting"
     tests: int = 0
     outcomes: int = 0
+    minimizing_outcomes: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     crashed: int = 0
     timed_out: int = 0
@@ -44,6 +45,15 @@ class ReportedFinding:
 
 
 @dataclass(slots=True)
+class Death:
+    """A worker that crashed or hung: the test's file, and how it ended."""
+
+    path: str
+    message: str
+    timed_out: bool
+
+
+@dataclass(slots=True)
 class RunRecord:
     """A campaign, so far.
 
@@ -65,6 +75,7 @@ class RunRecord:
     raw_findings: int = 0
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
+    deaths: list[Death] = field(default_factory=list)
     canary_runs: int = 0
     canary_reported: int = 0
     minimizing: str = ""
@@ -79,6 +90,8 @@ class RunRecord:
             return 2
         if self.findings or self.raw_findings:
             return 1
+        if not sum(self.verdicts.values()):
+            return 3  # nothing was judged
         if (
             self.unknown_graphs
             or self.unconfirmed
@@ -102,6 +115,7 @@ class RunRecord:
             "not_minimized": self.raw_findings,
             "unconfirmed": self.unconfirmed,
             "executors": [asdict(each) for each in self.executors],
+            "deaths": [asdict(each) for each in self.deaths],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
             "findings": [finding_json(each) for each in self.findings],
             "interrupted": self.interrupted,

@@ -6,6 +6,7 @@ Every function returns a string that ends without a newline.
 from __future__ import annotations
 
 import shlex
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
     from corpus.textfile import Entry
     from reports.records import ReportedFinding, RunRecord
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 finding``, ``2 findings``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -91,7 +97,8 @@ class ReplayReport:
         """As of the command line: 1 forbidden, 3 undecided, 0 clean."""
         if self.forbidden:
             return 1
-        return 3 if self.died or "unknown" in self.verdicts.values() else 0
+        undecided = self.died or "unknown" in self.verdicts.values()
+        return 3 if undecided or self.entry.finding else 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, with everything that the screen shows."""
@@ -153,6 +160,8 @@ def replay_text(report: ReplayReport) -> str:
     if not report.complete:
         lines.append("the oracle ran out of its budget: what it did not reach is UNKNOWN")
     lines += [f"the worker died: {died}" for died in report.died]
+    if report.died and report.forbidden:
+        lines.append("what a process shows before it dies of damaged memory proves little")
     forbidden = [o for o in order if verdicts[o] == "forbidden"]
     if forbidden:
         lines.append(broken_rule(forbidden[0]))
@@ -181,7 +190,7 @@ def finding(reported: ReportedFinding) -> str:
     ]
     if len(found.forbidden) > 1:
         lines.append(
-            f"            {len(found.forbidden) - 1} other forbidden outcomes"
+            f"            {counted(len(found.forbidden) - 1, 'other forbidden outcome')}"
             f" in {found.count - times} more"
         )
     near = nearest(seen, _listed(entry, found.model))
@@ -195,7 +204,7 @@ def finding(reported: ReportedFinding) -> str:
     if not found.confirmed:
         lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
-        lines.append(f"  also      {reported.more} more graphs that contain this shape")
+        lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
     lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
     return "\n".join(lines)
 
@@ -228,7 +237,7 @@ def _group(group: list[ReportedFinding]) -> str:
     first, *others = group
     lines = [finding(first)]
     if others:
-        lines.append(f"  likely the same cause in {len(others)} more findings:")
+        lines.append(f"  likely the same cause in {counted(len(others), 'more finding')}:")
         lines += [f"    {headline(each)}" for each in others]
     return "\n".join(lines)
 
@@ -241,33 +250,35 @@ def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
 def summary(record: RunRecord) -> str:
     """The end of a run."""
     parts = [_group(group) for group in by_cause(record.findings)]
-    head = f"seed {record.seed}: {record.graphs} graphs in {record.elapsed_s:.1f} s"
+    lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
     if record.interrupted:
-        head += " (interrupted)"
-    lines = [head]
+        lines[0] += " (interrupted)"
     for each in record.executors:
-        line = f"  {each.name}/{each.config}: {each.tests} tests, {each.outcomes} outcomes"
-        if each.tests == 0 and each.name.startswith("mutant/"):
-            line = (
-                f"  {each.name}: reported in {record.canary_reported} of {record.canary_runs} runs"
+        if each.name.startswith("mutant/canary"):
+            # Always wrong, so that we know that what is wrong is reported.
+            lines.append(
+                f"  {each.name}, which is always wrong: reported in {record.canary_reported}"
+                f" of {counted(record.canary_runs, 'run')}"
             )
-        if each.crashed or each.timed_out:
-            line += f", {each.crashed} crashed, {each.timed_out} timed out"
-        lines.append(line)
-        lines.extend(f"    refused {count}: {why}" for why, count in each.refused.most_common())
+            continue
+        judged = each.outcomes - each.minimizing_outcomes
+        lines.append(
+            f"  {each.name}/{each.config}: {counted(each.tests, 'test')},"
+            f" {counted(judged, 'outcome')}, and {each.minimizing_outcomes} more while minimizing"
+        )
+        lines += [f"    refused {count}: {why}" for why, count in each.refused.most_common()]
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
-    crashed = sum(e.crashed for e in record.executors)
-    timed_out = sum(e.timed_out for e in record.executors)
-    lines.append(
-        f"  unknown {record.unknown_graphs}, crashed {crashed}, timed out {timed_out} graphs"
-    )
     drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
-    lines.append(f"  drawn: {drawn}")
+    lines += textwrap.wrap(
+        f"drawn: {drawn}", 96, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+    if record.unknown_graphs:
+        lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
     lines.append(
-        f"  {record.forbidden_graphs} graphs showed a forbidden outcome: "
-        f"{len(record.findings)} findings of {len(by_cause(record.findings))} likely causes, "
-        f"in {record.out}"
+        f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
+        f"{counted(len(record.findings), 'finding')} of "
+        f"{counted(len(by_cause(record.findings)), 'likely cause')}, in {record.out}"
     )
     if record.raw_findings:
         lines.append(f"  {record.raw_findings} of them not minimized, in {record.out}/raw")
@@ -276,6 +287,17 @@ def summary(record: RunRecord) -> str:
             f"  {record.unconfirmed} of them not seen again in a fresh process, "
             f"in {record.out}/unconfirmed"
         )
-    if record.problem:
-        lines.append(f"litmusfuzz: {record.problem}")
+    for what, deaths in (
+        ("crashed", [d for d in record.deaths if not d.timed_out]),
+        ("timed out", [d for d in record.deaths if d.timed_out]),
+    ):
+        if deaths:
+            lines.append(
+                f"  the process {what} {counted(len(deaths), 'time')}, on tests as drawn or "
+                "while minimizing:"
+            )
+            lines += [f"    {death.path}: {death.message}" for death in deaths[:4]]
+            if len(deaths) > 4:
+                lines.append(f"    and {len(deaths) - 4} more")
+            lines.append(f"    replay    litmusfuzz replay {shlex.quote(deaths[0].path)}")
     return "\n\n".join([*parts, "\n".join(lines)])

@@ -27,7 +27,7 @@ from fuzz.executors.table import CANARY, configuration
 from fuzz.strategies import draw
 from oracles.model import RFC
 from oracles.reason import explain
-from reports.records import ExecutorState, ReportedFinding, RunRecord
+from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,9 +208,12 @@ class Campaign:
                 self._loop()
         except KeyboardInterrupt:
             self.record.interrupted = True
+        except OSError as error:
+            # A full disk, a folder gone: what was found so far is still told.
+            self.record.problem = f"{error.filename or self.settings.out}: {error.strerror}"
         finally:
             for slot in self.slots:
-                if slot.task is not None:
+                if slot.task is not None and not self.record.problem:
                     slot.task.close()  # a reduction keeps the best that it has
                 slot.worker.close()
                 slot.state.state = "ended"
@@ -344,7 +347,10 @@ class Campaign:
             self._note_death(slot, reply)
         elif not reply.refused:
             result = wire.histogram(slot.job.test, reply)
-            slot.state.outcomes += sum(result.values())
+            count = sum(result.values())
+            slot.state.outcomes += count
+            if slot.state.state == "minimizing":
+                slot.state.minimizing_outcomes += count
         try:
             self._send(slot, slot.task.send(result))
         except StopIteration:
@@ -360,14 +366,19 @@ class Campaign:
         else:
             slot.state.crashed += 1
         slot.state.restarts += 1
+        seed = self.settings.seed
         test = replace(
             slot.job.test,
-            name=f"{what}-{self.settings.seed}-{slot.state.timed_out + slot.state.crashed}",
+            name=f"{what}-{seed}-{slot.state.timed_out + slot.state.crashed}",
             about=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
-            f"after {slot.ran - 1} other jobs in the same process",
+            f"seed {seed}, while {slot.state.state}, "
+            f"after {slot.ran - 1} other jobs in the same process\n"
+            + ", ".join(f"{k} {v}" for k, v in self.versions[slot.state.name].items()),
         )
         slot.ran = 0
-        save(Entry(test), self.settings.out / what / f"{test.name}.yaml")
+        path = self.settings.out / what / f"{test.name}.yaml"
+        save(Entry(test), path)
+        self.record.deaths.append(Death(str(path), died.message, died.timed_out))
 
     # --- tasks -------------------------------------------------------------------------
 

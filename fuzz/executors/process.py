@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import subprocess
 import sys
@@ -153,7 +154,12 @@ class Worker:
 
 
 def _cause(code: int, log: str) -> str:
-    """One line: how the process ended, and the last that it said."""
+    """One line: how the process ended, and the last that it said of that.
+
+    A framework's log lines (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``)
+    say nothing of it.
+    """
     how = f"signal {-code}" if code < 0 else f"exit {code}"
-    said = [line.strip() for line in log.splitlines() if line.strip()]
+    logged = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: ")
+    said = [line.strip() for line in log.splitlines() if line.strip() and not logged.match(line)]
     return f"{how}: {said[-1][:300]}" if said else how

@@ -97,8 +97,8 @@ def test_the_base_loads_and_is_byte_stable() -> None:
         (
             "    put:",
             "    s2: {op: CriticalSection, resources: [M], after: [sec], members: [r0]}\n    put:",
-            17,
-            "graphs.work.sec",
+            18,
+            "graphs.work.s",
             "cycle through a section",
         ),
         ("[Q], inputs: [one]", "[X], inputs: [one]", 18, "graphs.work.put.resources.0", "no queue"),

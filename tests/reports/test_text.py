@@ -11,7 +11,7 @@ import pytest
 from corpus.builder import litmus
 from corpus.outcome import TORN, Outcome, Value
 from corpus.textfile import Digest, Entry, Finding
-from reports.records import ExecutorState, ReportedFinding, RunRecord
+from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.text import (
     ReplayReport,
     broken_rule,
@@ -116,7 +116,7 @@ def test_a_finding_tells_what_is_not_certain() -> None:
         '  broken    torn: "The writes and reads themselves are atomic" (RFC)',
         "  minimized in part: the time was up",
         "  not yet seen again in a fresh process: replay it",
-        "  also      3 more graphs that contain this shape",
+        "  also      3 more graphs with this shape inside",
         "  replay    litmusfuzz replay 'o p/it'\"'\"'s.yaml'",
     ]
 
@@ -143,7 +143,7 @@ def test_the_end_of_a_run() -> None:
         seed=3,
         out="findings",
         executors=[
-            ExecutorState("tensorflow", "two", tests=4, outcomes=900),
+            ExecutorState("tensorflow", "two", tests=4, outcomes=950, minimizing_outcomes=50),
             ExecutorState("mutant/canary", "default"),
             ExecutorState("jax", "", refused=Counter({"no queues": 2, "no loops": 5}), crashed=1),
         ],
@@ -155,6 +155,7 @@ def test_the_end_of_a_run() -> None:
         raw_findings=1,
         unconfirmed=1,
         findings=[reported(entry((STALE, 7))), reported(entry((STALE, 1)), "again.yaml")],
+        deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],
         canary_runs=2,
         canary_reported=1,
         elapsed_s=1.26,
@@ -165,22 +166,24 @@ def test_the_end_of_a_run() -> None:
     assert summary(record) == "\n".join(
         [
             first,
-            "  likely the same cause in 1 more findings:",
+            "  likely the same cause in 1 more finding:",
             f"    {headline(record.findings[1])}",
             "",
             "seed 3: 12 graphs in 1.3 s (interrupted)",
-            "  tensorflow/two: 4 tests, 900 outcomes",
-            "  mutant/canary: reported in 1 of 2 runs",
-            "  jax/: 0 tests, 0 outcomes, 1 crashed, 0 timed out",
+            "  tensorflow/two: 4 tests, 900 outcomes, and 50 more while minimizing",
+            "  mutant/canary, which is always wrong: reported in 1 of 2 runs",
+            "  jax/: 0 tests, 0 outcomes, and 0 more while minimizing",
             "    refused 5: no loops",
             "    refused 2: no queues",
             "  outcomes judged: 893 allowed, 7 forbidden",
-            "  unknown 1, crashed 1, timed out 0 graphs",
             "  drawn: AssignVariableOp 9, ReadVariableOp 3",
-            "  2 graphs showed a forbidden outcome: 2 findings of 1 likely causes, in findings",
+            "  over the oracle's budget: 1 graph",
+            "  2 graphs showed a forbidden outcome: 2 findings of 1 likely cause, in findings",
             "  1 of them not minimized, in findings/raw",
             "  1 of them not seen again in a fresh process, in findings/unconfirmed",
-            "litmusfuzz: the canary was reported in 1 of 2 runs: this campaign proves nothing",
+            "  the process crashed 1 time, on tests as drawn or while minimizing:",
+            "    o p/c.yaml: signal 6: free()",
+            "    replay    litmusfuzz replay 'o p/c.yaml'",
         ]
     )
 
@@ -190,7 +193,6 @@ def test_a_run_that_saw_nothing() -> None:
         [
             "seed 0: 0 graphs in 0.0 s",
             "  outcomes judged: none",
-            "  unknown 0, crashed 0, timed out 0 graphs",
             "  drawn: none",
             "  0 graphs showed a forbidden outcome: 0 findings of 0 likely causes, in o",
         ]
@@ -242,7 +244,9 @@ def test_a_replay_without_the_finding_says_so() -> None:
     ]
     assert replay_line(report).endswith("; the worker died: killed by signal 9")
     assert report.exit_code == 3
-    assert replayed({BOTH: 1}).exit_code == 0
+    assert replayed({BOTH: 1}).exit_code == 3  # the finding did not show: nothing is decided
+    plain = Entry(replayed({}).entry.test)
+    assert replayed({BOTH: 1}, entry=plain).exit_code == 0
     assert replayed({STALE: 1}, verdicts={STALE: "unknown"}).exit_code == 3
     assert replayed({STALE: 1}, died=("x",)).exit_code == 1
 
