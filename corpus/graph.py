@@ -261,8 +261,8 @@ class LitmusTest:
             raise MalformedTest(f"not a test's name: {self.name[:80]!r}", ("name",))
         if CONTROL.search(self.about):
             raise MalformedTest("control characters are not part of the format", ("about",))
-        if not self.variables:
-            raise MalformedTest("a test has at least one variable", ("variables",))
+        if not (self.variables or self.mutexes or self.queues):
+            raise MalformedTest("a test has at least one resource", ("variables",))
         resources = self._check_resources()
         if not self.graphs:
             raise MalformedTest("a test has at least one graph", ("graphs",))

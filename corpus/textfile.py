@@ -177,7 +177,7 @@ class _Top(_Strict, kw_only=True):
     litmusfuzz: int
     name: str
     about: str = ""
-    variables: dict[str, Any]
+    variables: dict[str, Any] = {}
     mutexes: dict[str, Any] = {}
     queues: dict[str, Any] = {}
     graphs: dict[str, Any]
@@ -758,7 +758,8 @@ def dumps(entry: Entry) -> str:
     if test.about:
         top.append(("about", _scalar(test.about, style="|")))
     variables = [(v.name, _flow(_variable_fields(v))) for v in test.variables]
-    top.append(("variables", _block(variables)))
+    if variables:
+        top.append(("variables", _block(variables)))
     if test.mutexes:
         top.append(("mutexes", _block([(m.name, _flow({})) for m in test.mutexes])))
     if test.queues:

@@ -454,6 +454,7 @@ class _Unfolder:
         carried = [self.token(Held(token, waits)) for token in inputs]
         guards = frame.guards
         iterations: list[range] = []  # events of each
+        instances: list[tuple[int, ...]] = []  # and tokens of its nodes, pure ones included
         predicates: list[int] = []
         leaving: list[list[int]] = []  # carried values as they leave, if they do then
         bound = self.test.bounds[node.name]
@@ -465,11 +466,13 @@ class _Unfolder:
                 # As soon as one is over another may begin: all that came
                 # earlier are over by then as well.
                 earlier = range(iterations[0].start, iterations[number - parallel].stop)
-                begins += (self.settled(earlier),)
+                over = tuple(t for each in instances[: number - parallel + 1] for t in each)
+                begins += (self.settled(earlier), *over)
             gathered = tuple(scope.values()) if strict.gathers else ()
             first = len(self.events)
             starts = (*begins, carried[0], *gathered)
-            inside = scope | self.graph(condition, scope, _Frame(frame.run, starts, guards, name))
+            testing = self.graph(condition, scope, _Frame(frame.run, starts, guards, name))
+            inside = scope | testing
             tested = range(first, len(self.events))
             predicate = self.token(Held(inside[attrs.condition.results[0]], starts))
             predicates.append(predicate)
@@ -480,12 +483,15 @@ class _Unfolder:
             goes_on = begins
             if strict.gathers:
                 goes_on += (*gathered, self.settled(tested))
-            inside = scope | self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
+            working = self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
+            inside = scope | working
             carried = [
                 self.token(Held(inside[result], (*goes_on, predicate)))
                 for result in attrs.body.results
             ]
             iterations.append(range(first, len(self.events)))
+            # Ready whenever a later iteration is live: this one's body is then, too.
+            instances.append((*testing.values(), *working.values()))
         start = iterations[0].start if iterations else first
         everything = (self.settled(range(start, len(self.events))),) if strict.late else ()
         results: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.graph import BranchAttrs, LoopAttrs, all_nodes, bodies, predecessors
+from corpus.graph import BranchAttrs, LoopAttrs, Mutex, Queue, all_nodes, bodies, predecessors
 from corpus.ops import ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SectionAttrs, SliceAttrs
 from reports.text import table
 
@@ -200,6 +200,13 @@ def dot(test: LitmusTest) -> str:
         lines.append(
             f"  {_quoted('var ' + variable.name)} [label={_quoted(label)}, shape=cylinder];"
         )
+    held: tuple[Mutex | Queue, ...] = (*test.mutexes, *test.queues)
+    for resource in held:
+        kind = "mutex" if isinstance(resource, Mutex) else f"queue of {resource.capacity}"
+        label = f"{resource.name}: {kind}"
+        lines.append(
+            f"  {_quoted('var ' + resource.name)} [label={_quoted(label)}, shape=cylinder];"
+        )
     nodes = [n for graph in test.graphs for n in graph.nodes]
     for node in nodes:
         label = node.op
@@ -214,7 +221,9 @@ def dot(test: LitmusTest) -> str:
             f"  {_quoted(i)} -> {_quoted(node.name)};"
             for i in dict.fromkeys(map(_base, node.inputs))
         ]
-        lines += [f"  {_quoted(a)} -> {_quoted(node.name)} [style=dashed];" for a in node.after]
+        lines += [
+            f"  {_quoted(_base(a))} -> {_quoted(node.name)} [style=dashed];" for a in node.after
+        ]
         lines += [
             f"  {_quoted('var ' + r)} -> {_quoted(node.name)} [style=dotted, arrowhead=none];"
             for r in node.resources

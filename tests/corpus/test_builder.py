@@ -262,7 +262,7 @@ def test_a_long_number_is_refused_before_it_is_converted(digits: int) -> None:
 
 def test_what_names_no_variable_is_no_test() -> None:
     for text in ("", " ; || ; ", "r0=5"):
-        with pytest.raises(MalformedTest, match="variables: a test has at least one variable"):
+        with pytest.raises(MalformedTest, match="variables: a test has at least one resource"):
             litmus(text)
     with pytest.raises(MalformedTest, match="no variable Y, Z in 'X=1'"):
         litmus("X=1", init={"Y": 1, "X": 0, "Z": 2})

@@ -102,7 +102,7 @@ WHOLE: list[tuple[Callable[[], object], Fields, str]] = [
     (
         lambda: LitmusTest("t", (), (Graph("main", ()),)),
         ("variables",),
-        "a test has at least one variable",
+        "a test has at least one resource",
     ),
     (lambda: many_variables(MAX_VARIABLES + 1), ("variables",), "more than 64: 65"),
     (lambda: LitmusTest("t", (X,), ()), ("graphs",), "a test has at least one graph"),

@@ -19,7 +19,11 @@ def forbidden(executor: str, test) -> int:
     return judge(allowed_outcomes(test, RFC), prepared.run(5, Noise(), 0)).forbidden_count
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+# A queue's contents have no fixed size: the canary refuses them, as it says.
+WITHOUT_QUEUES = [path for path in LITMUS if not load(path).test.queues]
+
+
+@pytest.mark.parametrize("path", WITHOUT_QUEUES, ids=lambda path: path.stem)
 def test_the_canary_is_killed_by_every_test(path) -> None:
     assert forbidden("mutant/canary", load(path).test) == 5
 

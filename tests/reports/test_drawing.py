@@ -246,11 +246,12 @@ def read_dot(source: str) -> tuple[set[str], set[tuple[str, str]]]:
 def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     test = load(path).test
     nodes, edges = read_dot(dot(test))
-    variables = {f'"var {v.name}"' for v in test.variables}
-    assert nodes == variables | {f'"{n.name}"' for n in test.graph.nodes}
+    resources = (*test.variables, *test.mutexes, *test.queues)
+    all_nodes = [n for graph in test.graphs for n in graph.nodes]
+    assert nodes == {f'"var {r.name}"' for r in resources} | {f'"{n.name}"' for n in all_nodes}
     assert edges == {
-        (f'"{source}"', f'"{n.name}"')
-        for n in test.graph.nodes
+        (f'"{source.partition(".")[0]}"', f'"{n.name}"')  # a result's edge is its node's
+        for n in all_nodes
         for source in (*n.inputs, *n.after, *(f"var {r}" for r in n.resources))
     }
 
@@ -259,7 +260,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
 def test_each_effect_of_a_corpus_file_has_one_cell(path: Path) -> None:
     test = load(path).test
     cells = re.findall(r"\| (?!chain )(\w+)(?::| =)", "\n".join(drawn(test)))
-    assert sorted(cells) == sorted(n.name for n in test.graph.effects)
+    assert sorted(cells) == sorted(n.name for graph in test.graphs for n in graph.effects)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def entry(*forbidden: tuple[Outcome, int], executions: int = 100, **more: Any) -
 def reported(
     of: Entry, path: str = "out/SB.yaml", cause: str = "stale", more: int = 0
 ) -> ReportedFinding:
-    return ReportedFinding(of, path, cause, more)
+    return ReportedFinding(of, path, cause, more=more)
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
