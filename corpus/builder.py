@@ -13,7 +13,12 @@ and, when it holds what a statement read, is observed.
 ``r0=X[0,2]``                 ResourceGather of rows 0 and 2
 ``X[0,2]=1``, ``X[0]+=1``     ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
                               give Sub and Mul, ``min=`` and ``max=`` Min, Max
+``Q!1``, ``r0=Q?``            QueueEnqueueV2, QueueDequeueV2
+``lock M`` ... ``unlock M``    the statements between, as a CriticalSection
 ============================  ===============================================
+
+Between ``|||`` stand graphs of their own, ``g0``, ``g1``, ..., each run once; what
+is observed of them is ``g0.r0``.
 
 For everything else there is the file (`corpus.textfile`).
 """
@@ -23,8 +28,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
-from corpus.ops import Attrs, ConstAttrs, RowsAttrs
+from corpus.graph import Graph, LitmusTest, MalformedTest, Mutex, Node, Queue, Variable
+from corpus.ops import Attrs, ConstAttrs, RowsAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +54,7 @@ def litmus(
     dtype: str = "int32",
     shape: tuple[int, ...] = (),
     init: Mapping[str, Nested] | None = None,
+    queues: Mapping[str, int] | None = None,
 ) -> LitmusTest:
     """The litmus test that the notation describes.
 
@@ -60,6 +66,8 @@ def litmus(
         Of every variable; statements on rows need a shape with rows.
     init : mapping, optional
         Initial contents by variable; 0 where not given.
+    queues : mapping, optional
+        Capacity by queue; their elements have the variables' dtype and shape.
 
     Raises
     ------
@@ -67,18 +75,34 @@ def litmus(
         Naming the statement.
     """
     # Nodes that we name ourselves keep clear of every register.
-    builder = _Builder(dtype, shape, frozenset(re.findall(r"[a-z]\w*", text, re.ASCII)))
-    for chain in text.split("||"):
-        builder.chain(chain)
+    reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
+    builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))
+    parts = text.split("|||")
+    graphs = []
+    for number, part in enumerate(parts):
+        builder.begin("" if len(parts) == 1 else f"g{number}.")
+        for chain in part.split("||"):
+            builder.chain(chain)
+        if builder.sections:
+            raise MalformedTest(f"lock {builder.sections[-1][0]} without unlock")
+        name_of_graph = "main" if len(parts) == 1 else f"g{number}"
+        graphs.append(Graph(name_of_graph, tuple(builder.nodes[builder.first :])))
     given = dict(init or {})
     variables = tuple(
         Variable(each, dtype, shape, given.pop(each, 0)) for each in builder.variables
     )
     if given:
         raise MalformedTest(f"no variable {', '.join(given)} in {text!r}")
-    graph = Graph("main", tuple(builder.nodes))
     try:
-        return LitmusTest(name, variables, (graph,), tuple(builder.observed), about)
+        return LitmusTest(
+            name,
+            variables,
+            tuple(graphs),
+            tuple(builder.observed),
+            about,
+            mutexes=tuple(Mutex(each) for each in builder.mutexes),
+            queues=tuple(Queue(q, dtype, shape, n) for q, n in (queues or {}).items()),
+        )
     except MalformedTest as error:
         if len(error.path) < 3 or error.path[0] != "graphs":
             raise
@@ -87,7 +111,18 @@ def litmus(
 
 
 class _Builder:
-    def __init__(self, dtype: str, shape: tuple[int, ...], reserved: frozenset[str]) -> None:
+    def __init__(
+        self,
+        dtype: str,
+        shape: tuple[int, ...],
+        reserved: frozenset[str],
+        queues: frozenset[str],
+    ) -> None:
+        self.queues = queues
+        self.mutexes: list[str] = []
+        self.sections: list[tuple[str, int, tuple[str, ...]]] = []  # open: mutex, first node, after
+        self.first = 0  # of the present graph's nodes
+        self.prefix = ""  # of its observed names
         self.dtype = dtype
         self.shape = shape
         self.reserved = reserved
@@ -99,9 +134,17 @@ class _Builder:
         self.registers: dict[str, str] = {}  # of the current chain: name to node
         self.previous: tuple[str, ...] = ()  # the chain's last effect
 
+    def begin(self, prefix: str) -> None:
+        """Start a graph; constants are not shared between graphs."""
+        self.first = len(self.nodes)
+        self.prefix = prefix
+        self.constants = {}
+
     def chain(self, text: str) -> None:
         self.registers = {}
         self.previous = ()
+        if self.sections:
+            raise MalformedTest(f"lock {self.sections[-1][0]} without unlock")
         for statement in text.split(";"):
             if statement.strip():
                 self.statement(statement.strip())
@@ -109,6 +152,17 @@ class _Builder:
                     self.statements[node.name] = statement.strip()
 
     def statement(self, text: str) -> None:
+        lock = re.fullmatch(r"(lock|unlock)\s+([A-Z]\w*)", text, re.ASCII)
+        if lock:
+            self.section(text, lock[1], lock[2])
+            return
+        put = re.fullmatch(r"([A-Z]\w*)\s*!\s*(.+)", text, re.ASCII)
+        if put:
+            if put[1] not in self.queues:
+                raise MalformedTest(f"no queue {put[1]}: {text!r}")
+            operand = self.expression(text, put[2], self.shape)
+            self.effect(self.fresh("w"), "QueueEnqueueV2", put[1], (operand,), None)
+            return
         match = _STATEMENT.fullmatch(text)
         if not match:
             raise MalformedTest(f"not a statement: {text!r}")
@@ -120,6 +174,27 @@ class _Builder:
             raise MalformedTest(f"a register is only assigned: {text!r}")
         else:
             self.load(text, target, value)
+
+    def section(self, text: str, how: str, mutex: str) -> None:
+        """Open a section, or close the one opened last."""
+        if mutex in self.queues or mutex in self.variables:
+            raise MalformedTest(f"{mutex} is no mutex: {text!r}")
+        if how == "lock":
+            self.sections.append((mutex, len(self.nodes), self.previous))
+            self.previous = ()
+            if mutex not in self.mutexes:
+                self.mutexes.append(mutex)
+            return
+        if not self.sections or self.sections[-1][0] != mutex:
+            raise MalformedTest(f"{mutex} is not the one locked last: {text!r}")
+        _, first, after = self.sections.pop()
+        members = tuple(
+            n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")
+        )
+        name = self.fresh("s")
+        attrs = SectionAttrs(members)
+        self.nodes.append(Node(name, "CriticalSection", (), (mutex,), after, attrs))
+        self.previous = (name,)
 
     def store(
         self, text: str, target: str, rows: tuple[int, ...] | None, how: str | None, value: str
@@ -143,8 +218,14 @@ class _Builder:
     def load(self, text: str, target: str, value: str) -> None:
         if target in {n.name for n in self.nodes}:
             raise MalformedTest(f"register {target} is assigned twice: {text!r}")
+        take = re.fullmatch(r"([A-Z]\w*)\s*\?", value.strip(), re.ASCII)
         source = re.fullmatch(r"([A-Z]\w*)(?:\[([\d,\s]+)\])?", value.strip(), re.ASCII)
-        if source:
+        if take:
+            if take[1] not in self.queues:
+                raise MalformedTest(f"no queue {take[1]}: {text!r}")
+            self.effect(target, "QueueDequeueV2", take[1], (), None)
+            self.registers[target] = target
+        elif source:
             self.declare(source[1])
             rows = _rows(text, source[2])
             if rows is None:
@@ -154,7 +235,7 @@ class _Builder:
             self.registers[target] = target
         else:
             self.registers[target] = self.expression(text, value, self.shape, name=target)
-        self.observed.append(self.registers[target])
+        self.observed.append(self.prefix + self.registers[target])
 
     def expression(
         self, text: str, value: str, shape: tuple[int, ...], name: str | None = None

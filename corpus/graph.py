@@ -23,6 +23,7 @@ from corpus.ops import (
     MalformedTest,
     Nested,
     OpDef,
+    SectionAttrs,
     TensorType,
     check_literal,
     check_shape,
@@ -32,10 +33,12 @@ from corpus.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 MAX_NODES: Final = 2048
 MAX_VARIABLES: Final = 64
+MAX_RUNS: Final = 64
+MAX_CAPACITY: Final = 1024
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
 """What no text may hold: it moves a terminal's cursor, or is no character at all."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
@@ -71,12 +74,52 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Mutex:
+    """A lock that critical sections take; free at first, not re-entrant."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A blocking first-in first-out queue.
+
+    `dtype` and `shape` are of one element, `capacity` the most it holds, and
+    `init` its elements at first, in the order in which they leave.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    capacity: int
+    init: tuple[Nested, ...] = ()
+
+    @property
+    def type(self) -> TensorType:
+        """dtype and shape of an element."""
+        return TensorType(self.dtype, self.shape)
+
+
+Resource = Variable | Mutex | Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a graph by the client, after other runs have ended."""
+
+    name: str
+    graph: str
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One op of a graph.
 
     `inputs` are data edges and `after` control edges, both by the name of a
-    node that stands earlier; `resources` are the variables it works on, in
-    the roles' order (`OpDef.roles`).
+    node that stands earlier; `resources` are what it works on, in the roles'
+    order (`OpDef.roles`). A critical section is a node as well: edges to and
+    from it are edges of the section as a whole.
     """
 
     name: str
@@ -112,7 +155,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class LitmusTest:
-    """Resources, a graph over them, and what is observed.
+    """Resources, graphs over them, a client that runs these, and what is observed.
 
     Parameters
     ----------
@@ -120,12 +163,17 @@ class LitmusTest:
         Also its file's name.
     variables : tuple of Variable
     graphs : tuple of Graph
-        One, so far: several, with the client program that orders their runs,
-        are in the format already (docs/decisions/0002).
+        Names of nodes are unique over all graphs.
     observe : tuple of str
-        Names of nodes whose value is part of an outcome.
+        Names of nodes whose value is part of an outcome; ``run.node`` if there
+        are several runs.
     about : str
         For people.
+    mutexes : tuple of Mutex
+    queues : tuple of Queue
+    client : tuple of Run
+        A run stands after those that it comes after. If empty, each graph runs
+        once, concurrently with the others, under its own name.
 
     Raises
     ------
@@ -138,6 +186,9 @@ class LitmusTest:
     graphs: tuple[Graph, ...]
     observe: tuple[str, ...] = ()
     about: str = ""
+    mutexes: tuple[Mutex, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    client: tuple[Run, ...] = ()
     types: Mapping[str, TensorType | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -150,62 +201,160 @@ class LitmusTest:
             raise MalformedTest("control characters are not part of the format", ("about",))
         if not self.variables:
             raise MalformedTest("a test has at least one variable", ("variables",))
-        if len(self.variables) > MAX_VARIABLES:
-            raise MalformedTest(f"more than {MAX_VARIABLES}: {len(self.variables)}", ("variables",))
-        if len(self.graphs) != 1:
-            raise MalformedTest(
-                f"one graph a test is supported so far, got {len(self.graphs)}", ("graphs",)
-            )
-        variables: dict[str, Variable] = {}
-        for variable in self.variables:
-            self._check_variable(variable, variables)
-            variables[variable.name] = variable
+        resources = self._check_resources()
+        if not self.graphs:
+            raise MalformedTest("a test has at least one graph", ("graphs",))
         types: dict[str, TensorType | None] = {}
-        graph = self.graph
-        check_name(graph.name, ("graphs", graph.name))
+        for graph in self.graphs:
+            self._check_graph(graph, types, resources)
+        self._check_client(types)
+        object.__setattr__(self, "types", MappingProxyType(types))
+        self._check_closes()
+        self._check_observe()
+
+    def _check_resources(self) -> dict[str, Resource]:
+        resources: dict[str, Resource] = {}
+        for kind, listed in (
+            ("variables", self.variables),
+            ("mutexes", self.mutexes),
+            ("queues", self.queues),
+        ):
+            if len(listed) > MAX_VARIABLES:
+                raise MalformedTest(f"more than {MAX_VARIABLES}: {len(listed)}", (kind,))
+            for each in listed:
+                path = (kind, each.name)
+                check_name(each.name, path)
+                if each.name in resources:
+                    raise MalformedTest("stands twice", path)
+                try:
+                    if isinstance(each, Variable):
+                        self._check_variable(each)
+                    elif isinstance(each, Queue):
+                        self._check_queue(each)
+                except MalformedTest as error:
+                    raise MalformedTest(error.message, (*path, *error.path)) from None
+                resources[each.name] = each
+        return resources
+
+    def _check_graph(
+        self,
+        graph: Graph,
+        types: dict[str, TensorType | None],
+        resources: Mapping[str, Resource],
+    ) -> None:
+        path = ("graphs", graph.name)
+        check_name(graph.name, path)
+        if sum(other.name == graph.name for other in self.graphs) > 1:
+            raise MalformedTest("stands twice", path)
         if len(graph.nodes) > MAX_NODES:
-            path = ("graphs", graph.name)
             raise MalformedTest(f"more than {MAX_NODES} nodes: {len(graph.nodes)}", path)
-        later = {node.name for node in graph.nodes}
+        elsewhere = frozenset(types)
+        here: dict[str, TensorType | None] = {}
         for node in graph.nodes:
             try:
-                types[node.name] = self._check_node(node, types, variables, later)
+                if node.name in elsewhere:
+                    raise MalformedTest("is a node of another graph as well")
+                here[node.name] = self._check_node(graph, node, here, resources)
             except MalformedTest as error:
-                where = ("graphs", graph.name, node.name, *error.path)
+                where = (*path, node.name, *error.path)
                 raise MalformedTest(error.message, where) from None
+        types.update(here)
+        check_sections(graph)
+
+    def _check_client(self, types: Mapping[str, TensorType | None]) -> None:
+        graphs = {graph.name for graph in self.graphs}
+        earlier: set[str] = set()
+        if len(self.client) > MAX_RUNS:
+            raise MalformedTest(f"more than {MAX_RUNS} runs: {len(self.client)}", ("client",))
+        for run in self.client:
+            path = ("client", run.name)
+            check_name(run.name, path)
+            if run.name in earlier:
+                raise MalformedTest("stands twice", path)
+            if run.graph not in graphs:
+                raise MalformedTest(f"no graph {run.graph!r}", (*path, "graph"))
+            for position, name in enumerate(run.after):
+                if name not in earlier:
+                    message = f"no run {name!r} above; runs stand in topological order"
+                    raise MalformedTest(message, (*path, "after", position))
+                if name in run.after[:position]:
+                    raise MalformedTest(f"{name!r} stands twice", (*path, "after", position))
+            earlier.add(run.name)
+
+    def _check_observe(self) -> None:
+        nodes = self.nodes_by_key()
         for position, name in enumerate(self.observe):
-            if types.get(name) is None:
-                what = "has no result" if name in types else "is no node of the graph"
-                raise MalformedTest(f"{name!r} {what}", ("observe", position))
+            node = nodes.get(name)
+            if node is None:
+                runs = "" if len(self.runs) == 1 else " (run.node, with several runs)"
+                raise MalformedTest(f"{name!r} is no node of a graph{runs}", ("observe", position))
+            if self.types[node] is None:
+                raise MalformedTest(f"{name!r} has no result", ("observe", position))
             if name in self.observe[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("observe", position))
-        object.__setattr__(self, "types", MappingProxyType(types))
 
-    def _check_variable(self, variable: Variable, earlier: Mapping[str, Variable]) -> None:
-        path = ("variables", variable.name)
-        check_name(variable.name, path)
-        if variable.name in earlier:
-            raise MalformedTest("stands twice", path)
+    def _check_closes(self) -> None:
+        """Every enqueue comes before the Close of its queue (semantics.md, 3)."""
+        closed: set[str] = set()
+        for graph in self.graphs:
+            for node, above in predecessors(graph):
+                if node.op != "QueueCloseV2":
+                    continue
+                path = ("graphs", graph.name, node.name)
+                runs = [run for run in self.runs if run.graph == graph.name]
+                if node.resources[0] in closed or len(runs) != 1:
+                    raise MalformedTest("a queue is closed once, by a graph that runs once", path)
+                closed.add(node.resources[0])
+                earlier = self._runs_before(runs[0])
+                for other in self.graphs:
+                    for put in other.nodes:
+                        if "Enqueue" not in put.op or put.resources != node.resources:
+                            continue
+                        if other is graph and put.name in above:
+                            continue
+                        if any(r.graph == other.name and r not in earlier for r in self.runs):
+                            message = f"{put.name!r} is not ordered before it"
+                            raise MalformedTest(message, path)
+
+    def _runs_before(self, run: Run) -> list[Run]:
+        names: set[str] = set()
+        stack = list(run.after)
+        while stack:
+            name = stack.pop()
+            if name not in names:
+                names.add(name)
+                stack += next(r.after for r in self.runs if r.name == name)
+        return [r for r in self.runs if r.name in names]
+
+    def _check_queue(self, queue: Queue) -> None:
+        check_shape(queue.shape, queue.dtype)
+        if not 1 <= queue.capacity <= MAX_CAPACITY:
+            message = f"must be 1 to {MAX_CAPACITY}, got {queue.capacity}"
+            raise MalformedTest(message, ("capacity",))
+        if len(queue.init) > queue.capacity:
+            message = f"{len(queue.init)} elements, capacity {queue.capacity}"
+            raise MalformedTest(message, ("init",))
+        for element in queue.init:
+            check_literal(element, queue.shape, "init", whole=self.whole)
+
+    def _check_variable(self, variable: Variable) -> None:
         if variable.device:
-            _check_device(variable.device, (*path, "device"))
-        try:
-            check_shape(variable.shape, variable.dtype)
-            check_literal(variable.init, variable.shape, "init", whole=self.whole)
-        except MalformedTest as error:
-            raise MalformedTest(error.message, (*path, *error.path)) from None
+            _check_device(variable.device, ("device",))
+        check_shape(variable.shape, variable.dtype)
+        check_literal(variable.init, variable.shape, "init", whole=self.whole)
 
     def _check_node(
         self,
+        graph: Graph,
         node: Node,
         earlier: Mapping[str, TensorType | None],
-        variables: Mapping[str, Variable],
-        nodes: set[str],
+        resources: Mapping[str, Resource],
     ) -> TensorType | None:
         check_name(node.name, ())
         if node.name in earlier:
             raise MalformedTest("stands twice")
-        if node.name in variables:
-            raise MalformedTest("is also the name of a variable; an outcome needs both")
+        if node.name in resources:
+            raise MalformedTest("is also the name of a resource; an outcome needs both")
         op = OPS.get(node.op)
         if op is None:
             raise MalformedTest(f"unknown op {node.op!r}", ("op",))
@@ -213,7 +362,7 @@ class LitmusTest:
             for position, source in enumerate(edges):
                 if source not in earlier:
                     raise MalformedTest(
-                        self._why_not_earlier(node.name, source, nodes), (field_name, position)
+                        _why_not_earlier(graph, node.name, source), (field_name, position)
                     )
         if len(set(node.after)) != len(node.after):
             raise MalformedTest("names a node twice", ("after",))
@@ -232,28 +381,52 @@ class LitmusTest:
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
             inputs.append(kind)
+        types: list[TensorType] = []
         for position, name in enumerate(node.resources):
-            if name not in variables:
-                raise MalformedTest(f"no variable {name!r}", ("resources", position))
+            resource = resources.get(name)
+            if type(resource).__name__.lower() != op.on:
+                raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
             if name in node.resources[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
+            if isinstance(resource, (Variable, Queue)):
+                types.append(resource.type)
         if not isinstance(node.attrs, op.attrs or type(None)):
             raise MalformedTest(f"{node.op} has other attributes", ())
-        types = tuple(variables[name].type for name in node.resources)
-        return result_type(op, node.attrs, tuple(inputs), types, whole=self.whole)
-
-    def _why_not_earlier(self, node: str, source: str, nodes: set[str]) -> str:
-        if source not in nodes:
-            return f"no node {source!r}"
-        cycle = _path(self.graph, source, node)
-        if cycle:
-            return "cycle: " + " -> ".join([*cycle, node])
-        return f"{source!r} stands below; nodes stand in topological order"
+        return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
 
     @property
     def graph(self) -> Graph:
-        """The only graph."""
+        """The only graph; for code that handles no tests with several."""
+        assert len(self.graphs) == 1, self.name
         return self.graphs[0]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The client's runs, or one of each graph."""
+        return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What a test has beyond one graph over variables, by name.
+
+        An executor, a pass or a reducer that does not handle one refuses the
+        test by that name.
+        """
+        found = set()
+        if len(self.graphs) > 1 or len(self.runs) > 1:
+            found.add("several runs")
+        if self.mutexes:
+            found.add("critical sections")
+        if self.queues:
+            found.add("queues")
+        return frozenset(found)
+
+    def nodes_by_key(self) -> dict[str, str]:
+        """Keys that a node may have in an outcome, and the node's name."""
+        nodes = {graph.name: [n.name for n in graph.nodes] for graph in self.graphs}
+        if len(self.runs) == 1:
+            return {name: name for name in nodes[self.runs[0].graph]}
+        return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
 
     @property
     def whole(self) -> bool:
@@ -262,15 +435,17 @@ class LitmusTest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The keys of an outcome, in order: what is observed, then variables."""
-        return (*self.observe, *(v.name for v in self.variables))
+        """The keys of an outcome, in order: what is observed, variables, queues."""
+        finals = (*(v.name for v in self.variables), *(q.name for q in self.queues))
+        return (*self.observe, *finals)
 
     def type_of(self, name: str) -> TensorType:
-        """Type of what `name` (of `names`) stands for."""
-        for variable in self.variables:
-            if variable.name == name:
-                return variable.type
-        kind = self.types[name]
+        """Type of what `name` (of `names`, or a node) stands for; of a queue, an element's."""
+        typed: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
+        for resource in typed:
+            if resource.name == name:
+                return resource.type
+        kind = self.types[name.rpartition(".")[2]]
         assert kind is not None, name
         return kind
 
@@ -282,10 +457,115 @@ class LitmusTest:
         """The variable's initial contents as a model value."""
         return expand(variable.init, variable.shape, whole=self.whole)
 
+    def initial_elements(self, queue: Queue) -> tuple[tuple[int, ...], ...]:
+        """The queue's initial elements as model values."""
+        return tuple(expand(each, queue.shape, whole=self.whole) for each in queue.init)
+
     def constant(self, node: Node) -> tuple[int, ...]:
         """A Const node's model value."""
         assert isinstance(node.attrs, ConstAttrs)
         return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
+
+
+def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
+    if source not in {each.name for each in graph.nodes}:
+        return f"no node {source!r}"
+    cycle = _path(graph, source, node)
+    if cycle:
+        return "cycle: " + " -> ".join([*cycle, node])
+    return f"{source!r} stands below; nodes stand in topological order"
+
+
+def check_sections(graph: Graph) -> None:
+    """Refuse sections that overlap, and a cycle that goes through one.
+
+    References
+    ----------
+    semantics.md, section 3, rule 2.
+    """
+    names = {n.name: n for n in graph.nodes}
+    members: dict[str, frozenset[str]] = {}
+    for node in graph.nodes:
+        if not isinstance(node.attrs, SectionAttrs):
+            continue
+        path = ("graphs", graph.name, node.name, "members")
+        if not node.attrs.members:
+            raise MalformedTest("a section has at least one member", path)
+        for position, name in enumerate(node.attrs.members):
+            if name not in names or names[name].op == node.op:
+                raise MalformedTest(f"no node {name!r} that can be a member", (*path, position))
+            if name in node.attrs.members[:position]:
+                raise MalformedTest(f"{name!r} stands twice", (*path, position))
+        mine = frozenset(node.attrs.members)
+        for other, theirs in members.items():
+            if mine & theirs and not (mine < theirs or theirs < mine):
+                message = f"overlaps {other!r}, and neither lies inside the other"
+                raise MalformedTest(message, path)
+        members[node.name] = mine
+    section_order(graph)
+
+
+def section_order(graph: Graph) -> list[tuple[str, Node]]:
+    """A graph's nodes in an order in which each can be taken apart.
+
+    Returns
+    -------
+    list of (str, Node)
+        ("node", n) for each node that is no section, ("acquire", s) and
+        ("release", s) for each that is; all that must come before stands
+        before.
+
+    Raises
+    ------
+    MalformedTest
+        If a cycle goes through a section.
+    """
+    sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+    if not sections:
+        return [("node", n) for n in graph.nodes]
+    is_section = {n.name for n in sections}
+    before: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for node in graph.nodes:
+        waits = {
+            ("release" if name in is_section else "node", name)
+            for name in (*node.inputs, *node.after)
+        }
+        if node.name in is_section:
+            before[("acquire", node.name)] = waits
+            before.setdefault(("release", node.name), set()).add(("acquire", node.name))
+        else:
+            before[("node", node.name)] = waits
+    for section in sections:
+        assert isinstance(section.attrs, SectionAttrs)
+        for name in section.attrs.members:
+            before[("node", name)].add(("acquire", section.name))
+            before[("release", section.name)].add(("node", name))
+        for outer in enclosing(section, sections):
+            before[("acquire", section.name)].add(("acquire", outer.name))
+            before[("release", outer.name)].add(("release", section.name))
+    nodes = {n.name: n for n in graph.nodes}
+    ordered: list[tuple[str, Node]] = []
+    placed: set[tuple[str, str]] = set()
+    while len(placed) < len(before):
+        ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
+        if not ready:
+            stuck = sorted({name for key, name in before.keys() - placed})
+            path = ("graphs", graph.name, next(n for n in stuck if n in is_section))
+            raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
+        placed.update(ready)
+        ordered += [(kind, nodes[name]) for kind, name in ready]
+    return ordered
+
+
+def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
+    """Sections whose members are all of this one's, and more."""
+    assert isinstance(section.attrs, SectionAttrs)
+    mine = frozenset(section.attrs.members)
+    return [
+        other
+        for other in sections
+        if isinstance(other.attrs, SectionAttrs) and mine < frozenset(other.attrs.members)
+    ]
 
 
 def _check_device(device: str, path: tuple[str | int, ...]) -> None:
@@ -330,9 +610,15 @@ __all__ = [
     "Kind",
     "LitmusTest",
     "MalformedTest",
+    "Mutex",
     "Node",
+    "Queue",
+    "Resource",
+    "Run",
     "TensorType",
     "Variable",
     "check_name",
+    "enclosing",
     "predecessors",
+    "section_order",
 ]

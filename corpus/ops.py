@@ -54,6 +54,8 @@ class Kind(Enum):
     READ = "read"
     WRITE = "write"
     UPDATE = "update"
+    SECTION = "critical section"
+    QUEUE = "queue"
 
     @property
     def writes(self) -> bool:
@@ -117,7 +119,21 @@ class MomentumAttrs:
     use_nesterov: bool
 
 
-Attrs = ConstAttrs | RowsAttrs | SliceAttrs | MomentumAttrs
+@dataclass(frozen=True, slots=True)
+class SectionAttrs:
+    """The nodes of one body that the section holds together."""
+
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountAttrs:
+    """How many elements a DequeueMany takes; at least 1."""
+
+    count: int
+
+
+Attrs = ConstAttrs | RowsAttrs | SliceAttrs | MomentumAttrs | SectionAttrs | CountAttrs
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +152,11 @@ class OpDef:
     attrs: type[Attrs] | None = None
     dtypes: tuple[str, ...] = DTYPES
     dense: bool = False
+
+    @property
+    def on(self) -> str:
+        """The kind of its resources: variable, mutex or queue."""
+        return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
 
     @property
     def has_effect(self) -> bool:
@@ -197,12 +218,20 @@ def _table() -> dict[str, OpDef]:
             )
             for n in ("Momentum", "KerasMomentum")
         ),
+        OpDef("CriticalSection", Kind.SECTION, (), ("mutex",), SectionAttrs),
+        OpDef("QueueEnqueueV2", Kind.QUEUE, ("element",), ("queue",)),
+        OpDef("QueueDequeueV2", Kind.QUEUE, (), ("queue",)),
+        OpDef("QueueEnqueueManyV2", Kind.QUEUE, ("elements",), ("queue",)),
+        OpDef("QueueDequeueManyV2", Kind.QUEUE, (), ("queue",), CountAttrs),
+        OpDef("QueueSizeV2", Kind.QUEUE, (), ("queue",)),
+        OpDef("QueueCloseV2", Kind.QUEUE, (), ("queue",)),
     ]
     return {row.name: row for row in rows}
 
 
 OPS: Final = MappingProxyType(_table())
-EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.has_effect)
+EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.has_effect and op.on == "variable")
+"""The ops on variables."""
 
 
 def result_type(
@@ -230,6 +259,10 @@ def result_type(
     MalformedTest
         With the field at fault, relative to the node.
     """
+    if op.kind is Kind.SECTION:
+        return None
+    if op.kind is Kind.QUEUE:
+        return _queue_type(op, attrs, inputs, variables[0], whole=whole)
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
     if isinstance(attrs, ConstAttrs):
@@ -275,6 +308,39 @@ def result_type(
                 ("inputs", position),
             )
     return TensorType(BOOL, joined.shape) if op.name in ("Less", "Equal") else joined
+
+
+def _queue_type(
+    op: OpDef,
+    attrs: Attrs | None,
+    inputs: tuple[TensorType, ...],
+    queue: TensorType,
+    *,
+    whole: bool,
+) -> TensorType | None:
+    """Type of what a queue op returns; `queue` is the type of an element."""
+    many = "Many" in op.name
+    if many and (queue.shape or whole):
+        raise MalformedTest(f"{op.name} takes a queue of scalars, got {queue}", ("resources", 0))
+    if inputs:
+        fits = (
+            len(inputs[0].shape) == 1 and inputs[0].dtype == queue.dtype
+            if many
+            else inputs[0] == queue
+        )
+        if not fits:
+            want = f"{queue.dtype}[n]" if many else str(queue)
+            raise MalformedTest(f"must be {want}, got {inputs[0]}", ("inputs", 0))
+        return None
+    if op.name == "QueueSizeV2":
+        return TensorType("int32", ())
+    if op.name == "QueueDequeueV2":
+        return queue
+    if isinstance(attrs, CountAttrs):
+        if not 1 <= attrs.count <= MAX_ROWS:
+            raise MalformedTest(f"must be 1 to {MAX_ROWS}, got {attrs.count}", ("count",))
+        return TensorType(queue.dtype, (attrs.count,))
+    return None
 
 
 def _matmul_type(a: TensorType, b: TensorType) -> TensorType:

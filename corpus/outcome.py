@@ -23,8 +23,17 @@ class Torn(Enum):
 
 
 TORN: Final = Torn.TORN
-Value = tuple[int, ...] | Literal[Torn.TORN]
-"""One lane's rows (or a whole matrix, row-major), or `TORN`."""
+Value = tuple[int, ...] | tuple[tuple[int, ...], ...] | Literal[Torn.TORN]
+"""One lane's rows (or a whole matrix, row-major); a queue's elements, each as
+such; or `TORN`."""
+
+
+class Status(StrEnum):
+    """How an execution ended (semantics.md, 3 and 4)."""
+
+    COMPLETED = "completed"
+    BLOCKED = "blocked"
+    FAILED = "failed"
 
 
 class Verdict(StrEnum):
@@ -33,23 +42,33 @@ class Verdict(StrEnum):
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
     UNKNOWN = "unknown"
+    UNSPECIFIED = "unspecified"
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Observed values and final variables, keyed in the order of `LitmusTest.names`.
+    """Observed values and final contents, keyed in the order of `LitmusTest.names`.
 
     Compared bitwise; -0.0 was taken for 0.0 when it was made. Two outcomes of
-    one test are equal exactly when the values are.
+    one test are equal exactly when status and values are. A blocked one has no
+    values of runs that did not end, a failed one none at all.
     """
 
     values: tuple[tuple[str, Value], ...]
+    status: Status = Status.COMPLETED
 
     @classmethod
-    def of(cls, test: LitmusTest, values: Mapping[str, Value]) -> Outcome:
-        """The outcome of `test` with those values, one for each of its names."""
+    def of(
+        cls, test: LitmusTest, values: Mapping[str, Value], status: Status = Status.COMPLETED
+    ) -> Outcome:
+        """The outcome of `test` with those values, one for each of its names.
+
+        A blocked or failed one may lack some.
+        """
+        if status is not Status.COMPLETED:
+            return cls(tuple((n, values[n]) for n in test.names if n in values), status)
         return cls(tuple((name, values[name]) for name in test.names))
 
     @property
@@ -58,9 +77,13 @@ class Outcome:
         return any(value is TORN for _, value in self.values)
 
     @property
-    def plain(self) -> dict[str, int | list[int] | str]:
-        """As files and JSON have it: an int, a list of rows, or "torn"."""
-        return {name: plain_value(value) for name, value in self.values}
+    def plain(self) -> dict[str, Plain]:
+        """As files and JSON have it; see `plain_value`."""
+        plain: dict[str, Plain] = {}
+        if self.status is not Status.COMPLETED:
+            plain[STATUS_KEY] = str(self.status)
+        plain.update({name: plain_value(value) for name, value in self.values})
+        return plain
 
     def __str__(self) -> str:
         return " ".join(
@@ -68,11 +91,29 @@ class Outcome:
         )
 
 
-def plain_value(value: Value) -> int | list[int] | str:
-    """A value as files have it; one of a single element is a bare int."""
+STATUS_KEY: Final = "_status"
+"""Stands for the status where it is not completed; no name begins like that."""
+
+Plain = int | str | list[int] | list[int | list[int]]
+
+
+def plain_value(value: Value) -> Plain:
+    """A value as files have it.
+
+    "torn", an int, or a list of rows; one of a single element is a bare int. A
+    queue's contents are a list of such values.
+    """
     if value is TORN:
         return "torn"
-    return value[0] if len(value) == 1 else list(value)
+    out: list[int | list[int]] = []
+    for part in value:
+        if isinstance(part, tuple):
+            out.append(part[0] if len(part) == 1 else list(part))
+        elif len(value) == 1:
+            return part
+        else:
+            out.append(part)
+    return out
 
 
 def digest(outcomes: Iterable[Outcome]) -> str:
@@ -85,8 +126,10 @@ def digest(outcomes: Iterable[Outcome]) -> str:
 
 
 def distance(a: Outcome, b: Outcome) -> int:
-    """In how many names two outcomes of one test differ."""
-    return sum(left != right for left, right in zip(a.values, b.values, strict=True))
+    """In how many names two outcomes of one test differ; one more for the status."""
+    left, right = dict(a.values), dict(b.values)
+    names = left.keys() | right.keys()
+    return sum(left.get(n) != right.get(n) for n in names) + (a.status is not b.status)
 
 
 def nearest(outcome: Outcome, allowed: Iterable[Outcome]) -> Outcome | None:

@@ -22,21 +22,23 @@ import msgspec
 import yaml
 from yaml.reader import ReaderError
 
-from corpus.graph import CONTROL, Graph, LitmusTest, Node, Variable
+from corpus.graph import CONTROL, Graph, LitmusTest, Mutex, Node, Queue, Run, Variable
 from corpus.ops import (
     BOOL,
     MAX_MAGNITUDE,
     OPS,
     Attrs,
     ConstAttrs,
+    CountAttrs,
     MalformedTest,
     MomentumAttrs,
     Nested,
     RowsAttrs,
+    SectionAttrs,
     SliceAttrs,
     TensorType,
 )
-from corpus.outcome import TORN, Outcome, Value, digest, plain_value
+from corpus.outcome import STATUS_KEY, TORN, Outcome, Plain, Status, Value, digest, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -162,7 +164,10 @@ class _Top(_Strict, kw_only=True):
     name: str
     about: str = ""
     variables: dict[str, Any]
+    mutexes: dict[str, Any] = {}
+    queues: dict[str, Any] = {}
     graphs: dict[str, Any]
+    client: dict[str, Any] = {}
     observe: list[str] = []
     allowed: dict[str, Any] = {}
     finding: dict[str, Any] | None = None
@@ -173,6 +178,22 @@ class _Variable(_Strict, kw_only=True):
     shape: list[int] = []
     init: _Literal = 0
     device: str = ""
+
+
+class _Mutex(_Strict, kw_only=True):
+    pass
+
+
+class _Queue(_Strict, kw_only=True):
+    dtype: str
+    shape: list[int] = []
+    capacity: int
+    init: list[_Literal] = []
+
+
+class _Run(_Strict, kw_only=True):
+    graph: str
+    after: list[str] = []
 
 
 class _Node(_Strict, kw_only=True):
@@ -217,12 +238,28 @@ class _MomentumNode(_Node, kw_only=True):
         return MomentumAttrs(self.use_nesterov)
 
 
+class _SectionNode(_Node, kw_only=True):
+    members: list[str]
+
+    def attrs(self) -> Attrs:
+        return SectionAttrs(tuple(self.members))
+
+
+class _CountNode(_Node, kw_only=True):
+    count: int
+
+    def attrs(self) -> Attrs:
+        return CountAttrs(self.count)
+
+
 _NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
     None: _Node,
     ConstAttrs: _ConstNode,
     RowsAttrs: _RowsNode,
     SliceAttrs: _SliceNode,
     MomentumAttrs: _MomentumNode,
+    SectionAttrs: _SectionNode,
+    CountAttrs: _CountNode,
 }
 
 
@@ -420,7 +457,16 @@ class _Reader:
         variables = tuple(self.variable(name, each) for name, each in top.variables.items())
         graphs = tuple(self.graph(name, each) for name, each in top.graphs.items())
         try:
-            test = LitmusTest(top.name, variables, graphs, tuple(top.observe), top.about)
+            test = LitmusTest(
+                name=top.name,
+                variables=variables,
+                graphs=graphs,
+                observe=tuple(top.observe),
+                about=top.about,
+                mutexes=tuple(self.mutex(name, each) for name, each in top.mutexes.items()),
+                queues=tuple(self.queue(name, each) for name, each in top.queues.items()),
+                client=tuple(self.run(name, each) for name, each in top.client.items()),
+            )
         except MalformedTest as error:
             raise self.error(error.path, error.message) from None
         allowed = {model: self.allowed(test, model, each) for model, each in top.allowed.items()}
@@ -430,6 +476,19 @@ class _Reader:
     def variable(self, name: str, data: Any) -> Variable:
         raw: _Variable = self.convert(data, _Variable, ("variables", name))
         return Variable(name, raw.dtype, tuple(raw.shape), _freeze(raw.init), raw.device)
+
+    def mutex(self, name: str, data: Any) -> Mutex:
+        self.convert(data, _Mutex, ("mutexes", name))
+        return Mutex(name)
+
+    def queue(self, name: str, data: Any) -> Queue:
+        raw: _Queue = self.convert(data, _Queue, ("queues", name))
+        init = tuple(_freeze(element) for element in raw.init)
+        return Queue(name, raw.dtype, tuple(raw.shape), raw.capacity, init)
+
+    def run(self, name: str, data: Any) -> Run:
+        raw: _Run = self.convert(data, _Run, ("client", name))
+        return Run(name, raw.graph, tuple(raw.after))
 
     def graph(self, name: str, data: Any) -> Graph:
         path = ("graphs", name)
@@ -488,7 +547,7 @@ class _Reader:
             raise self.error(path, f"must be >= {least}, got {value}")
 
     def outcome(self, test: LitmusTest, data: Any, path: Path_) -> Outcome:
-        fields = self.mapping(data, int | list[int] | str, path)
+        fields = self.mapping(data, int | list[int | list[int]] | str, path)
         try:
             return outcome_from_plain(test, fields)
         except MalformedTest as error:
@@ -563,9 +622,10 @@ def _never_allowed(kind: TensorType, value: Value) -> str:
     """Why no total order gives a value of that type; "" if one may."""
     if value is TORN:
         return "torn is in no allowed set"
-    if kind.dtype == BOOL and not set(value) <= {0, 1}:
+    ints = [v for part in value for v in (part if isinstance(part, tuple) else (part,))]
+    if kind.dtype == BOOL and not set(ints) <= {0, 1}:
         return f"a bool is 0 or 1, got {plain_value(value)}"
-    if not all(-MAX_MAGNITUDE < each < MAX_MAGNITUDE for each in value):
+    if not all(-MAX_MAGNITUDE < each < MAX_MAGNITUDE for each in ints):
         return f"magnitude must be below 2**24, got {plain_value(value)}"
     return ""
 
@@ -574,35 +634,57 @@ def _freeze(value: Any) -> Nested:
     return tuple(_freeze(part) for part in value) if isinstance(value, list) else int(value)
 
 
-def outcome_from_plain(test: LitmusTest, plain: Mapping[str, int | list[int] | str]) -> Outcome:
+def outcome_from_plain(test: LitmusTest, plain: Mapping[str, Plain]) -> Outcome:
     """An outcome of `test` from what a file or the command line gives.
 
     Raises
     ------
     MalformedTest
-        If a name is missing or unknown, or a value has the wrong size.
+        If a name is missing or unknown, or a value has the wrong size. A
+        blocked outcome may lack observed nodes, a failed one lacks all.
     """
-    for name in plain:
+    status = Status.COMPLETED
+    given = dict(plain)
+    if STATUS_KEY in given:
+        named = given.pop(STATUS_KEY)
+        if named not in (Status.BLOCKED, Status.FAILED):
+            raise MalformedTest(f"must be blocked or failed, got {named!r:.80}", (STATUS_KEY,))
+        status = Status(str(named))
+    for name in given:
         if name not in test.names:
             raise MalformedTest(f"{name[:80]!r} is not one of {', '.join(test.names)}", (name,))
+        if status is Status.FAILED:
+            raise MalformedTest("a failed outcome has no values", (name,))
     values: dict[str, Value] = {}
     for name in test.names:
-        if name not in plain:
+        if name in given:
+            values[name] = value_from_plain(test, name, given[name])
+        elif status is Status.COMPLETED or (status is Status.BLOCKED and name not in test.observe):
             raise MalformedTest(f"no value for {name!r}")
-        values[name] = value_from_plain(test, name, plain[name])
-    return Outcome.of(test, values)
+    return Outcome.of(test, values, status)
 
 
-def value_from_plain(test: LitmusTest, name: str, plain: int | list[int] | str) -> Value:
+def value_from_plain(test: LitmusTest, name: str, plain: Plain) -> Value:
     """One value of an outcome; see `outcome_from_plain`."""
     if isinstance(plain, str):
         if plain != "torn":
             raise MalformedTest(f"a value is an int, a list or torn; got {plain[:80]!r}", (name,))
         return TORN
-    value = (plain,) if isinstance(plain, int) else tuple(plain)
     size = test.size_of(test.type_of(name).shape)
-    if len(value) != size:
-        raise MalformedTest(f"must have {size} ints, got {len(value)}", (name,))
+    queue = next((q for q in test.queues if q.name == name), None)
+    if queue is None:
+        return _flat_value(plain, size, (name,))
+    if isinstance(plain, int):
+        raise MalformedTest("a queue's contents are a list", (name,))
+    if len(plain) > queue.capacity:
+        raise MalformedTest(f"{len(plain)} elements, capacity {queue.capacity}", (name,))
+    return tuple(_flat_value(part, size, (name, i)) for i, part in enumerate(plain))
+
+
+def _flat_value(plain: Plain, size: int, path: Path_) -> tuple[int, ...]:
+    value: tuple[Any, ...] = (plain,) if isinstance(plain, int) else tuple(plain)
+    if len(value) != size or not all(isinstance(part, int) for part in value):
+        raise MalformedTest(f"must have {size} ints, got {len(value)}", path)
     return value
 
 
@@ -620,11 +702,18 @@ def dumps(entry: Entry) -> str:
         top.append(("about", _scalar(test.about, style="|")))
     variables = [(v.name, _flow(_variable_fields(v))) for v in test.variables]
     top.append(("variables", _block(variables)))
+    if test.mutexes:
+        top.append(("mutexes", _block([(m.name, _flow({})) for m in test.mutexes])))
+    if test.queues:
+        queues = [(q.name, _flow(_queue_fields(q))) for q in test.queues]
+        top.append(("queues", _block(queues)))
     graphs = [
         (graph.name, _block([(n.name, _flow(_node_fields(n))) for n in graph.nodes]))
         for graph in test.graphs
     ]
     top.append(("graphs", _block(graphs)))
+    if test.client:
+        top.append(("client", _block([(r.name, _flow(_run_fields(r))) for r in test.client])))
     if test.observe:
         top.append(("observe", _flow(list(test.observe))))
     if entry.allowed:
@@ -655,6 +744,19 @@ def _variable_fields(variable: Variable) -> dict[str, Any]:
     return fields
 
 
+def _queue_fields(queue: Queue) -> dict[str, Any]:
+    return {
+        "dtype": queue.dtype,
+        "shape": list(queue.shape),
+        "capacity": queue.capacity,
+        "init": queue.init,
+    }
+
+
+def _run_fields(run: Run) -> dict[str, Any]:
+    return {"graph": run.graph} | ({"after": run.after} if run.after else {})
+
+
 def _node_fields(node: Node) -> dict[str, Any]:
     fields: dict[str, Any] = {"op": node.op}
     for name in ("resources", "inputs", "after"):
@@ -666,9 +768,11 @@ def _node_fields(node: Node) -> dict[str, Any]:
     return fields
 
 
-def outcome_order(outcome: Outcome) -> tuple[tuple[bool, tuple[int, ...]], ...]:
-    """Sort key: by value, torn last."""
-    return tuple((value is TORN, () if value is TORN else value) for _, value in outcome.values)
+def outcome_order(outcome: Outcome) -> tuple[Any, ...]:
+    """Sort key: completed first, then by value, torn last."""
+    values = tuple((value is TORN, () if value is TORN else value) for _, value in outcome.values)
+    names = tuple(name for name, _ in outcome.values)
+    return (outcome.status is not Status.COMPLETED, str(outcome.status), names, values)
 
 
 def _allowed(outcomes: frozenset[Outcome] | Digest) -> yaml.Node:

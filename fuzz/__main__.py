@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -163,7 +164,9 @@ def oracle(
 def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
     """``r0=2,X=[1,2]`` as values by name."""
     values: dict[str, Value] = {}
-    pattern = re.compile(r"\s*(\w+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)")
+    pattern = re.compile(
+        r"\s*([\w.]+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)"
+    )
     position = 0
     while position < len(text):
         match = pattern.match(text, position)
@@ -304,6 +307,8 @@ def run(
     if count is not None:
         settings = replace(settings, count=count)
     stream = sys.stderr if as_json else sys.stdout
+    # What a job scheduler sends ends the run like Ctrl-C: with all that was found.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with LiveView(stream, time_s) as view:
         record = Campaign(settings, view).run()
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Outcome, Verdict
+from corpus.outcome import Outcome, Status, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,8 @@ class AllowedSet:
         semantics.md, sections 1 (`torn` is in no allowed set) and 4.
         """
         if outcome in self.witnesses:
-            return Verdict.ALLOWED
+            failed = outcome.status is Status.FAILED
+            return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
         if self.complete or outcome.torn:
             return Verdict.FORBIDDEN
         return Verdict.UNKNOWN

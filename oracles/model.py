@@ -23,6 +23,10 @@ class Axiom(StrEnum):
     it only data edges order events, since no value can be used before it is
     there."""
 
+    CRITICAL_SECTIONS = "critical sections"
+    """RFC, rule 2: between a section's acquire and its release no other instance
+    of a section on that mutex has an event."""
+
     DENSE_UPDATES_INDIVISIBLE = "dense updates indivisible"
     """RFC, the same section: the executor locks the variable for all of a dense
     update, so nothing falls between its read and its write."""
@@ -36,6 +40,6 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES}))
+RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES, Axiom.CRITICAL_SECTIONS}))
 EXECUTOR: Final = Model("executor", RFC.axioms | {Axiom.DENSE_UPDATES_INDIVISIBLE})
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})

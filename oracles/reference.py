@@ -10,12 +10,12 @@ sequential semantics as if they were executed in this total order."
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from corpus.outcome import Outcome
+from corpus.outcome import Outcome, Status
 from oracles.allowed import AllowedSet
 from oracles.arithmetic import gathered, pure, written
-from oracles.events import Access, Event, Join, Pure, Result, unfold
+from oracles.events import Access, Event, Join, Pure, Result, Stack, unfold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,44 +64,59 @@ def allowed_outcomes(
 class _Walk:
     """Depth-first over prefixes of total orders, with one memory and its undoing.
 
-    `memory` holds each variable's contents after the prefix, `seen` what each
-    event of the prefix that reads saw: one value for each of its variables.
+    `memory` holds, after the prefix, each variable's contents, each queue's
+    elements, and whether each mutex is held; `closed` the queues closed;
+    `seen` what each event of the prefix that reads saw: one value for each of
+    its variables, the element, or the size.
     """
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self.test = test
         self.unfolding = unfold(test, model)
         self.events = self.unfolding.events
-        self.memory: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
+        self.memory: dict[str, Any] = {v.name: test.initial(v) for v in test.variables}
         self.row_size = {
             v.name: len(self.memory[v.name]) // v.shape[0] if v.shape else 1 for v in test.variables
         }
+        self.capacity = {queue.name: queue.capacity for queue in test.queues}
+        self.memory |= {queue.name: test.initial_elements(queue) for queue in test.queues}
+        self.memory |= {mutex.name: False for mutex in test.mutexes}
+        self.closed: set[str] = set()
         self.seen: dict[int, list[Ints]] = {}
         self.prefix: list[Event] = []
         self.done: set[int] = set()
 
     def outcomes(self) -> Iterator[Outcome]:
         """The outcome of each total order; `prefix` is then that order."""
-        trail: list[tuple[int, dict[str, Ints]]] = []  # events executed, with what they overwrote
+        trail: list[tuple[int, dict[str, Any]]] = []  # events executed, with what they overwrote
         untried = [self.enabled()]  # for each prefix: what may come next and was not tried
+        if not untried[-1]:
+            yield self.outcome()
         while untried:
-            if len(trail) == len(self.events):
-                yield self.outcome()
-            if untried[-1]:
-                index = untried[-1].pop()
-                event = self.events[index]
-                trail.append((index, {name: self.memory[name] for name in event.variables}))
-                self.step(index)
-                self.prefix.append(event)
-                self.done.add(index)
-                untried.append(self.enabled())
-            else:
+            if not untried[-1]:
                 untried.pop()
                 if trail:
                     index, overwritten = trail.pop()
                     self.done.remove(index)
                     self.prefix.pop()
                     self.memory.update(overwritten)
+                    if self.events[index].access is Access.CLOSE:
+                        self.closed.remove(self.events[index].variables[0])
+                continue
+            index = untried[-1].pop()
+            event = self.events[index]
+            trail.append((index, {name: self.memory[name] for name in event.variables}))
+            self.prefix.append(event)
+            self.done.add(index)
+            if self.fails(event):
+                # The order ends here (semantics.md, 3, "Not specified").
+                untried.append([])
+                yield Outcome.of(self.test, {}, Status.FAILED)
+                continue
+            self.step(index)
+            untried.append(self.enabled())
+            if not untried[-1]:
+                yield self.outcome()
 
     def enabled(self) -> list[int]:
         """Events that may come next; the first is last."""
@@ -112,7 +127,26 @@ class _Walk:
             if i not in self.done
             and all(ready[token] for token in event.needs)
             and all(other in self.done for other in event.after)
+            and self.possible(event)
         ]
+
+    def possible(self, event: Event) -> bool:
+        """Whether the event's resource lets it happen now (semantics.md, 3, rules 2 and 4)."""
+        held = self.memory[event.variables[0]]
+        if event.access is Access.ACQUIRE:
+            return not held
+        if event.access is Access.ENQUEUE:
+            return self.fails(event) or len(held) < self.capacity[event.variables[0]]
+        if event.access is Access.DEQUEUE:
+            return self.fails(event) or len(held) > 0
+        return True
+
+    def fails(self, event: Event) -> bool:
+        """Whether the op ends in an error instead."""
+        if event.variables[0] not in self.closed:
+            return False
+        empty = not self.memory[event.variables[0]]
+        return event.access is Access.ENQUEUE or (event.access is Access.DEQUEUE and empty)
 
     def ready(self) -> list[bool]:
         """Which tokens are ready."""
@@ -120,6 +154,8 @@ class _Walk:
         for token in self.unfolding.tokens:
             if isinstance(token, Result):
                 ready.append(token.event in self.done)
+            elif isinstance(token, Stack):
+                ready.append(all(event in self.done for event in token.events))
             else:
                 parts = token.tokens if isinstance(token, Join) else token.inputs + token.waits
                 ready.append(all(ready[part] for part in parts))
@@ -128,20 +164,40 @@ class _Walk:
     def step(self, index: int) -> None:
         """Execute one event: reads see memory, writes change it."""
         event = self.events[index]
-        node = event.node
-        if event.access is not Access.WRITE:
+        name = event.variables[0]
+        if event.access in (Access.READ, Access.UPDATE):
             self.seen[index] = [self.memory[name] for name in event.variables]
-        if event.access is not Access.READ:
-            # An update that is one event saw what it just read; one in parts,
-            # what each of its reads saw; a write saw nothing.
-            saw = self.seen[index] if event.access is Access.UPDATE else []
-            saw = saw + [value for other in event.after for value in self.seen[other]]
-            values = self.values(event.operands)
-            row = self.row_size[node.resources[0]]
-            stored = written(node, saw, [values[token] for token in event.operands], row)
-            for name, value in zip(node.resources, stored, strict=True):
-                if name in event.variables:
-                    self.memory[name] = value
+        if event.access in (Access.WRITE, Access.UPDATE):
+            self.write(index)
+        elif event.access in (Access.ACQUIRE, Access.RELEASE):
+            self.memory[name] = event.access is Access.ACQUIRE
+        elif event.access is Access.ENQUEUE:
+            element = self.values(event.operands)[event.operands[0]]
+            if "Many" in event.node.op:
+                element = element[event.part : event.part + 1]
+            self.memory[name] = (*self.memory[name], element)
+        elif event.access is Access.DEQUEUE:
+            self.seen[index] = [self.memory[name][0]]
+            self.memory[name] = self.memory[name][1:]
+        elif event.access is Access.SIZE:
+            self.seen[index] = [(len(self.memory[name]),)]
+        elif event.access is Access.CLOSE:
+            self.closed.add(name)
+
+    def write(self, index: int) -> None:
+        """Store what a write, or the write of an update, makes of what was seen."""
+        event = self.events[index]
+        node = event.node
+        # An update that is one event saw what it just read; one in parts, what
+        # each of its reads saw; a write saw nothing.
+        saw = self.seen[index] if event.access is Access.UPDATE else []
+        saw = saw + [value for other in event.after for value in self.seen[other]]
+        values = self.values(event.operands)
+        row = self.row_size[node.resources[0]]
+        stored = written(node, saw, [values[token] for token in event.operands], row)
+        for name, value in zip(node.resources, stored, strict=True):
+            if name in event.variables:
+                self.memory[name] = value
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
         """Values of the tokens wanted, and of all that they are made of."""
@@ -153,9 +209,14 @@ class _Walk:
         for index in sorted(needed):
             token = tokens[index]
             if isinstance(token, Result):
-                node = self.events[token.event].node
-                (saw,) = self.seen[token.event]
-                values[index] = gathered(node, saw, self.row_size[node.resources[0]])
+                event = self.events[token.event]
+                if token.event in self.seen and len(self.seen[token.event]) == 1:
+                    (saw,) = self.seen[token.event]
+                    row = self.row_size.get(event.variables[0], 1)
+                    values[index] = gathered(event.node, saw, row)
+            elif isinstance(token, Stack):
+                parts = [self.seen[event][0] for event in token.events if event in self.seen]
+                values[index] = tuple(v for part in parts for v in part)
             elif isinstance(token, Pure) and token.node.op == "Const":
                 values[index] = self.test.constant(token.node)
             elif isinstance(token, Pure) and token.node.op != "NoOp":
@@ -173,7 +234,11 @@ class _Walk:
                 needed.update(token.inputs)
 
     def outcome(self) -> Outcome:
-        """The outcome of the order just completed."""
-        values = self.values(token for _, token in self.unfolding.observed)
-        observed = {name: values[token] for name, token in self.unfolding.observed}
-        return Outcome.of(self.test, observed | self.memory)
+        """The outcome of an order that cannot go on: completed, or blocked."""
+        status = Status.COMPLETED if len(self.done) == len(self.events) else Status.BLOCKED
+        ready = self.ready()
+        shown = [(name, token) for name, token, ended in self.unfolding.observed if ready[ended]]
+        values = self.values(token for _, token in shown)
+        finals = {name: self.memory[name] for name in self.test.names if name in self.memory}
+        observed = {name: values[token] for name, token in shown}
+        return Outcome.of(self.test, observed | finals, status)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpus.graph import predecessors
-from corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from corpus.ops import ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SectionAttrs, SliceAttrs
 from reports.text import table
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest, Node
+    from corpus.graph import Graph, LitmusTest, Node
     from corpus.ops import Nested
 
 _SIGNS = {
@@ -42,18 +42,37 @@ def text(test: LitmusTest) -> str:
     for variable in test.variables:
         where = f" on {variable.device}" if variable.device else ""
         lines.append(f"  {variable.name}: {variable.type} = {_literal(variable.init)}{where}")
+    lines += [f"  {mutex.name}: mutex" for mutex in test.mutexes]
+    for queue in test.queues:
+        held = ", ".join(_literal(each) for each in queue.init)
+        lines.append(f"  {queue.name}: queue of {queue.capacity} {queue.type} = [{held}]")
+    several = len(test.graphs) > 1 or bool(test.client)
     for graph in test.graphs:
-        columns = _chains(test)
+        columns = _chains(test, graph)
         height = max((len(c) for c in columns), default=0)
         rows = [[c[i] if i < len(c) else "" for c in columns] for i in range(height)]
         lines.append("")
+        if several:
+            lines.append(f"  graph {graph.name}:")
         lines += [f"  {line}" for line in table(_headers(columns), rows).splitlines()]
         if not columns:
             lines.append(f"  {graph.name} touches no resource")
-    others = [n for n in test.graph.nodes if n.name in test.observe and not n.definition.has_effect]
+    if several:
+        lines.append("")
+    for run in test.runs if several else ():
+        after = f" after {', '.join(run.after)}" if run.after else ""
+        lines.append(f"  run {run.name}: graph {run.graph}{after}")
+    named = {key.rpartition(".")[2] for key in test.observe}
+    others = [
+        n
+        for graph in test.graphs
+        for n in graph.nodes
+        if n.name in named and not n.definition.has_effect
+    ]
     lines += [f"  {n.name} = {expression(test, n.name, top=True)}" for n in others]
     observed = f"reads {', '.join(test.observe)} and " if test.observe else ""
-    lines += ["", f"  observed: {observed}the final value of every variable"]
+    queues = " and queue" if test.queues else ""
+    lines += ["", f"  observed: {observed}the final value of every variable{queues}"]
     return "\n".join(lines)
 
 
@@ -61,13 +80,13 @@ def _headers(columns: list[list[str]]) -> list[str]:
     return [f"| chain {i}" for i in range(len(columns))]
 
 
-def _chains(test: LitmusTest) -> list[list[str]]:
+def _chains(test: LitmusTest, graph: Graph) -> list[list[str]]:
     """Cells of each column: effects that are each ordered before the next."""
-    above = {n.name: names for n, names in predecessors(test.graph)}
-    effects = {n.name: n for n in test.graph.effects}
+    above = {n.name: names for n, names in predecessors(graph)}
+    effects = {n.name: n for n in graph.effects}
     chains: list[list[str]] = []
     cells: list[list[str]] = []
-    for node in test.graph.effects:
+    for node in graph.effects:
         place = next((c for c in chains if c[-1] in above[node.name]), None)
         if place is None:
             chains.append([])
@@ -88,7 +107,15 @@ def _chains(test: LitmusTest) -> list[list[str]]:
 
 def statement(test: LitmusTest, node: Node) -> str:
     """One effect, as a statement."""
+    if isinstance(node.attrs, SectionAttrs):
+        return f"{node.name}: lock {node.resources[0]} around {', '.join(node.attrs.members)}"
     target = node.resources[0] + _rows(node)
+    if node.definition.on == "queue":
+        op = node.op.removeprefix("Queue").removesuffix("V2")
+        given = [expression(test, name) for name in node.inputs]
+        given += [str(node.attrs.count)] if isinstance(node.attrs, CountAttrs) else []
+        joint = " = " if test.types[node.name] is not None else ": "
+        return f"{node.name}{joint}{target}.{op}({', '.join(given)})"
     if node.name in test.types and test.types[node.name] is not None:
         nd = " (Nd)" if node.op == "ResourceGatherNd" else ""
         return f"{node.name} = {target}{nd}"
@@ -120,7 +147,7 @@ def _rows(node: Node) -> str:
 
 def expression(test: LitmusTest, name: str, *, top: bool = False, depth: int = 0) -> str:
     """A node's value in terms of reads and constants."""
-    node = next(n for n in test.graph.nodes if n.name == name)
+    node = next(n for graph in test.graphs for n in graph.nodes if n.name == name)
     if isinstance(node.attrs, ConstAttrs):
         return _literal(node.attrs.value)
     if node.definition.has_effect or depth > 6:
@@ -147,7 +174,8 @@ def dot(test: LitmusTest) -> str:
         lines.append(
             f"  {_quoted('var ' + variable.name)} [label={_quoted(label)}, shape=cylinder];"
         )
-    for node in test.graph.nodes:
+    nodes = [n for graph in test.graphs for n in graph.nodes]
+    for node in nodes:
         label = node.op
         if node.definition.has_effect:
             label = statement(test, node) + "\n" + node.op
@@ -155,7 +183,7 @@ def dot(test: LitmusTest) -> str:
             label = expression(test, node.name)
         fill = ", style=filled, fillcolor=coral" if node.definition.has_effect else ""
         lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{fill}];")
-    for node in test.graph.nodes:
+    for node in nodes:
         lines += [f"  {_quoted(i)} -> {_quoted(node.name)};" for i in dict.fromkeys(node.inputs)]
         lines += [f"  {_quoted(a)} -> {_quoted(node.name)} [style=dashed];" for a in node.after]
         lines += [

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpus.outcome import Outcome, nearest, plain_value
+from corpus.outcome import Outcome, Status, nearest, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,17 +28,27 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def cells(outcome: Outcome) -> list[str]:
-    """One outcome's values, as `table` cells."""
-    return [str(plain_value(value)).replace(" ", "") for _, value in outcome.values]
+def cells(outcome: Outcome, names: Sequence[str]) -> list[str]:
+    """One outcome's values, as `table` cells; "-" where it has none."""
+    values = dict(outcome.values)
+    return [
+        str(plain_value(values[name])).replace(" ", "") if name in values else "-" for name in names
+    ]
 
 
 def outcome_table(names: Sequence[str], rows: Iterable[tuple[Outcome, Sequence[str]]]) -> str:
     """Outcomes one a line, each with further cells behind it."""
     listed = list(rows)
     more = max((len(extra) for _, extra in listed), default=0)
-    header = [*names, *[""] * more]
-    return table(header, ([*cells(outcome), *extra] for outcome, extra in listed))
+    ended = any(outcome.status is not Status.COMPLETED for outcome, _ in listed)
+    header = [*names, *[""] * (more + ended)]
+    return table(
+        header,
+        (
+            [*cells(outcome, names), *([str(outcome.status)] if ended else []), *extra]
+            for outcome, extra in listed
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +142,10 @@ def replay_text(report: ReplayReport) -> str:
         for o in order
     ]
     rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
-    header = [*report.entry.test.names, "count", "verdict"]
+    names = report.entry.test.names
+    header = [*names, "count", "verdict"]
     lines = [
-        table(header, ([*cells(outcome), *extra] for outcome, extra in rows)),
+        table(header, ([*cells(outcome, names), *extra] for outcome, extra in rows)),
         "",
         f"{report.executions} executions on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",

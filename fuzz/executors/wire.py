@@ -12,12 +12,13 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
-from corpus.outcome import TORN, Outcome, Value
+from corpus.outcome import TORN, Outcome, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpus.graph import LitmusTest
+    from corpus.outcome import Value
 
 MAX_MESSAGE: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
@@ -37,10 +38,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One outcome: a value for each of the test's names, None for torn."""
+    """One outcome: its values by name, None for torn, and how it ended."""
 
-    values: list[list[int] | None]
+    values: dict[str, list[int | list[int]] | None]
     count: int
+    status: str = Status.COMPLETED
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,16 +62,32 @@ def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:
     """The reply's rows as outcomes of `test`."""
     found: dict[Outcome, int] = {}
     for row in reply.rows:
-        values: list[Value] = [TORN if v is None else tuple(v) for v in row.values]
-        outcome = Outcome(tuple(zip(test.names, values, strict=True)))
+        values = {name: TORN if v is None else _frozen(v) for name, v in row.values.items()}
+        outcome = Outcome.of(test, values, Status(row.status))
         found[outcome] = found.get(outcome, 0) + row.count
     return found
+
+
+def _frozen(parts: list[int | list[int]]) -> Value:
+    ints = [part for part in parts if isinstance(part, int)]
+    if len(ints) == len(parts) and parts:
+        return tuple(ints)
+    return tuple(tuple(part) for part in parts if isinstance(part, list))
 
 
 def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
     """Outcomes as rows; the inverse of `histogram`."""
     return [
-        Row([None if v is TORN else list(v) for _, v in outcome.values], count)
+        Row(
+            {
+                name: None
+                if value is TORN
+                else [list(part) if isinstance(part, tuple) else part for part in value]
+                for name, value in outcome.values
+            },
+            count,
+            str(outcome.status),
+        )
         for outcome, count in histogram.items()
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Outcome
-from fuzz.executors.protocol import Config
+from fuzz.executors.protocol import Config, Refused
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -52,5 +52,7 @@ class Canary:
         return {"python": sys.version.split()[0]}
 
     def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
-        """Takes every test."""
+        """Takes tests over variables; a queue's contents have no fixed size."""
+        if test.queues:
+            raise Refused("queues")
         return _Prepared(test)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from corpus.ops import Kind
 from corpus.outcome import Outcome
-from fuzz.executors.protocol import Config
+from fuzz.executors.protocol import Config, Refused
 from oracles.arithmetic import gathered, pure, written
 
 if TYPE_CHECKING:
@@ -71,5 +71,7 @@ class StaleReads:
         return {"python": sys.version.split()[0]}
 
     def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
-        """Takes every test."""
+        """Takes tests of one graph over variables."""
+        for feature in sorted(test.features):
+            raise Refused(feature)
         return _Prepared(test)

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import psutil
+import pytest
 
 from corpus.textfile import load
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signal.Signals) -> None:
     arguments = ["run", "--executors", "mutant/stale-reads", "--time", "10m", "--seed", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "fuzz", *arguments],
@@ -24,6 +26,8 @@ def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background jobs ignore Ctrl-C, and hand that down to us.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -31,7 +35,7 @@ def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path) -> None:
             break
     workers = psutil.Process(process.pid).children()
     assert len(workers) == 2
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "(interrupted)" in rest

@@ -120,6 +120,6 @@ def test_of_several_nearest_the_least_is_taken_whatever_the_order() -> None:
 
 def test_verdicts_are_words() -> None:
     assert [str(each) for each in Verdict] == [
-        *("allowed", "forbidden", "unknown"),
+        *("allowed", "forbidden", "unknown", "unspecified"),
         *("crashed", "timed out"),
     ]

@@ -79,7 +79,8 @@ def test_a_row_has_as_many_cells_as_the_header() -> None:
 
 def test_an_outcome_is_one_row() -> None:
     outcome = Outcome((("r0", (1, -2)), ("r1", TORN), ("X", (3,))))
-    assert cells(outcome) == ["[1,-2]", "torn", "3"]
+    assert cells(outcome, ["r0", "r1", "X"]) == ["[1,-2]", "torn", "3"]
+    assert cells(outcome, ["r0", "r2"]) == ["[1,-2]", "-"]
     assert outcome_table(["r0", "r1", "X"], [(outcome, ["7", "x"])]) == (
         "r0      r1    X\n[1,-2]  torn  3  7  x"
     )

@@ -146,6 +146,8 @@ def lower(test: LitmusTest) -> Template:
     Refused
         Naming the op or the device that is not supported.
     """
+    for feature in sorted(test.features):
+        raise Refused(feature)
     nodes = test.graph.nodes
     for node in nodes:
         if node.op not in _TYPE_ATTR:
