@@ -2,7 +2,7 @@
 
 _Ints = list[int] | tuple[int, ...]
 _Op = tuple[str, bool, _Ints, int, tuple[int, int, int]]
-_Event = tuple[int, int, _Ints, _Ints, _Ints, _Ints, _Ints, list[tuple[int, bool]]]
+_Event = tuple[int, int, _Ints, _Ints, _Ints, _Ints, _Ints, list[tuple[int, bool]], int]
 _Token = tuple[int, int, int, _Ints, _Ints, _Ints, _Ints]
 _Pairs = tuple[tuple[str, object], ...]
 
@@ -16,19 +16,22 @@ class OutcomeSet:
     def __len__(self) -> int: ...
     def outcome(
         self, number: int, names: tuple[str, ...]
-    ) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
+    ) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]: ...
 
 class Oracle:
     def all(self, states: int, memory_bytes: int) -> OutcomeSet: ...
-    def judge(self, outcome: _Pairs, states: int, memory_bytes: int) -> int: ...
+    def judge(self, outcome: _Pairs, status: int, states: int, memory_bytes: int) -> int: ...
     def witness(
-        self, outcome: _Pairs, states: int, memory_bytes: int
+        self, outcome: _Pairs, status: int, states: int, memory_bytes: int
     ) -> tuple[int, int, list[int]]: ...
 
 def load(
-    initial: list[_Ints],
+    variables: list[tuple[int, ...]],
+    queues: list[tuple[int, tuple[tuple[int, ...], ...]]],
+    mutexes: int,
     ops: list[_Op],
     events: list[_Event],
     tokens: list[_Token],
     observed: list[int],
+    ended: list[int],
 ) -> Oracle: ...

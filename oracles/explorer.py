@@ -23,11 +23,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Never
 
-from corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
-from corpus.outcome import Outcome, Verdict
+from corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from corpus.outcome import Outcome, Status, Verdict
 from oracles import _explorer
 from oracles.allowed import AllowedSet, ValueTooLarge
-from oracles.events import Access, Join, Pure, Result, unfold
+from oracles.events import Access, Join, Pure, Result, Stack, unfold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,19 @@ _NO_LIMIT: Final = Budget(1 << 62, 1 << 62)
 
 _VERDICTS: Final = (Verdict.FORBIDDEN, Verdict.ALLOWED, Verdict.UNKNOWN)
 # The core's numbers, in the order of its enums.
-_ACCESSES: Final = {Access.READ: 0, Access.WRITE: 1, Access.UPDATE: 2}
-_CONST, _RESULT, _PURE = 0, 1, 2
+_STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
+_ACCESSES: Final = {
+    access: number
+    for number, access in enumerate(
+        (
+            *(Access.READ, Access.WRITE, Access.UPDATE, Access.ACQUIRE, Access.RELEASE),
+            *(Access.ENQUEUE, Access.DEQUEUE, Access.SIZE, Access.CLOSE),
+        )
+    )
+}
+_NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
+"""Kinds of which the core needs no arithmetic."""
+_CONST, _RESULT, _PURE, _STACK = 0, 1, 2, 5
 
 
 def allowed_outcomes(
@@ -123,10 +134,20 @@ class Explorer:
         """
         budget = self.budget
         try:
-            answer = self._core.judge(outcome.values, budget.states, budget.memory_bytes)
+            answer = self._core.judge(*self._coded(outcome), budget.states, budget.memory_bytes)
         except _explorer.TooLarge as error:
             self._refuse(error)
+        if answer == 1 and outcome.status is Status.FAILED:
+            return Verdict.UNSPECIFIED
         return _VERDICTS[answer]
+
+    def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
+        """The outcome's values, each name's, and its status, as the core takes them."""
+        if outcome.status is Status.COMPLETED:
+            return outcome.values, 0
+        values = dict(outcome.values)
+        pairs = tuple((name, values.get(name, False)) for name in self._names)
+        return pairs, _STATUSES.index(outcome.status)
 
     def witness(self, outcome: Outcome) -> Witness | None:
         """A total order that yields the outcome; None if none was found."""
@@ -135,7 +156,7 @@ class Explorer:
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
         try:
             answer, _, order = self._core.witness(
-                outcome.values, budget.states, budget.memory_bytes
+                *self._coded(outcome), budget.states, budget.memory_bytes
             )
         except _explorer.TooLarge as error:
             self._refuse(error)
@@ -194,8 +215,11 @@ class _Witnesses(Mapping[Outcome, "Witness"]):
     def made(self) -> dict[Outcome, None]:
         """The outcomes themselves; made once, since most callers only count."""
         if self.outcomes is None:
-            outcome, names = self.found.outcome, self.explorer._names
-            self.outcomes = {Outcome(outcome(i, names)): None for i in range(self.count)}
+            names = self.explorer._names
+            self.outcomes = {}
+            for i in range(self.count):
+                status, values = self.found.outcome(i, names)
+                self.outcomes[Outcome(values, _STATUSES[status])] = None
         return self.outcomes
 
 
@@ -206,7 +230,8 @@ class _Encoder:
         self.test = test
         self.unfolding = unfold(test, model)
         self.events: tuple[Event, ...] = self.unfolding.events
-        self.variables = {v.name: i for i, v in enumerate(test.variables)}
+        resources = (*test.variables, *test.queues, *test.mutexes)
+        self.places = {each.name: place for place, each in enumerate(resources)}
         self.initial = [test.initial(v) for v in test.variables]
         self.nodes: list[Node] = []  # by number of the op
         self.ops: list[_explorer._Op] = []
@@ -215,29 +240,34 @@ class _Encoder:
     def load(self) -> _explorer.Oracle:
         events = [self.event(event) for event in self.events]
         tokens = [self.token(token) for token in self.unfolding.tokens]
-        observed = [token for _, token in self.unfolding.observed]
-        return _explorer.load(self.initial, self.ops, events, tokens, observed)
+        queues = [(q.capacity, self.test.initial_elements(q)) for q in self.test.queues]
+        observed = [token for _, token, _ in self.unfolding.observed]
+        ended = [token for _, _, token in self.unfolding.observed]
+        mutexes = len(self.test.mutexes)
+        return _explorer.load(
+            self.initial, queues, mutexes, self.ops, events, tokens, observed, ended
+        )
 
     def event(self, event: Event) -> _explorer._Event:
         return (
             _ACCESSES[event.access],
             self.op(event.node),
-            self.places(event.variables),
-            self.places(event.node.resources),
+            [self.places[name] for name in event.variables],
+            [self.places[name] for name in event.node.resources],
             event.needs,
             event.after,
             event.operands,
             list(event.guards),
+            event.part if "Many" in event.node.op else -1,
         )
-
-    def places(self, names: Sequence[str]) -> list[int]:
-        return [self.variables[name] for name in names]
 
     def token(self, token: Token) -> _explorer._Token:
         if isinstance(token, Result):
             return (_RESULT, -1, token.event, (), (), (), ())
         if isinstance(token, Join):
             return (_PURE, -1, -1, (), token.tokens, (), ())
+        if isinstance(token, Stack):
+            return (_STACK, -1, -1, (), (), (), token.events)
         assert isinstance(token, Pure)
         node = token.node
         if node.op == "NoOp":
@@ -266,12 +296,15 @@ class _Encoder:
             (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)
             sizes = (n, k, m)
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
-        return (node.op, nesterov, tuple(rows), self.row_size(node), sizes)
+        name = "NoOp" if node.definition.kind in _NO_VALUE else node.op
+        return (name, nesterov, tuple(rows), self.row_size(node), sizes)
 
     def row_size(self, node: Node) -> int:
         """Ints in one row of the node's variables."""
         if not node.resources:
             return 1
-        place = self.variables[node.resources[0]]
+        place = self.places[node.resources[0]]
+        if place >= len(self.initial):
+            return 1
         shape = self.test.variables[place].shape
         return len(self.initial[place]) // shape[0] if shape else 1

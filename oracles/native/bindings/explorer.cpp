@@ -16,24 +16,37 @@ namespace {
 using Indices = std::vector<int32_t>;
 using RawOp = std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>>;
 using RawEvent = std::tuple<int32_t, int32_t, Indices, Indices, Indices, Indices, Indices,
-                            std::vector<std::pair<int32_t, bool>>>;
+                            std::vector<std::pair<int32_t, bool>>, int32_t>;
 using RawToken = std::tuple<int32_t, int32_t, int32_t, Ints, Indices, Indices, Indices>;
 
-std::unique_ptr<Oracle> load(const std::vector<Ints>& initial, const std::vector<RawOp>& ops,
+std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
+                             const std::vector<std::pair<int32_t, std::vector<Ints>>>& queues,
+                             size_t mutexes, const std::vector<RawOp>& ops,
                              std::vector<RawEvent> events, std::vector<RawToken> tokens,
-                             Indices observed) {
+                             Indices observed, Indices ended) {
   auto program = std::make_unique<Program>();
-  for (const Ints& each : initial) program->initial.push_back(program->constants.intern(each));
+  ValueTable& table = program->constants;
+  for (const Ints& each : variables) program->initial.push_back(table.intern(each));
+  program->variables = variables.size();
+  program->queues = queues.size();
+  program->capacity.resize(variables.size());
+  for (const auto& [capacity, elements] : queues) {
+    std::vector<Value> values;
+    for (const Ints& each : elements) values.push_back(table.intern(each));
+    program->initial.push_back(queue_value(false, values, table));
+    program->capacity.push_back(capacity);
+  }
+  program->initial.resize(program->initial.size() + mutexes, 0);
   for (const auto& [name, nesterov, rows, row_size, sizes] : ops) {
     Op op{.code = op_code(name), .nesterov = nesterov, .rows = rows, .row_size = row_size};
     std::tie(op.n, op.k, op.m) = sizes;
     op.node = static_cast<int32_t>(program->ops.size());
     program->ops.push_back(std::move(op));
   }
-  for (auto& [access, op, variables, resources, needs, after, operands, guards] : events) {
+  for (auto& [access, op, variables, resources, needs, after, operands, guards, part] : events) {
     program->events.push_back({static_cast<Access>(access), op, std::move(variables),
                                std::move(resources), std::move(needs), std::move(after),
-                               std::move(operands), std::move(guards)});
+                               std::move(operands), std::move(guards), part});
   }
   for (auto& [kind, op, event, value, inputs, waits, others] : tokens) {
     Token token{.kind = static_cast<TokenKind>(kind), .op = op, .event = event};
@@ -44,32 +57,49 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& initial, const std::vector
     program->tokens.push_back(std::move(token));
   }
   program->observed = std::move(observed);
+  program->ended = std::move(ended);
   return std::make_unique<Oracle>(std::move(program));
 }
 
-/// The values of an `Outcome`: pairs of a name and a tuple of ints, or None.
-/// False if one is no tuple: torn.
-bool read_outcome(nb::tuple pairs, size_t names, Values& out) {
-  if (pairs.size() != names) throw nb::value_error("another test's outcome");
-  out.reserve(names);
+Ints read_ints(nb::handle value) {
+  Ints ints;
+  const Py_ssize_t size = PyTuple_GET_SIZE(value.ptr());
+  ints.reserve(static_cast<size_t>(size));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    int overflow = 0;
+    const long long each =
+        PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value.ptr(), i), &overflow);
+    if (each == -1 && PyErr_Occurred()) throw nb::python_error();
+    ints.push_back(overflow ? kMaxMagnitude : each);
+  }
+  return ints;
+}
+
+/// The values of an `Outcome`: pairs of a name and a tuple of ints, for a queue
+/// of such tuples; None for one not seen, False for one that is not there.
+/// False if one is anything else: torn.
+bool read_outcome(nb::tuple pairs, const Oracle& oracle, Outcome& out) {
+  if (pairs.size() != oracle.names()) throw nb::value_error("another test's outcome");
+  out.parts.reserve(oracle.names());
   for (nb::handle pair : pairs) {
     const nb::handle value = nb::borrow<nb::tuple>(pair)[1];
+    Part part;
     if (value.is_none()) {
-      out.emplace_back();
-      continue;
+      part.kind = Part::Kind::kAnything;
+    } else if (value.ptr() == Py_False) {
+      part.kind = Part::Kind::kAbsent;
+    } else if (!PyTuple_Check(value.ptr())) {
+      return false;
+    } else if (out.parts.size() < oracle.first_queue()) {
+      part.ints = read_ints(value);
+    } else {
+      part.kind = Part::Kind::kQueue;
+      for (nb::handle each : nb::borrow<nb::tuple>(value)) {
+        if (!PyTuple_Check(each.ptr())) return false;
+        part.elements.push_back(read_ints(each));
+      }
     }
-    if (!PyTuple_Check(value.ptr())) return false;
-    Ints ints;
-    const Py_ssize_t size = PyTuple_GET_SIZE(value.ptr());
-    ints.reserve(static_cast<size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      int overflow = 0;
-      const long long each =
-          PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value.ptr(), i), &overflow);
-      if (each == -1 && PyErr_Occurred()) throw nb::python_error();
-      ints.push_back(overflow ? kMaxMagnitude : each);
-    }
-    out.emplace_back(std::move(ints));
+    out.parts.push_back(std::move(part));
   }
   return true;
 }
@@ -83,11 +113,28 @@ nb::tuple to_tuple(const Ints& ints) {
   return nb::cast<nb::tuple>(out);
 }
 
-Oracle::Judgement judge(const Oracle& oracle, nb::tuple outcome, uint64_t states, uint64_t bytes) {
-  Values values;
-  if (!read_outcome(outcome, oracle.names(), values)) return {Answer::kForbidden, 0, {}};
+Oracle::Judgement judge(const Oracle& oracle, nb::tuple pairs, int status, uint64_t states,
+                        uint64_t bytes) {
+  Outcome outcome{.status = static_cast<Status>(status)};
+  if (!read_outcome(pairs, oracle, outcome)) return {Answer::kForbidden, 0, {}};
   nb::gil_scoped_release release;
-  return oracle.judge(values, {states, bytes});
+  return oracle.judge(outcome, {states, bytes});
+}
+
+/// Status, and pairs of name and value; absent ones are left out.
+nb::tuple show(const Outcome& outcome, nb::tuple names) {
+  nb::list pairs;
+  for (size_t i = 0; i < outcome.parts.size(); ++i) {
+    const Part& part = outcome.parts[i];
+    if (part.kind == Part::Kind::kValue) {
+      pairs.append(nb::make_tuple(names[i], to_tuple(part.ints)));
+    } else if (part.kind == Part::Kind::kQueue) {
+      nb::list elements;
+      for (const Ints& each : part.elements) elements.append(to_tuple(each));
+      pairs.append(nb::make_tuple(names[i], nb::tuple(elements)));
+    }
+  }
+  return nb::make_tuple(static_cast<int>(outcome.status), nb::tuple(pairs));
 }
 
 }  // namespace
@@ -113,12 +160,7 @@ NB_MODULE(_explorer, m) {
       .def_prop_ro("complete", &OutcomeSet::complete)
       .def("__len__", &OutcomeSet::size)
       .def("outcome", [](const OutcomeSet& self, uint64_t number, nb::tuple names) {
-        const auto values = self.outcome(number);
-        nb::list out;
-        for (size_t i = 0; i < values.size(); ++i) {
-          out.append(nb::make_tuple(names[i], to_tuple(values[i])));
-        }
-        return nb::tuple(out);
+        return show(self.outcome(number), names);
       });
 
   nb::class_<Oracle>(m, "Oracle")
@@ -126,11 +168,13 @@ NB_MODULE(_explorer, m) {
         nb::gil_scoped_release release;
         return self.all({states, bytes});
       })
-      .def("judge", [](const Oracle& self, nb::tuple outcome, uint64_t states, uint64_t bytes) {
-        return static_cast<int>(judge(self, outcome, states, bytes).answer);
+      .def("judge", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
+                       uint64_t bytes) {
+        return static_cast<int>(judge(self, outcome, status, states, bytes).answer);
       })
-      .def("witness", [](const Oracle& self, nb::tuple outcome, uint64_t states, uint64_t bytes) {
-        const auto found = judge(self, outcome, states, bytes);
+      .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
+                         uint64_t bytes) {
+        const auto found = judge(self, outcome, status, states, bytes);
         return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
       });
 

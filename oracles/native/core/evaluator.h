@@ -36,6 +36,7 @@ class Evaluator {
       if (predicate == kNoValue) return kNoValue;
       return value(token.inputs[holds(predicate) ? 1 : 2]);
     }
+    if (token.kind == TokenKind::kStack) return stacked(token, slots);
     if (token.op < 0) return kNoValue;
     std::array<Value, 4> inputs;
     const size_t count = token.inputs.size();
@@ -44,6 +45,18 @@ class Evaluator {
       if (inputs[i] == kNoValue) return kNoValue;
     }
     return evaluate(component_.program->ops[token.op], {inputs.data(), count}, table_);
+  }
+
+  Value stacked(const Token& token, const Value* slots) {
+    std::vector<int64_t> ints;
+    for (const int32_t e : token.events) {
+      const Value part = slots[component_.slot_of[e]];
+      if (part == kNoValue) return kNoValue;
+      int64_t room = 0;
+      const auto more = table_.view(part, room);
+      ints.insert(ints.end(), more.begin(), more.end());
+    }
+    return table_.intern(ints);
   }
 
  public:

@@ -14,6 +14,31 @@ Value value_of(const Ints& ints, ValueTable& table) {
   return ints.empty() ? kNoValue : table.intern(ints);
 }
 
+Value value_of(const Part& part, ValueTable& table) {
+  switch (part.kind) {
+    case Part::Kind::kValue:
+      return value_of(part.ints, table);
+    case Part::Kind::kAnything:
+      return kAnything;
+    case Part::Kind::kAbsent:
+      return kAbsent;
+    case Part::Kind::kQueue:
+      break;
+  }
+  std::vector<Value> elements;
+  for (const Ints& each : part.elements) {
+    elements.push_back(value_of(each, table));
+    if (elements.back() == kNoValue) return kNoValue;
+  }
+  return queue_value(false, elements, table);
+}
+
+Ints ints_of(Value value, const ValueTable& table) {
+  int64_t room = 0;
+  const auto ints = table.view(value, room);
+  return {ints.begin(), ints.end()};
+}
+
 }  // namespace
 
 Oracle::Oracle(std::unique_ptr<Program> program) {
@@ -31,7 +56,9 @@ OutcomeSet Oracle::all(const Budget& budget) const {
   out.rest_.assign(names(), kNoValue);
   for (const auto& [place, value] : split_->fixed) out.rest_[place] = value;
   for (const int32_t v : split_->idle_variables) {
-    out.rest_[program_->observed.size() + v] = program_->initial[v];
+    if (static_cast<size_t>(v) < program_->finals()) {
+      out.rest_[program_->observed.size() + v] = program_->initial[v];
+    }
   }
   Budget left = budget;
   for (const Component& component : split_->components) {
@@ -47,36 +74,54 @@ OutcomeSet Oracle::all(const Budget& budget) const {
   return out;
 }
 
-std::vector<Ints> OutcomeSet::outcome(uint64_t number) const {
+Outcome OutcomeSet::outcome(uint64_t number) const {
+  Outcome out;
   std::vector<Value> values = rest_;
   for (size_t i = 0; i < found_.size(); ++i) {
     const Component& component = split_->components[i];
     const StateSet& outcomes = found_[i].outcomes;
     const uint32_t* row = outcomes.row(number % outcomes.size());
     number /= outcomes.size();
+    out.status = static_cast<Status>(*row++);
     for (const Observation& each : component.observations) {
       values[each.place] = static_cast<Value>(*row++);
     }
     for (const int32_t v : component.variables) {
-      values[program_->observed.size() + v] = static_cast<Value>(*row++);
+      const auto value = static_cast<Value>(*row++);
+      if (static_cast<size_t>(v) < program_->finals()) {
+        values[program_->observed.size() + v] = value;
+      }
     }
   }
-  std::vector<Ints> out;
-  out.reserve(values.size());
-  for (const Value value : values) {
-    int64_t room = 0;
-    const auto ints = table_->view(value, room);
-    out.emplace_back(ints.begin(), ints.end());
+  out.parts.reserve(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value value = values[i];
+    Part part;
+    if (value == kAbsent) {
+      part.kind = Part::Kind::kAbsent;
+    } else if (i >= program_->observed.size() + program_->variables) {
+      part.kind = Part::Kind::kQueue;
+      for (const int64_t each : queue_elements(value, *table_)) {
+        part.elements.push_back(ints_of(static_cast<Value>(each), *table_));
+      }
+    } else {
+      part.ints = ints_of(value, *table_);
+    }
+    out.parts.push_back(std::move(part));
   }
   return out;
 }
 
-Oracle::Judgement Oracle::judge(const Values& outcome, const Budget& budget) const {
+Oracle::Judgement Oracle::judge(const Outcome& outcome, const Budget& budget) const {
   ValueTable table(&program_->constants);
   const size_t observed = program_->observed.size();
   std::vector<Value> wanted, last;
-  for (size_t i = 0; i < outcome.size(); ++i) {
-    const Value value = outcome[i] ? value_of(*outcome[i], table) : kAnything;
+  if (outcome.status != Status::kCompleted && !program_->blocking()) {
+    return {Answer::kForbidden, 0, {}};
+  }
+  for (size_t i = 0; i < outcome.parts.size(); ++i) {
+    Value value = value_of(outcome.parts[i], table);
+    if (outcome.status == Status::kFailed) value = kAnything;
     if (value == kNoValue) return {Answer::kForbidden, 0, {}};
     (i < observed ? wanted : last).push_back(value);
   }
@@ -84,6 +129,7 @@ Oracle::Judgement Oracle::judge(const Values& outcome, const Budget& budget) con
     if (wanted[place] != value && wanted[place] != kAnything) return {Answer::kForbidden, 0, {}};
   }
   for (const int32_t v : split_->idle_variables) {
+    if (static_cast<size_t>(v) >= program_->finals()) continue;
     if (last[v] != program_->initial[v] && last[v] != kAnything) {
       return {Answer::kForbidden, 0, {}};
     }
@@ -91,7 +137,7 @@ Oracle::Judgement Oracle::judge(const Values& outcome, const Budget& budget) con
   Judgement out;
   Budget left = budget;
   for (const Component& component : split_->components) {
-    Query query(component, wanted, last, table);
+    Query query(component, wanted, last, outcome.status, table);
     Membership part = decide(query, left, table);
     out.states += part.states;
     left.states -= std::min(left.states, part.states);

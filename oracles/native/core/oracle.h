@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "program.h"
@@ -14,9 +13,19 @@ namespace litmusfuzz::oracle {
 
 using Ints = std::vector<int64_t>;
 
-/// An outcome's values: what is observed, then variables, in the test's order.
-/// nullopt: not seen, matches everything.
-using Values = std::vector<std::optional<Ints>>;
+/// One value of an outcome.
+struct Part {
+  enum class Kind : uint8_t { kValue, kQueue, kAnything, kAbsent };
+  Kind kind = Kind::kValue;
+  Ints ints = {};                   // kValue
+  std::vector<Ints> elements = {};  // kQueue
+};
+
+/// What is observed, then variables, then queues, in the test's order.
+struct Outcome {
+  Status status = Status::kCompleted;
+  std::vector<Part> parts = {};
+};
 
 /// The outcomes of a whole test: all combinations of its components' outcomes.
 class OutcomeSet {
@@ -26,7 +35,7 @@ class OutcomeSet {
   uint64_t states() const { return states_; }
   bool complete() const { return complete_; }
   /// The outcome with that number.
-  std::vector<Ints> outcome(uint64_t number) const;
+  Outcome outcome(uint64_t number) const;
 
  private:
   friend class Oracle;
@@ -53,9 +62,11 @@ class Oracle {
     std::vector<int32_t> witness;  // events in order; if allowed
   };
   /// May throw ValueTooLarge, but need not when some total order would.
-  Judgement judge(const Values& outcome, const Budget& budget) const;
+  Judgement judge(const Outcome& outcome, const Budget& budget) const;
 
-  size_t names() const { return program_->observed.size() + program_->initial.size(); }
+  size_t names() const { return program_->observed.size() + program_->finals(); }
+  /// The first place in an outcome that has a queue's contents.
+  size_t first_queue() const { return program_->observed.size() + program_->variables; }
 
  private:
   std::shared_ptr<const Program> program_;

@@ -7,6 +7,23 @@
 
 namespace litmusfuzz::oracle {
 
+Value queue_value(bool closed, std::span<const Value> elements, ValueTable& table) {
+  // Two ints at least, so that it is never taken for a scalar.
+  std::vector<int64_t> ints{closed, static_cast<int64_t>(elements.size())};
+  ints.insert(ints.end(), elements.begin(), elements.end());
+  return table.intern(ints);
+}
+
+bool queue_closed(Value queue, const ValueTable& table) {
+  int64_t room = 0;
+  return table.view(queue, room)[0] != 0;
+}
+
+std::span<const int64_t> queue_elements(Value queue, const ValueTable& table) {
+  int64_t room = 0;
+  return table.view(queue, room).subspan(2);
+}
+
 std::vector<int32_t> value_closure(const Program& program, std::vector<int32_t> stack) {
   std::vector<int32_t> found;
   std::vector<uint8_t> seen(program.tokens.size());
@@ -50,7 +67,8 @@ class Builder {
     for (const int32_t v : out_.variables) out_.initial.push_back(program.initial[v]);
     for (const int32_t place : observed) {
       const int32_t token = program.observed[place];
-      out_.observations.push_back({token, place, -1, -1, value_closure(program, {token})});
+      out_.observations.push_back(
+          {token, place, program.ended[place], -1, -1, value_closure(program, {token})});
     }
   }
 
@@ -85,6 +103,7 @@ class Builder {
     local.operands = event.operands;
     local.closure = value_closure(program_, event.operands);
     local.guards = event.guards;
+    local.part = event.part;
     out_.dynamic |= !event.guards.empty();
     out_.events.push_back(std::move(local));
   }
@@ -120,10 +139,9 @@ class Builder {
   void resolve(int32_t t) {
     const Token& token = program_.tokens[t];
     if (sourceless_[t]) return;
-    if (token.kind == TokenKind::kResult) {
-      if (local_[token.event] >= 0) front_.set(t, local_[token.event]);
-      return;
-    }
+    for_each_result(token, [&](int32_t e) {
+      if (local_[e] >= 0) front_.set(t, local_[e]);
+    });
     dynamic_[t] = token.kind == TokenKind::kPick || token.kind == TokenKind::kSettled;
     // Of a choice only the predicate is always waited for.
     const size_t inputs = token.kind == TokenKind::kPick ? 1 : token.inputs.size();
@@ -151,8 +169,7 @@ class Builder {
     const auto results = [&](const std::vector<int32_t>& closure) {
       std::vector<int32_t> used;
       for (const int32_t t : closure) {
-        const Token& token = program_.tokens[t];
-        if (token.kind == TokenKind::kResult) used.push_back(slot(token.event));
+        for_each_result(program_.tokens[t], [&](int32_t e) { used.push_back(slot(e)); });
       }
       return used;
     };
@@ -162,7 +179,8 @@ class Builder {
       shown.insert(shown.end(), used.begin(), used.end());
       if (program_.tokens[each.token].kind == TokenKind::kResult) {
         each.slot = used[0];
-        each.event = local_[program_.tokens[each.token].event];
+        const int32_t event = local_[program_.tokens[each.token].event];
+        if (events[event].access == Access::kRead) each.event = event;
       }
     }
     for (LocalEvent& event : events) {
@@ -214,12 +232,12 @@ class Builder {
     for (size_t e = 0; e < n; ++e) {
       for (const int32_t v : out_.events[e].variables) {
         touching.set(v, e);
-        if (out_.events[e].access != Access::kRead) out_.writers.set(v, e);
+        if (!only_looks(out_.events[e].access)) out_.writers.set(v, e);
       }
     }
     out_.conflicts = BitMatrix(n, words);
     for (size_t e = 0; e < n; ++e) {
-      const bool writes = out_.events[e].access != Access::kRead;
+      const bool writes = !only_looks(out_.events[e].access);
       for (const int32_t v : out_.events[e].variables) {
         out_.conflicts.merge(e, writes ? touching : out_.writers, v);
       }
@@ -327,8 +345,28 @@ std::vector<uint8_t> find_sourceless(const Program& program) {
     const auto all = [&](const std::vector<int32_t>& parts) {
       return std::ranges::all_of(parts, [&](int32_t part) { return out[part]; });
     };
-    out[t] = token.kind != TokenKind::kResult && token.kind != TokenKind::kSettled &&
-             all(token.inputs) && all(token.waits);
+    out[t] = token.event < 0 && token.events.empty() && all(token.inputs) && all(token.waits);
+  }
+  return out;
+}
+
+/// Tokens that an event waits for or an outcome shows, and what they are made of.
+std::vector<uint8_t> find_used(const Program& program) {
+  std::vector<uint8_t> out(program.tokens.size());
+  std::vector<int32_t> stack = program.observed;
+  for (const Event& event : program.events) {
+    stack.insert(stack.end(), event.needs.begin(), event.needs.end());
+    for (const auto& [t, polarity] : event.guards) stack.push_back(t);
+  }
+  if (program.blocking()) stack.insert(stack.end(), program.ended.begin(), program.ended.end());
+  while (!stack.empty()) {
+    const int32_t t = stack.back();
+    stack.pop_back();
+    if (out[t]) continue;
+    out[t] = 1;
+    const Token& token = program.tokens[t];
+    stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
+    stack.insert(stack.end(), token.waits.begin(), token.waits.end());
   }
   return out;
 }
@@ -356,6 +394,14 @@ Value constant_value(const Program& program, int32_t wanted, ValueTable& table) 
 
 Split split(const Program& program, ValueTable& table) {
   const size_t n = program.events.size(), variables = program.initial.size();
+  if (n == 0) {
+    Split out;
+    for (size_t v = 0; v < variables; ++v) out.idle_variables.push_back(static_cast<int32_t>(v));
+    for (size_t place = 0; place < program.observed.size(); ++place) {
+      out.fixed.emplace_back(place, constant_value(program, program.observed[place], table));
+    }
+    return out;
+  }
   const auto sourceless = find_sourceless(program);
   // Numbers in the union-find: events, variables, tokens.
   Unions unions(n + variables + program.tokens.size());
@@ -379,13 +425,22 @@ Split split(const Program& program, ValueTable& table) {
     for (const auto& [t, polarity] : event.guards) join_tokens(e, {t});
     for (const int32_t other : event.after) unions.join(e, static_cast<size_t>(other));
   }
+  const auto used = find_used(program);
   for (size_t t = 0; t < program.tokens.size(); ++t) {
+    if (!used[t]) continue;
     const Token& token = program.tokens[t];
     const size_t self = of_token(static_cast<int32_t>(t));
     if (token.kind == TokenKind::kResult) unions.join(self, static_cast<size_t>(token.event));
     for (const int32_t e : token.events) unions.join(self, static_cast<size_t>(e));
     join_tokens(self, token.inputs);
     join_tokens(self, token.waits);
+  }
+
+  // Whether one part of the test is blocked decides what another shows.
+  if (program.blocking()) {
+    for (size_t i = 1; i < n + program.initial.size() + program.tokens.size(); ++i) {
+      unions.join(i, i - 1);
+    }
   }
 
   struct Parts {
@@ -396,7 +451,7 @@ Split split(const Program& program, ValueTable& table) {
   for (size_t e = 0; e < n; ++e) parts[unions.find(e)].events.push_back(static_cast<int32_t>(e));
   for (size_t v = 0; v < variables; ++v) {
     const auto number = static_cast<int32_t>(v);
-    if (touched[v]) {
+    if (touched[v] || program.blocking()) {
       parts[unions.find(of_variable(number))].variables.push_back(number);
     } else {
       out.idle_variables.push_back(number);
@@ -404,7 +459,7 @@ Split split(const Program& program, ValueTable& table) {
   }
   for (size_t place = 0; place < program.observed.size(); ++place) {
     const int32_t token = program.observed[place];
-    if (sourceless[token]) {
+    if (sourceless[token] && !program.blocking()) {
       out.fixed.emplace_back(place, constant_value(program, token, table));
     } else {
       parts[unions.find(of_token(token))].observed.push_back(static_cast<int32_t>(place));

@@ -12,8 +12,23 @@
 namespace litmusfuzz::oracle {
 
 /// What an event does, atomically. A new action: a line here, a case in
-/// `Search::execute`, and whatever it changes in `State`.
-enum class Access : uint8_t { kRead, kWrite, kUpdate };
+/// `Search::execute`, and one in `Search::possible` if it may have to wait.
+enum class Access : uint8_t {
+  kRead,
+  kWrite,
+  kUpdate,
+  kAcquire,
+  kRelease,
+  kEnqueue,
+  kDequeue,
+  kSize,
+  kClose,
+};
+
+/// Whether it leaves its resource as it is.
+inline bool only_looks(Access access) {
+  return access == Access::kRead || access == Access::kSize;
+}
 
 /// What can become ready. A new token: a line here, and a case in `split`
 /// (what it waits for) and in `Search::token_ready` and `Search::compute`.
@@ -23,6 +38,7 @@ enum class TokenKind : uint8_t {
   kPure,     // of `inputs`; a Join is one without a value
   kPick,     // inputs: predicate, then, other; ready with the one chosen
   kSettled,  // ready when each of `events` is done or dead
+  kStack,    // what `events` returned, one after another
 };
 
 struct Event {
@@ -34,6 +50,7 @@ struct Event {
   std::vector<int32_t> after;      // events: what a split update saw, in order
   std::vector<int32_t> operands;   // tokens
   std::vector<std::pair<int32_t, bool>> guards;  // tokens, and what each must be
+  int32_t part = -1;  // of a many-op: which element of its operand
 };
 
 struct Token {
@@ -43,19 +60,37 @@ struct Token {
   Value value = kNoValue;           // kConst
   std::vector<int32_t> inputs = {};
   std::vector<int32_t> waits = {};
-  std::vector<int32_t> events = {};  // kSettled
+  std::vector<int32_t> events = {};  // kSettled, kStack
 };
 
 /// Invariant: events and tokens refer to what stands before them (a Result to
 /// any event); index order of events is an allowed total order.
 struct Program {
   ValueTable constants;
-  std::vector<Value> initial;  // by variable
+  std::vector<Value> initial;  // by resource: variables, then queues, then mutexes
+  size_t variables = 0, queues = 0;
+  std::vector<int32_t> capacity;  // by resource; of queues
   std::vector<Op> ops;
   std::vector<Event> events;
   std::vector<Token> tokens;
   std::vector<int32_t> observed;  // tokens
+  std::vector<int32_t> ended;     // for each: ready when its run has ended
+
+  bool is_queue(size_t resource) const {
+    return resource >= variables && resource < variables + queues;
+  }
+  /// Whether an event may have to wait for others than those before it, and
+  /// an order thus end before all is done.
+  bool blocking() const { return initial.size() > variables; }
+  /// Resources whose contents are part of an outcome.
+  size_t finals() const { return variables + queues; }
 };
+
+/// A queue's contents as a value: whether it is closed, and its elements.
+Value queue_value(bool closed, std::span<const Value> elements, ValueTable& table);
+bool queue_closed(Value queue, const ValueTable& table);
+/// Elements; valid while nothing is added to the table.
+std::span<const int64_t> queue_elements(Value queue, const ValueTable& table);
 
 // --- bit sets ---------------------------------------------------------------
 
@@ -90,6 +125,15 @@ void for_each_bit(const uint64_t* bits, size_t words, F&& f) {
   }
 }
 
+/// Calls `f` for each event whose result the token holds.
+template <typename F>
+void for_each_result(const Token& token, F&& f) {
+  if (token.kind == TokenKind::kResult) f(token.event);
+  if (token.kind == TokenKind::kStack) {
+    for (const int32_t e : token.events) f(e);
+  }
+}
+
 // --- components -------------------------------------------------------------
 
 /// An event inside its component: numbers of events, variables and slots are
@@ -98,6 +142,7 @@ struct LocalEvent {
   Access access;
   const Op* op;
   bool gathers = false;            // a read of some rows
+  int32_t part = -1;               // see Event
   int32_t slot = -1;               // where what it read is kept; -1: nobody asks
   int32_t global = 0;              // its number in the program
   std::vector<int32_t> variables = {};
@@ -114,6 +159,7 @@ struct LocalEvent {
 struct Observation {
   int32_t token;
   int32_t place;       // in `Program::observed`
+  int32_t ended;       // token: ready when its run has ended
   int32_t slot = -1;   // where its value lies, if it is just what a read returned
   int32_t event = -1;  // that read
   std::vector<int32_t> closure = {};
@@ -123,7 +169,7 @@ struct Observation {
 struct Component {
   const Program* program = nullptr;
   std::vector<LocalEvent> events;
-  std::vector<int32_t> variables;  // local to global
+  std::vector<int32_t> variables;  // resources of any kind, local to global
   std::vector<Value> initial;      // by local variable
   std::vector<Observation> observations;
   size_t words = 0;  // of a set of events

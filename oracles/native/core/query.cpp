@@ -14,16 +14,26 @@ bool any(const uint64_t* bits, size_t words) {
 }  // namespace
 
 Query::Query(const Component& c, const std::vector<Value>& outcome,
-             const std::vector<Value>& finals, ValueTable& values)
-    : component(c), table(values) {
+             const std::vector<Value>& finals, Status ends, ValueTable& values)
+    : component(c), table(values), status(ends) {
   const size_t n = c.events.size();
   result.assign(n, kNoValue);
   known.assign(n, kNoValue);
+  told.assign(n, kNoValue);
   for (const Observation& each : c.observations) {
     wanted.push_back(outcome[each.place]);
-    if (each.event >= 0 && wanted.back() != kAnything) result[each.event] = wanted.back();
+    if (wanted.back() == kAnything || wanted.back() == kAbsent) continue;
+    if (each.event >= 0) {
+      result[each.event] = wanted.back();
+    } else if (each.slot >= 0) {
+      for (size_t e = 0; e < n; ++e) {
+        if (c.events[e].slot == each.slot) told[e] = wanted.back();
+      }
+    }
   }
-  for (const int32_t v : c.variables) last.push_back(finals[v]);
+  for (const int32_t v : c.variables) {
+    last.push_back(static_cast<size_t>(v) < finals.size() ? finals[v] : kAnything);
+  }
   know_writes();
 
   const size_t variables = c.variables.size();
@@ -50,9 +60,7 @@ Query::Query(const Component& c, const std::vector<Value>& outcome,
     for_each_bit(c.writers.row(v), c.words, [&](int32_t write) {
       if (known[write] == kNoValue || known[write] == last[v]) final_sources.set(v, write);
     });
-    if (!any(final_sources.row(v), c.words)) {
-      impossible |= any(c.writers.row(v), c.words) || c.initial[v] != last[v];
-    }
+    if (!any(final_sources.row(v), c.words) && c.initial[v] != last[v]) impossible = true;
   }
 }
 
@@ -91,8 +99,8 @@ bool Query::can_store(int32_t write, const Op* reader, Value value) const {
 
 bool Query::saturate() {
   const Component& c = component;
-  // Order among events of which one may be dead is no order.
-  if (c.dynamic) return true;
+  // Order among events of which one may be dead, or never done, is no order.
+  if (c.dynamic || status != Status::kCompleted) return true;
   const size_t n = c.events.size();
   before = c.before;
   direct = c.direct;

@@ -11,6 +11,11 @@ namespace litmusfuzz::oracle {
 
 /// In an outcome: not seen, matches everything.
 inline constexpr Value kAnything = kNoValue + 1;
+/// In an outcome: not there, since the run did not end.
+inline constexpr Value kAbsent = kNoValue + 2;
+
+/// How a total order ends (semantics.md, 3).
+enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 /// Membership of one outcome, one component's part.
 ///
@@ -19,7 +24,7 @@ inline constexpr Value kAnything = kNoValue + 1;
 struct Query {
   /// `wanted` is by place in `Program::observed`, `last` by global variable.
   Query(const Component& component, const std::vector<Value>& wanted,
-        const std::vector<Value>& last, ValueTable& table);
+        const std::vector<Value>& last, Status status, ValueTable& table);
 
   /// Adds the order that follows from where reads' values come from, until
   /// nothing more follows; false if that order is cyclic, or some value can
@@ -28,8 +33,10 @@ struct Query {
 
   const Component& component;
   ValueTable& table;
+  Status status;
   bool impossible = false;    // some value has no source at all
   std::vector<Value> result;  // by event: what this read returns; kNoValue: not told
+  std::vector<Value> told;    // by event: the same of a dequeue or size
   std::vector<Value> known;   // by event: what this write stores; kNoValue: not told
   std::vector<Value> last;    // by local variable
   std::vector<Value> wanted;  // by observation

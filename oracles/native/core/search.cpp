@@ -29,14 +29,14 @@ class Search {
         cells_(component.variables.size() + component.slots),
         key_(2 * words_ * (component.dynamic ? 2 : 1) + cells_),
         seen_(key_.size()),
-        outcomes_(component.observations.size() + component.variables.size()) {
+        blocking_(component.program->blocking()),
+        outcomes_(1 + component.observations.size() + component.variables.size()) {
     keep_.assign(c_.slots, 0);
     for (const Observation& each : c_.observations) {
       // In a query, what a read returned is compared when it is done.
       if (query && each.event >= 0) continue;
       for (const int32_t t : each.closure) {
-        const Token& token = c_.program->tokens[t];
-        if (token.kind == TokenKind::kResult) keep_[c_.slot_of[token.event]] = 1;
+        for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
       }
     }
     bits_.resize((n_ + 2) * kSets * words());
@@ -48,7 +48,7 @@ class Search {
   /// Looks at all states, or until one order yields the outcome of the query.
   Answer run() {
     start();
-    if (!settle(0)) return Answer::kForbidden;
+    if (!settle(0)) return matched_ ? Answer::kAllowed : Answer::kForbidden;
     size_t depth = 0;
     if (arrive(0)) {
       if (query_ && matched_) return Answer::kAllowed;
@@ -64,7 +64,10 @@ class Search {
       }
       copy(depth, depth + 1);
       trail_.resize(trail_at_[depth]);
-      if (!execute(event, depth + 1) || !settle(depth + 1)) continue;
+      if (!execute(event, depth + 1) || !settle(depth + 1)) {
+        if (matched_) return Answer::kAllowed;
+        continue;
+      }
       if (!arrive(depth + 1)) {
         if (!complete_) return Answer::kUnknown;
         continue;
@@ -166,6 +169,9 @@ class Search {
         return std::ranges::all_of(token.events, [&](int32_t e) {
           return has(bits(depth, kDone), local(e)) || has(bits(depth, kDead), local(e));
         });
+      case TokenKind::kStack:
+        return std::ranges::all_of(
+            token.events, [&](int32_t e) { return has(bits(depth, kDone), local(e)); });
       case TokenKind::kConst:
       case TokenKind::kPure:
         break;
@@ -239,12 +245,43 @@ class Search {
     }
   }
 
+  /// Whether a ready event's resource lets it happen now.
+  bool possible(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    const Value held = memory(depth)[event.variables[0]];
+    switch (event.access) {
+      case Access::kAcquire:
+        return held == 0;
+      case Access::kEnqueue: {
+        const auto capacity = c_.program->capacity[c_.variables[event.variables[0]]];
+        return fails(event, held) ||
+               queue_elements(held, table_).size() < static_cast<size_t>(capacity);
+      }
+      case Access::kDequeue:
+        return fails(event, held) || !queue_elements(held, table_).empty();
+      default:
+        return true;
+    }
+  }
+
+  /// Whether an op on a queue ends in an error instead.
+  bool fails(const LocalEvent& event, Value held) const {
+    if (event.access == Access::kEnqueue) return queue_closed(held, table_);
+    return event.access == Access::kDequeue && queue_closed(held, table_) &&
+           queue_elements(held, table_).empty();
+  }
+
   // --- execution --------------------------------------------------------------------
 
   /// One event; false if the outcome of the query is out of reach then.
   bool execute(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     Value* memory = this->memory(depth);
+    if (blocking_ && fails(event, memory[event.variables[0]])) {
+      trail_.push_back(e);
+      fail();
+      return false;
+    }
     switch (event.access) {
       case Access::kRead: {
         const Value whole = memory[event.variables[0]];
@@ -278,7 +315,10 @@ class Search {
         }
         break;
       }
+      default:
+        break;  // queue_or_mutex
     }
+    if (blocking_ && !queue_or_mutex(e, depth)) return false;
     put(bits(depth, kDone), e);
     drop(bits(depth, kReady), e);
     forget(e, depth);
@@ -295,12 +335,63 @@ class Search {
         }
       }
     }
-    if (query_ && event.access != Access::kRead) {
+    if (query_ && !only_looks(event.access)) {
       for (const int32_t v : event.variables) {
         if (!reachable(v, depth)) return false;
       }
     }
     return true;
+  }
+
+  /// The actions of rules 2 and 4; false as `execute`.
+  bool queue_or_mutex(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    Value& held = memory(depth)[event.variables[0]];
+    Value returned = kNoValue;
+    switch (event.access) {
+      case Access::kAcquire:
+        held = 1;
+        return true;
+      case Access::kRelease:
+        held = 0;
+        return true;
+      case Access::kEnqueue: {
+        Value element = operand_values(event, depth)[0];
+        if (event.part >= 0) {
+          int64_t room = 0;
+          element = static_cast<Value>(table_.view(element, room)[event.part]);
+        }
+        take_elements(held);
+        elements_.push_back(element);
+        held = queue_value(false, elements_, table_);
+        return true;
+      }
+      case Access::kClose:
+        take_elements(held);
+        held = queue_value(true, elements_, table_);
+        return true;
+      case Access::kDequeue: {
+        const bool closed = queue_closed(held, table_);
+        take_elements(held);
+        returned = elements_.front();
+        elements_.erase(elements_.begin());
+        held = queue_value(closed, elements_, table_);
+        break;
+      }
+      case Access::kSize:
+        returned = static_cast<Value>(queue_elements(held, table_).size());
+        break;
+      default:
+        return true;
+    }
+    if (query_ && query_->told[e] != kNoValue && query_->told[e] != returned) return false;
+    if (event.slot >= 0) slots(depth)[event.slot] = returned;
+    return true;
+  }
+
+  void take_elements(Value queue) {
+    const auto ints = queue_elements(queue, table_);
+    elements_.assign(ints.begin(), ints.end());
   }
 
   bool read_matches(const LocalEvent& event, Value whole, Value wanted) const {
@@ -328,7 +419,7 @@ class Search {
       }
     }
     const Value last = query_->last[v];
-    return last == kAnything || last == now || left(query_->final_sources.row(v), depth);
+    return last == kAnything || last == contents(static_cast<size_t>(v), depth) || left(query_->final_sources.row(v), depth);
   }
 
   /// Executes, without looking at other orders, what may as well come now;
@@ -346,6 +437,7 @@ class Search {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
           const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
           if (!has(ready, e)) continue;  // dead since
+          if (blocking_ && !possible(e, depth)) continue;
           const LocalEvent& event = c_.events[e];
           const bool read = event.access == Access::kRead;
           if (read && query_ && query_->result[e] != kNoValue) {
@@ -354,7 +446,7 @@ class Search {
               if (!left(blockers_.row(e), depth)) return false;
               continue;
             }
-          } else if (!(read && event.slot < 0) && left(blockers_.row(e), depth)) {
+          } else if (!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)) {
             continue;
           }
           if (!execute(e, depth)) return false;
@@ -373,20 +465,21 @@ class Search {
   bool arrive(size_t depth) {
     const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
     const uint64_t* ready = bits(depth, kReady);
+    uint64_t* todo = bits(depth, kTodo);
     size_t settled = 0;
     bool enabled = false;
     for (size_t w = 0; w < words(); ++w) {
       settled += static_cast<size_t>(__builtin_popcountll(done[w] | dead[w]));
-      enabled |= ready[w] != 0;
-    }
-    if (settled == n_) {
-      end(depth);
-      std::fill_n(bits(depth, kTodo), words(), 0);
-      return matched_;
+      todo[w] = ready[w];
+      for (uint64_t rest = blocking_ ? ready[w] : 0; rest; rest &= rest - 1) {
+        const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+        if (!possible(e, depth)) drop(todo, e);
+      }
+      enabled |= todo[w] != 0;
     }
     if (!enabled) {
-      // Nothing blocks yet: what is not dead can be done.
-      throw std::logic_error("a blocked state");
+      end(depth, settled == n_ ? Status::kCompleted : Status::kBlocked);
+      return matched_;
     }
     write_key(depth);
     if (seen_.size() >= budget_.states || ((seen_.size() & 255) == 255 && bytes() > budget_.bytes)) {
@@ -394,8 +487,6 @@ class Search {
       return false;
     }
     if (!seen_.insert(key_.data())) return false;
-    uint64_t* todo = bits(depth, kTodo);
-    for (size_t w = 0; w < words(); ++w) todo[w] = ready[w];
     if (query_) {
       for (size_t w = 0; w < words(); ++w) {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
@@ -409,28 +500,57 @@ class Search {
   }
 
   /// A total order is complete: its outcome, or whether it is the one wanted.
-  void end(size_t depth) {
+  void end(size_t depth, Status status) {
+    const auto shown = [&](const Observation& each) {
+      return status == Status::kCompleted || token_ready(each.ended, depth);
+    };
     if (!query_) {
-      row_.clear();
+      row_.assign(1, static_cast<uint32_t>(status));
       for (const Observation& each : c_.observations) {
-        row_.push_back(static_cast<uint32_t>(observed(each, depth)));
+        row_.push_back(static_cast<uint32_t>(shown(each) ? observed(each, depth) : kAbsent));
       }
       for (size_t v = 0; v < c_.variables.size(); ++v) {
-        row_.push_back(static_cast<uint32_t>(memory(depth)[v]));
+        row_.push_back(static_cast<uint32_t>(contents(v, depth)));
       }
       outcomes_.insert(row_.data());
       return;
     }
+    if (status != query_->status) return;
     for (size_t v = 0; v < c_.variables.size(); ++v) {
       const Value last = query_->last[v];
-      if (last != kAnything && last != memory(depth)[v]) return;
+      if (last != kAnything && last != contents(v, depth)) return;
     }
     for (size_t i = 0; i < c_.observations.size(); ++i) {
       const Observation& each = c_.observations[i];
-      if (each.event >= 0 || query_->wanted[i] == kAnything) continue;
-      if (observed(each, depth) != query_->wanted[i]) return;
+      const Value wanted = query_->wanted[i];
+      if (wanted == kAnything) continue;
+      if (shown(each) == (wanted == kAbsent)) return;
+      // What a read returned was compared when it was done.
+      if (wanted != kAbsent && each.event < 0 && observed(each, depth) != wanted) return;
     }
     matched_ = true;
+  }
+
+  /// An order that ends in an op's error shows nothing else.
+  void fail() {
+    if (query_) {
+      matched_ = query_->status == Status::kFailed;
+      return;
+    }
+    row_.assign(1, static_cast<uint32_t>(Status::kFailed));
+    row_.resize(1 + c_.observations.size() + c_.variables.size(), static_cast<uint32_t>(kAbsent));
+    outcomes_.insert(row_.data());
+  }
+
+  /// A resource as an outcome shows it: not whether a queue is closed.
+  Value contents(size_t v, size_t depth) {
+    const Value held = memory(depth)[v];
+    if (!c_.program->is_queue(static_cast<size_t>(c_.variables[v])) ||
+        !queue_closed(held, table_)) {
+      return held;
+    }
+    take_elements(held);
+    return queue_value(false, elements_, table_);
   }
 
   Value observed(const Observation& each, size_t depth) {
@@ -498,14 +618,16 @@ class Search {
   const BitMatrix &before_, &direct_, &blockers_;
   const size_t n_, words_, cells_;
   std::vector<uint32_t> key_;
-  StateSet seen_, outcomes_;
+  StateSet seen_;
+  const bool blocking_;
+  StateSet outcomes_;
   std::vector<uint8_t> keep_;  // by slot: until the end
   // By depth: one state for each event on the way that was a choice.
   std::vector<uint64_t> bits_;
   std::vector<Value> values_;
   std::vector<size_t> trail_at_;
   std::vector<int32_t> trail_;  // events executed
-  std::vector<Value> saw_, operands_, asked_;
+  std::vector<Value> saw_, operands_, asked_, elements_;
   std::vector<uint32_t> row_;
   std::vector<std::pair<bool, Value>> locals_of_twins_;
   std::vector<size_t> order_;

@@ -20,7 +20,8 @@ struct Budget {
 enum class Answer : uint8_t { kForbidden, kAllowed, kUnknown };
 
 struct Found {
-  /// Rows: the values of the component's observations, then of its variables.
+  /// Rows: status, the values of the component's observations, then of its
+  /// resources; kAbsent where the outcome has none.
   StateSet outcomes;
   uint64_t states = 0;
   bool complete = true;
