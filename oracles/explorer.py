@@ -75,9 +75,7 @@ _NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
 _CONST, _RESULT, _PURE, _STACK = 0, 1, 2, 5
 
 
-def allowed_outcomes(
-    test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET
-) -> AllowedSet:
+def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> AllowedSet:
     """Outcomes of every total order that `model` allows.
 
     Returns
@@ -230,8 +228,10 @@ class _Encoder:
         self.test = test
         self.unfolding = unfold(test, model)
         self.events: tuple[Event, ...] = self.unfolding.events
-        resources = (*test.variables, *test.queues, *test.mutexes)
-        self.places = {each.name: place for place, each in enumerate(resources)}
+        names = [v.name for v in test.variables]
+        names += [queue.name for queue in test.queues]
+        names += [mutex.name for mutex in test.mutexes]
+        self.places = {name: place for place, name in enumerate(names)}
         self.initial = [test.initial(v) for v in test.variables]
         self.nodes: list[Node] = []  # by number of the op
         self.ops: list[_explorer._Op] = []
