@@ -542,9 +542,11 @@ class Search {
     outcomes_.insert(row_.data());
   }
 
-  /// A resource as an outcome shows it: not whether a queue is closed.
+  /// A resource as an outcome shows it: not whether a queue is closed, nor who
+  /// holds a mutex.
   Value contents(size_t v, size_t depth) {
     const Value held = memory(depth)[v];
+    if (static_cast<size_t>(c_.variables[v]) >= c_.program->finals()) return 0;
     if (!c_.program->is_queue(static_cast<size_t>(c_.variables[v])) ||
         !queue_closed(held, table_)) {
       return held;
