@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpus.ops import (
+    BOOL,
     OPS,
     Attrs,
     ConstAttrs,
@@ -39,6 +40,7 @@ MAX_NODES: Final = 2048
 MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
+MAX_ITERATIONS: Final = 64
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
 """What no text may hold: it moves a terminal's cursor, or is no character at all."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
@@ -127,12 +129,70 @@ class Node:
     inputs: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    attrs: Attrs | None = None
+    attrs: Attrs | BranchAttrs | LoopAttrs | None = None
 
     @property
     def definition(self) -> OpDef:
         """Its row of the op table."""
         return OPS[self.op]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph inside a node: its nodes, and which of its values leave it.
+
+    Only inputs and results cross its wall.
+    """
+
+    nodes: tuple[Node, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchAttrs:
+    """A conditional: one of two bodies, by a predicate, its only input.
+
+    `takes` are values from outside, as (name inside, name outside); `results`
+    name what both bodies return, as ``node.result`` outside.
+    """
+
+    takes: tuple[tuple[str, str], ...]
+    then: Body
+    orelse: Body
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAttrs:
+    """A loop: carried values, a condition on them, a body that makes the next.
+
+    The node's inputs are the first carried values; the results are the
+    carried values, under their names, as they are when the condition is false.
+    The first one is a counter that bounds the loop (`loop_bound`).
+    """
+
+    carried: tuple[str, ...]
+    takes: tuple[tuple[str, str], ...]
+    condition: Body
+    body: Body
+    parallel_iterations: int = 10
+
+
+def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
+    """The graphs inside a node, each with the field that it stands in."""
+    if isinstance(node.attrs, BranchAttrs):
+        return ("then", node.attrs.then), ("else", node.attrs.orelse)
+    if isinstance(node.attrs, LoopAttrs):
+        return ("condition", node.attrs.condition), ("body", node.attrs.body)
+    return ()
+
+
+def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes, and those inside them."""
+    for node in nodes:
+        yield node
+        for _, body in bodies(node):
+            yield from all_nodes(body.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +252,9 @@ class LitmusTest:
     types: Mapping[str, TensorType | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """Result type of each node, by name; None where there is none."""
+    """Result type of each node and of each value inside a body; None without one."""
+    bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """How many iterations each loop has at most."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", self.name):
@@ -205,10 +267,12 @@ class LitmusTest:
         if not self.graphs:
             raise MalformedTest("a test has at least one graph", ("graphs",))
         types: dict[str, TensorType | None] = {}
+        bounds: dict[str, int] = {}
         for graph in self.graphs:
-            self._check_graph(graph, types, resources)
+            self._check_graph(graph, types, bounds, resources)
         self._check_client(types)
         object.__setattr__(self, "types", MappingProxyType(types))
+        object.__setattr__(self, "bounds", MappingProxyType(bounds))
         self._check_closes()
         self._check_observe()
 
@@ -240,26 +304,22 @@ class LitmusTest:
         self,
         graph: Graph,
         types: dict[str, TensorType | None],
+        bounds: dict[str, int],
         resources: Mapping[str, Resource],
     ) -> None:
         path = ("graphs", graph.name)
         check_name(graph.name, path)
         if sum(other.name == graph.name for other in self.graphs) > 1:
             raise MalformedTest("stands twice", path)
-        if len(graph.nodes) > MAX_NODES:
-            raise MalformedTest(f"more than {MAX_NODES} nodes: {len(graph.nodes)}", path)
+        count = sum(1 for _ in all_nodes(graph.nodes))
+        if count > MAX_NODES:
+            raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
         elsewhere = frozenset(types)
-        here: dict[str, TensorType | None] = {}
-        for node in graph.nodes:
-            try:
-                if node.name in elsewhere:
-                    raise MalformedTest("is a node of another graph as well")
-                here[node.name] = self._check_node(graph, node, here, resources)
-            except MalformedTest as error:
-                where = (*path, node.name, *error.path)
-                raise MalformedTest(error.message, where) from None
-        types.update(here)
-        check_sections(graph)
+        for node in all_nodes(graph.nodes):
+            if node.name in elsewhere:
+                raise MalformedTest("is a node of another graph as well", (*path, node.name))
+        checker = _Checker(self.whole, types, bounds, resources)
+        checker.nodes(graph, path, {}, {})
 
     def _check_client(self, types: Mapping[str, TensorType | None]) -> None:
         graphs = {graph.name for graph in self.graphs}
@@ -297,6 +357,11 @@ class LitmusTest:
         """Every enqueue comes before the Close of its queue (semantics.md, 3)."""
         closed: set[str] = set()
         for graph in self.graphs:
+            for node in all_nodes(graph.nodes):
+                if node.op == "QueueCloseV2" and node not in graph.nodes:
+                    path = ("graphs", graph.name, node.name)
+                    raise MalformedTest("a queue is closed outside bodies", path)
+        for graph in self.graphs:
             for node, above in predecessors(graph):
                 if node.op != "QueueCloseV2":
                     continue
@@ -308,7 +373,10 @@ class LitmusTest:
                 earlier = self._runs_before(runs[0])
                 for other in self.graphs:
                     for put in other.nodes:
-                        if "Enqueue" not in put.op or put.resources != node.resources:
+                        if not any(
+                            "Enqueue" in n.op and n.resources == node.resources
+                            for n in all_nodes([put])
+                        ):
                             continue
                         if other is graph and put.name in above:
                             continue
@@ -343,57 +411,6 @@ class LitmusTest:
         check_shape(variable.shape, variable.dtype)
         check_literal(variable.init, variable.shape, "init", whole=self.whole)
 
-    def _check_node(
-        self,
-        graph: Graph,
-        node: Node,
-        earlier: Mapping[str, TensorType | None],
-        resources: Mapping[str, Resource],
-    ) -> TensorType | None:
-        check_name(node.name, ())
-        if node.name in earlier:
-            raise MalformedTest("stands twice")
-        if node.name in resources:
-            raise MalformedTest("is also the name of a resource; an outcome needs both")
-        op = OPS.get(node.op)
-        if op is None:
-            raise MalformedTest(f"unknown op {node.op!r}", ("op",))
-        for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
-            for position, source in enumerate(edges):
-                if source not in earlier:
-                    raise MalformedTest(
-                        _why_not_earlier(graph, node.name, source), (field_name, position)
-                    )
-        if len(set(node.after)) != len(node.after):
-            raise MalformedTest("names a node twice", ("after",))
-        for wanted, got, field_name in (
-            (op.operands, node.inputs, "inputs"),
-            (op.roles, node.resources, "resources"),
-        ):
-            if len(wanted) != len(got):
-                roles = f" ({', '.join(wanted)})" if wanted else ""
-                raise MalformedTest(
-                    f"{node.op} takes {len(wanted)}{roles}, got {len(got)}", (field_name,)
-                )
-        inputs: list[TensorType] = []
-        for position, source in enumerate(node.inputs):
-            kind = earlier[source]
-            if kind is None:
-                raise MalformedTest(f"{source!r} has no result", ("inputs", position))
-            inputs.append(kind)
-        types: list[TensorType] = []
-        for position, name in enumerate(node.resources):
-            resource = resources.get(name)
-            if type(resource).__name__.lower() != op.on:
-                raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
-            if name in node.resources[:position]:
-                raise MalformedTest(f"{name!r} stands twice", ("resources", position))
-            if isinstance(resource, (Variable, Queue)):
-                types.append(resource.type)
-        if not isinstance(node.attrs, op.attrs or type(None)):
-            raise MalformedTest(f"{node.op} has other attributes", ())
-        return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
-
     @property
     def graph(self) -> Graph:
         """The only graph; for code that handles no tests with several."""
@@ -419,11 +436,24 @@ class LitmusTest:
             found.add("critical sections")
         if self.queues:
             found.add("queues")
+        kinds = {n.definition.kind for graph in self.graphs for n in all_nodes(graph.nodes)}
+        if Kind.BRANCH in kinds:
+            found.add("conditionals")
+        if Kind.LOOP in kinds:
+            found.add("loops")
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
         """Keys that a node may have in an outcome, and the node's name."""
-        nodes = {graph.name: [n.name for n in graph.nodes] for graph in self.graphs}
+        nodes: dict[str, list[str]] = {}
+        for graph in self.graphs:
+            names = nodes[graph.name] = []
+            for node in graph.nodes:
+                names.append(node.name)
+                if isinstance(node.attrs, BranchAttrs):
+                    names += [f"{node.name}.{result}" for result in node.attrs.results]
+                elif isinstance(node.attrs, LoopAttrs):
+                    names += [f"{node.name}.{result}" for result in node.attrs.carried]
         if len(self.runs) == 1:
             return {name: name for name in nodes[self.runs[0].graph]}
         return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
@@ -431,7 +461,7 @@ class LitmusTest:
     @property
     def whole(self) -> bool:
         """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
-        return any(n.op == "MatMul" for g in self.graphs for n in g.nodes)
+        return any(n.op == "MatMul" for g in self.graphs for n in all_nodes(g.nodes))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -445,7 +475,7 @@ class LitmusTest:
         for resource in typed:
             if resource.name == name:
                 return resource.type
-        kind = self.types[name.rpartition(".")[2]]
+        kind = self.types[self.nodes_by_key().get(name, name)]
         assert kind is not None, name
         return kind
 
@@ -467,6 +497,277 @@ class LitmusTest:
         return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
 
 
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Checks the nodes of one graph, bodies included, and notes their types.
+
+    `constants`, where it is passed along, has the names that stand for one
+    known int: what bounds loops.
+    """
+
+    whole: bool
+    types: dict[str, TensorType | None]
+    bounds: dict[str, int]
+    resources: Mapping[str, Resource]
+
+    def nodes(
+        self,
+        graph: Graph,
+        path: tuple[str | int, ...],
+        scope: Mapping[str, TensorType | None],
+        constants: dict[str, int],
+    ) -> dict[str, TensorType | None]:
+        """Check all nodes of a graph or body; the types of what it defines."""
+        here = dict(scope)
+        for node in graph.nodes:
+            where = (*path, node.name)
+            try:
+                self.types[node.name] = here[node.name] = self.node(graph, node, here)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*where, *error.path)) from None
+            if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
+                constants[node.name] = node.attrs.value
+            results: dict[str, TensorType] = {}
+            if node.definition.kind is Kind.BRANCH:
+                results = self.branch(node, where, here, constants)
+            elif node.definition.kind is Kind.LOOP:
+                results = self.loop(node, where, here, constants)
+            for name, kind in results.items():
+                self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
+        check_sections(graph, path)
+        return here
+
+    def new_name(self, name: str) -> None:
+        """Refuse a name that is taken, or cannot be one."""
+        check_name(name, ())
+        if name in self.types:
+            raise MalformedTest("stands twice")
+        if name in self.resources:
+            raise MalformedTest("is also the name of a resource; an outcome needs both")
+
+    def taken(
+        self,
+        takes: tuple[tuple[str, str], ...],
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> tuple[dict[str, TensorType | None], dict[str, int]]:
+        """What the values from outside are inside: types, and known ints."""
+        scope: dict[str, TensorType | None] = {}
+        known: dict[str, int] = {}
+        for inner, outer in takes:
+            path = (*where, "takes", inner)
+            try:
+                self.new_name(inner)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, path) from None
+            kind = here.get(outer)
+            if kind is None:
+                raise MalformedTest(f"no value {outer!r} above", path)
+            self.types[inner] = scope[inner] = kind
+            if outer in constants:
+                known[inner] = constants[outer]
+        return scope, known
+
+    def body(
+        self,
+        body: Body,
+        where: tuple[str | int, ...],
+        scope: Mapping[str, TensorType | None],
+        known: dict[str, int],
+    ) -> tuple[TensorType, ...]:
+        """Check a body; the types of its results."""
+        graph = Graph("body", body.nodes)
+        inside = self.nodes(graph, (*where, "nodes"), scope, known)
+        types = []
+        for position, name in enumerate(body.results):
+            kind = inside.get(name)
+            if kind is None:
+                raise MalformedTest(f"no value {name!r} in the body", (*where, "results", position))
+            types.append(kind)
+        return tuple(types)
+
+    def predicate(self, kind: TensorType | None, path: tuple[str | int, ...]) -> None:
+        """Refuse what is not one bool (semantics.md, 1: a predicate is lane 0)."""
+        if kind is None or kind.dtype != BOOL or model_size(kind.shape, whole=self.whole) != 1:
+            raise MalformedTest(f"a predicate is one bool, got {kind}", path)
+
+    def branch(
+        self,
+        node: Node,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a conditional; its results' types."""
+        attrs = node.attrs
+        if not isinstance(attrs, BranchAttrs):
+            raise MalformedTest(f"{node.op} has other attributes", where)
+        self.predicate(here[node.inputs[0]], (*where, "inputs", 0))
+        if not attrs.results:
+            raise MalformedTest("a conditional has at least one result", (*where, "results"))
+        scope, known = self.taken(attrs.takes, where, here, constants)
+        for position, name in enumerate(attrs.results):
+            check_name(name, (*where, "results", position))
+            if name in attrs.results[:position]:
+                raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
+        then = self.body(attrs.then, (*where, "then"), scope, dict(known))
+        orelse = self.body(attrs.orelse, (*where, "else"), scope, dict(known))
+        for field_name, types in (("then", then), ("else", orelse)):
+            if len(types) != len(attrs.results):
+                message = f"returns {len(types)} values, not {len(attrs.results)}"
+                raise MalformedTest(message, (*where, field_name, "results"))
+        for position, (left, right) in enumerate(zip(then, orelse, strict=True)):
+            if left != right:
+                message = f"both branches return one type, got {left}, {right}"
+                raise MalformedTest(message, (*where, "else", "results", position))
+        return dict(zip(attrs.results, then, strict=True))
+
+    def loop(
+        self,
+        node: Node,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a loop; its results' types."""
+        attrs = node.attrs
+        if not isinstance(attrs, LoopAttrs):
+            raise MalformedTest(f"{node.op} has other attributes", where)
+        if node.resources:
+            raise MalformedTest("a loop works on no resource itself", (*where, "resources"))
+        if not attrs.carried or len(attrs.carried) != len(node.inputs):
+            message = f"{len(node.inputs)} inputs for {len(attrs.carried)} carried values"
+            raise MalformedTest(message, (*where, "inputs"))
+        if not 1 <= attrs.parallel_iterations <= MAX_ITERATIONS:
+            message = f"must be 1 to {MAX_ITERATIONS}, got {attrs.parallel_iterations}"
+            raise MalformedTest(message, (*where, "parallel_iterations"))
+        scope, known = self.taken(attrs.takes, where, here, constants)
+        first: list[TensorType] = []
+        for position, (name, source) in enumerate(zip(attrs.carried, node.inputs, strict=True)):
+            kind = here[source]
+            if kind is None:
+                raise MalformedTest(f"{source!r} has no result", (*where, "inputs", position))
+            try:
+                self.new_name(name)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*where, "carried", position)) from None
+            self.types[name] = scope[name] = kind
+            first.append(kind)
+        inside = dict(known)
+        (*conditions,) = self.body(attrs.condition, (*where, "condition"), scope, inside)
+        if len(conditions) != 1:
+            message = f"returns one value, not {len(conditions)}"
+            raise MalformedTest(message, (*where, "condition", "results"))
+        self.predicate(conditions[0], (*where, "condition", "results", 0))
+        following = self.body(attrs.body, (*where, "body"), scope, inside)
+        if tuple(first) != following:
+            wanted, got = (", ".join(map(str, each)) for each in (first, following))
+            message = f"must be the carried values' types {wanted}; got {got}"
+            raise MalformedTest(message, (*where, "body", "results"))
+        start = constants.get(node.inputs[0])
+        self.bounds[node.name] = loop_bound(attrs, start, inside, where)
+        return dict(zip(attrs.carried, first, strict=True))
+
+    def node(
+        self, graph: Graph, node: Node, earlier: Mapping[str, TensorType | None]
+    ) -> TensorType | None:
+        """Check one node; its result's type.
+
+        `earlier` has what it may refer to.
+        """
+        self.new_name(node.name)
+        resources = self.resources
+        op = OPS.get(node.op)
+        if op is None:
+            raise MalformedTest(f"unknown op {node.op!r}", ("op",))
+        for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
+            for position, source in enumerate(edges):
+                if source not in earlier:
+                    raise MalformedTest(
+                        _why_not_earlier(graph, node.name, source), (field_name, position)
+                    )
+        if len(set(node.after)) != len(node.after):
+            raise MalformedTest("names a node twice", ("after",))
+        if op.kind is Kind.LOOP:
+            return None
+        for wanted, got, field_name in (
+            (op.operands, node.inputs, "inputs"),
+            (op.roles, node.resources, "resources"),
+        ):
+            if len(wanted) != len(got):
+                roles = f" ({', '.join(wanted)})" if wanted else ""
+                raise MalformedTest(
+                    f"{node.op} takes {len(wanted)}{roles}, got {len(got)}", (field_name,)
+                )
+        inputs: list[TensorType] = []
+        for position, source in enumerate(node.inputs):
+            kind = earlier[source]
+            if kind is None:
+                raise MalformedTest(f"{source!r} has no result", ("inputs", position))
+            inputs.append(kind)
+        types: list[TensorType] = []
+        for position, name in enumerate(node.resources):
+            resource = resources.get(name)
+            if type(resource).__name__.lower() != op.on:
+                raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
+            if name in node.resources[:position]:
+                raise MalformedTest(f"{name!r} stands twice", ("resources", position))
+            if isinstance(resource, (Variable, Queue)):
+                types.append(resource.type)
+        if op.kind is Kind.BRANCH:
+            return None
+        if not isinstance(node.attrs, op.attrs or type(None)):
+            raise MalformedTest(f"{node.op} has other attributes", ())
+        assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+        return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
+
+
+def loop_bound(
+    attrs: LoopAttrs,
+    start: int | None,
+    known: Mapping[str, int],
+    where: tuple[str | int, ...] = (),
+) -> int:
+    """How many iterations a loop has at most.
+
+    The first carried value is a counter: it starts at a constant, the body
+    adds a positive constant, and the condition is ``Less(counter, limit)``, or
+    ``Select(Less(counter, limit), anything, false)`` where data decides too.
+
+    Raises
+    ------
+    MalformedTest
+        If that is not so, or the bound is above `MAX_ITERATIONS`.
+
+    References
+    ----------
+    semantics.md, section 3, "Loops".
+    """
+    counter = attrs.carried[0]
+    nodes = {n.name: n for body in (attrs.condition, attrs.body) for n in body.nodes}
+    step_node = nodes.get(attrs.body.results[0])
+    test_node = nodes.get(attrs.condition.results[0])
+    if test_node is not None and test_node.op == "Select":
+        never = known.get(test_node.inputs[2])
+        test_node = nodes.get(test_node.inputs[0]) if never == 0 else None
+    limit = step = None
+    if test_node is not None and test_node.op == "Less" and test_node.inputs[0] == counter:
+        limit = known.get(test_node.inputs[1])
+    if step_node is not None and step_node.op == "AddV2" and step_node.inputs[0] == counter:
+        step = known.get(step_node.inputs[1])
+    if start is None or limit is None or step is None or step < 1:
+        raise MalformedTest(
+            "the first carried value must be a counter: a constant start, AddV2 of a positive "
+            "constant in the body, Less than a constant in the condition",
+            where,
+        )
+    bound = max(0, -((start - limit) // step))
+    if bound > MAX_ITERATIONS:
+        raise MalformedTest(f"more than {MAX_ITERATIONS} iterations: {bound}", where)
+    return bound
+
+
 def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
     if source not in {each.name for each in graph.nodes}:
         return f"no node {source!r}"
@@ -476,7 +777,7 @@ def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
     return f"{source!r} stands below; nodes stand in topological order"
 
 
-def check_sections(graph: Graph) -> None:
+def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
     """Refuse sections that overlap, and a cycle that goes through one.
 
     References
@@ -488,7 +789,7 @@ def check_sections(graph: Graph) -> None:
     for node in graph.nodes:
         if not isinstance(node.attrs, SectionAttrs):
             continue
-        path = ("graphs", graph.name, node.name, "members")
+        path = (*where, node.name, "members")
         if not node.attrs.members:
             raise MalformedTest("a section has at least one member", path)
         for position, name in enumerate(node.attrs.members):
@@ -502,10 +803,10 @@ def check_sections(graph: Graph) -> None:
                 message = f"overlaps {other!r}, and neither lies inside the other"
                 raise MalformedTest(message, path)
         members[node.name] = mine
-    section_order(graph)
+    section_order(graph, where)
 
 
-def section_order(graph: Graph) -> list[tuple[str, Node]]:
+def section_order(graph: Graph, where: tuple[str | int, ...] = ()) -> list[tuple[str, Node]]:
     """A graph's nodes in an order in which each can be taken apart.
 
     Returns
@@ -524,11 +825,14 @@ def section_order(graph: Graph) -> list[tuple[str, Node]]:
     if not sections:
         return [("node", n) for n in graph.nodes]
     is_section = {n.name for n in sections}
+    nodes = {n.name: n for n in graph.nodes}
     before: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for node in graph.nodes:
+        sources = (name.partition(".")[0] for name in (*node.inputs, *node.after))
         waits = {
             ("release" if name in is_section else "node", name)
-            for name in (*node.inputs, *node.after)
+            for name in sources
+            if name in nodes  # else a value from outside the body
         }
         if node.name in is_section:
             before[("acquire", node.name)] = waits
@@ -543,14 +847,13 @@ def section_order(graph: Graph) -> list[tuple[str, Node]]:
         for outer in enclosing(section, sections):
             before[("acquire", section.name)].add(("acquire", outer.name))
             before[("release", outer.name)].add(("release", section.name))
-    nodes = {n.name: n for n in graph.nodes}
     ordered: list[tuple[str, Node]] = []
     placed: set[tuple[str, str]] = set()
     while len(placed) < len(before):
         ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
         if not ready:
             stuck = sorted({name for key, name in before.keys() - placed})
-            path = ("graphs", graph.name, next(n for n in stuck if n in is_section))
+            path = (*where, next(n for n in stuck if n in is_section))
             raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
         placed.update(ready)
         ordered += [(kind, nodes[name]) for kind, name in ready]
@@ -597,7 +900,8 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
     """Each node with all nodes that have a path to it, in the graph's order."""
     known: dict[str, frozenset[str]] = {}
     for node in graph.nodes:
-        direct = (*node.inputs, *node.after)
+        sources = (name.partition(".")[0] for name in (*node.inputs, *node.after))
+        direct = [name for name in sources if name in known]
         above = frozenset(direct).union(*(known[d] for d in direct))
         known[node.name] = above
         yield node, above
@@ -605,10 +909,14 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 __all__ = [
     "CONTROL",
+    "MAX_ITERATIONS",
     "MAX_NODES",
+    "Body",
+    "BranchAttrs",
     "Graph",
     "Kind",
     "LitmusTest",
+    "LoopAttrs",
     "MalformedTest",
     "Mutex",
     "Node",
@@ -617,8 +925,11 @@ __all__ = [
     "Run",
     "TensorType",
     "Variable",
+    "all_nodes",
+    "bodies",
     "check_name",
     "enclosing",
+    "loop_bound",
     "predecessors",
     "section_order",
 ]

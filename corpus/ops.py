@@ -56,6 +56,8 @@ class Kind(Enum):
     UPDATE = "update"
     SECTION = "critical section"
     QUEUE = "queue"
+    BRANCH = "conditional"
+    LOOP = "loop"
 
     @property
     def writes(self) -> bool:
@@ -155,12 +157,14 @@ class OpDef:
 
     @property
     def on(self) -> str:
-        """The kind of its resources: variable, mutex or queue."""
+        """The kind of its resources: variable, mutex, queue, or nothing."""
+        if self.kind in (Kind.BRANCH, Kind.LOOP):
+            return "nothing"
         return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
 
     @property
     def has_effect(self) -> bool:
-        """Whether it touches a resource."""
+        """Whether it touches a resource, or holds nodes that may."""
         return self.kind is not Kind.PURE
 
     @property
@@ -225,12 +229,16 @@ def _table() -> dict[str, OpDef]:
         OpDef("QueueDequeueManyV2", Kind.QUEUE, (), ("queue",), CountAttrs),
         OpDef("QueueSizeV2", Kind.QUEUE, (), ("queue",)),
         OpDef("QueueCloseV2", Kind.QUEUE, (), ("queue",)),
+        OpDef("If", Kind.BRANCH, ("predicate",)),
+        OpDef("While", Kind.LOOP),
     ]
     return {row.name: row for row in rows}
 
 
 OPS: Final = MappingProxyType(_table())
-EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.has_effect and op.on == "variable")
+EFFECT_OPS: Final = tuple(
+    name for name, op in OPS.items() if op.kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
+)
 """The ops on variables."""
 
 

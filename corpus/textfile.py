@@ -22,7 +22,20 @@ import msgspec
 import yaml
 from yaml.reader import ReaderError
 
-from corpus.graph import CONTROL, Graph, LitmusTest, Mutex, Node, Queue, Run, Variable
+from corpus.graph import (
+    CONTROL,
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Mutex,
+    Node,
+    Queue,
+    Run,
+    Variable,
+    bodies,
+)
 from corpus.ops import (
     BOOL,
     MAX_MAGNITUDE,
@@ -30,6 +43,7 @@ from corpus.ops import (
     Attrs,
     ConstAttrs,
     CountAttrs,
+    Kind,
     MalformedTest,
     MomentumAttrs,
     Nested,
@@ -45,7 +59,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION: Final = 1
 MAX_BYTES: Final = 4 << 20
-MAX_DEPTH: Final = 16
+MAX_DEPTH: Final = 40
 MAX_LISTED: Final = 1000
 """Allowed sets with more outcomes are kept as their number and digest."""
 
@@ -250,6 +264,26 @@ class _CountNode(_Node, kw_only=True):
 
     def attrs(self) -> Attrs:
         return CountAttrs(self.count)
+
+
+class _Body(_Strict, kw_only=True):
+    nodes: dict[str, Any] = {}
+    results: list[str]
+
+
+class _BranchNode(_Node, kw_only=True, rename={"orelse": "else"}):
+    takes: dict[str, str] = {}
+    then: dict[str, Any]
+    orelse: dict[str, Any]
+    results: list[str]
+
+
+class _LoopNode(_Node, kw_only=True):
+    carried: list[str]
+    takes: dict[str, str] = {}
+    parallel_iterations: int = 10
+    condition: dict[str, Any]
+    body: dict[str, Any]
 
 
 _NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
@@ -502,10 +536,33 @@ class _Reader:
             raise self.error((*path, "op"), "a node needs its op, a name")
         if op not in OPS:
             raise self.error((*path, "op"), f"unknown op {op[:80]!r}")
-        raw: _Node = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
-        return Node(
-            name, op, tuple(raw.inputs), tuple(raw.resources), tuple(raw.after), raw.attrs()
-        )
+        attrs: Attrs | BranchAttrs | LoopAttrs | None
+        raw: _Node
+        if OPS[op].kind is Kind.BRANCH:
+            branch: _BranchNode = self.convert(fields, _BranchNode, path)
+            then = self.body(branch.then, (*path, "then"))
+            orelse = self.body(branch.orelse, (*path, "else"))
+            takes = tuple(branch.takes.items())
+            raw, attrs = branch, BranchAttrs(takes, then, orelse, tuple(branch.results))
+        elif OPS[op].kind is Kind.LOOP:
+            loop: _LoopNode = self.convert(fields, _LoopNode, path)
+            raw = loop
+            attrs = LoopAttrs(
+                tuple(loop.carried),
+                tuple(loop.takes.items()),
+                self.body(loop.condition, (*path, "condition")),
+                self.body(loop.body, (*path, "body")),
+                loop.parallel_iterations,
+            )
+        else:
+            raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
+            attrs = raw.attrs()
+        return Node(name, op, tuple(raw.inputs), tuple(raw.resources), tuple(raw.after), attrs)
+
+    def body(self, data: Any, path: Path_) -> Body:
+        raw: _Body = self.convert(data, _Body, path)
+        nodes = (self.node(n, each, (*path, "nodes", n)) for n, each in raw.nodes.items())
+        return Body(tuple(nodes), tuple(raw.results))
 
     def allowed(self, test: LitmusTest, model: str, data: Any) -> frozenset[Outcome] | Digest:
         path: Path_ = ("allowed", model)
@@ -708,8 +765,7 @@ def dumps(entry: Entry) -> str:
         queues = [(q.name, _flow(_queue_fields(q))) for q in test.queues]
         top.append(("queues", _block(queues)))
     graphs = [
-        (graph.name, _block([(n.name, _flow(_node_fields(n))) for n in graph.nodes]))
-        for graph in test.graphs
+        (graph.name, _block([(n.name, _node(n)) for n in graph.nodes])) for graph in test.graphs
     ]
     top.append(("graphs", _block(graphs)))
     if test.client:
@@ -757,11 +813,37 @@ def _run_fields(run: Run) -> dict[str, Any]:
     return {"graph": run.graph} | ({"after": run.after} if run.after else {})
 
 
+def _node(node: Node) -> yaml.Node:
+    """A node on one line; one with bodies on several."""
+    attrs = node.attrs
+    if not isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        return _flow(_node_fields(node))
+    fields: dict[str, Any] = {"op": node.op}
+    for name in ("inputs", "after"):
+        if getattr(node, name):
+            fields[name] = getattr(node, name)
+    if isinstance(attrs, LoopAttrs):
+        fields["carried"] = attrs.carried
+    if attrs.takes:
+        fields["takes"] = dict(attrs.takes)
+    if isinstance(attrs, LoopAttrs):
+        fields["parallel_iterations"] = attrs.parallel_iterations
+    else:
+        fields["results"] = attrs.results
+    parts = [(name, _flow(value)) for name, value in fields.items()]
+    for name, body in bodies(node):
+        nodes = [(n.name, _node(n)) for n in body.nodes]
+        inside = [("nodes", _block(nodes))] if nodes else []
+        parts.append((name, _block([*inside, ("results", _flow(body.results))])))
+    return _block(parts)
+
+
 def _node_fields(node: Node) -> dict[str, Any]:
     fields: dict[str, Any] = {"op": node.op}
     for name in ("resources", "inputs", "after"):
         if getattr(node, name):
             fields[name] = getattr(node, name)
+    assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
     if node.attrs is not None:
         for name in node.attrs.__dataclass_fields__:
             fields[name] = getattr(node.attrs, name)

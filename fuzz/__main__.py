@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
+REASON_BUDGET = 20_000  # total orders, for each question on the way to a reason
 MAX_SEED = (1 << 63) - 1  # what a file holds
 
 
@@ -127,7 +128,9 @@ def main() -> None:
 
 @main.command()
 @_file
-@click.option("--outcome", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2].")
+@click.option(
+    "--outcome", "--explain", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2]."
+)
 @_model_option
 @_budget
 @_json
@@ -136,7 +139,8 @@ def oracle(
 ) -> None:
     """Print the outcomes that a memory model allows for FILE.
 
-    With --outcome, judge one; what it does not name may have any value.
+    With --outcome, judge one, with a witness or the reason; what it does not
+    name may have any value.
     """
     test = _load(file).test
     values = _parse_outcome(test, wanted) if wanted is not None else None
@@ -195,12 +199,9 @@ def _judge_one(
     explorer: Explorer, allowed: AllowedSet, values: Mapping[str, Value], *, as_json: bool
 ) -> NoReturn:
     from corpus.outcome import TORN, Outcome
+    from oracles.reason import explain, matches
 
-    matching = [
-        outcome
-        for outcome in allowed.witnesses
-        if all(dict(outcome.values)[name] == value for name, value in values.items())
-    ]
+    matching = [outcome for outcome in allowed.witnesses if matches(outcome, values)]
     witness = None
     if matching:
         verdict = Verdict.ALLOWED
@@ -212,20 +213,34 @@ def _judge_one(
         verdict = explorer.judge(Outcome.of(explorer.test, values))
     else:
         verdict = Verdict.UNKNOWN
+    reason = None
+    if verdict is Verdict.FORBIDDEN:
+        reason = explain(explorer.test, explorer.model, values, REASON_BUDGET)
     if as_json:
-        _print_json(
-            {
-                "model": allowed.model,
-                "verdict": str(verdict),
-                "outcome": matching[0].plain if matching else None,
-                "witness": witness,
+        data: dict[str, Any] = {
+            "model": allowed.model,
+            "verdict": str(verdict),
+            "outcome": matching[0].plain if matching else None,
+            "witness": witness,
+            "reason": None,
+        }
+        if reason is not None:
+            data["reason"] = {
+                "edges": [str(edge) for edge in reason.edges],
+                "rules": list(reason.rules),
+                "cycle": list(reason.cycle),
             }
-        )
+        _print_json(data)
     else:
         click.echo(f"{verdict} under {allowed.model}")
         if witness is not None:
             click.echo(f"outcome: {matching[0]}")
             click.echo("witness: " + "; ".join(witness))
+        elif reason is not None:
+            for step in reason.cycle or (str(reason),):
+                click.echo(f"  {step}")
+            if reason.cycle:
+                click.echo("which is a cycle: no total order has all of it")
         elif verdict is Verdict.FORBIDDEN:
             click.echo(f"no total order yields it ({allowed.looked_at})")
         else:

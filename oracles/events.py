@@ -27,14 +27,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from typing import TYPE_CHECKING
 
-from corpus.graph import enclosing, section_order
+from corpus.graph import (
+    BranchAttrs,
+    Graph,
+    LoopAttrs,
+    all_nodes,
+    bodies,
+    enclosing,
+    section_order,
+)
 from corpus.ops import CountAttrs, Kind, SectionAttrs
 from oracles.model import Axiom
 
 if TYPE_CHECKING:
-    from corpus.graph import Graph, LitmusTest, Node
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from corpus.graph import LitmusTest, Node
     from oracles.model import Model
 
 Ints = tuple[int, ...]
@@ -89,6 +100,8 @@ class Event:
         Which element of a many-op it is for, from 0.
     run : str
         Of which run; "" if there is only one.
+    frame : str
+        The loop iterations around it, outermost first: ``loop[2]/``.
     """
 
     node: Node
@@ -100,9 +113,11 @@ class Event:
     guards: tuple[tuple[int, bool], ...] = ()
     part: int = 0
     run: str = ""
+    frame: str = ""
 
     def __str__(self) -> str:
-        name = f"{self.run}.{self.node.name}" if self.run else self.node.name
+        name = self.frame + self.node.name
+        name = f"{self.run}.{name}" if self.run else name
         element = f"[{self.part}]" if "Many" in self.node.op else ""
         return f"{self.access.value}({','.join(self.variables)}) {name}{element}"
 
@@ -137,7 +152,31 @@ class Pure:
     waits: tuple[int, ...] = ()
 
 
-Token = Result | Join | Stack | Pure
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The value of `then` or of `other`: ready when predicate and chosen one are."""
+
+    predicate: int
+    then: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The value of `token`, held back until `waits` are ready as well."""
+
+    token: int
+    waits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Ready when each of the events is done, or dead."""
+
+    events: tuple[int, ...]
+
+
+Token = Result | Join | Stack | Pure | Pick | Held | Settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +201,74 @@ class Unfolding:
     observed: tuple[tuple[str, int, int], ...]
 
 
-def unfold(test: LitmusTest, model: Model) -> Unfolding:
-    """All events of `test`, with the order that `model` demands of every run.
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """How much stricter than the model an executor is with one loop or conditional.
 
-    Pure nodes have no events, but carry order from their inputs to their
-    outputs.
+    Parameters
+    ----------
+    parallel : int or None
+        Iterations at once, at most; None for what the model says.
+    gathers : bool
+        An iteration or branch begins only when all carried values and
+        everything taken from outside are there, a body only when its condition
+        is wholly done.
+    late : bool
+        Results leave only when every instance is done.
 
     References
     ----------
-    semantics.md, section 2 (the column "events") and section 3, rules 1 to 4;
-    RFC, the same and "Resource Update Operations".
+    semantics.md, section 3, "Loops": "in three separate ways".
     """
-    unfolder = _Unfolder(test, model)
+
+    parallel: int | None = None
+    gathers: bool = False
+    late: bool = False
+
+
+def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictness]]:
+    """All that an executor may choose, for each loop and conditional; loosest first.
+
+    Only a blocked state can depend on it: what completes under a stricter
+    choice completes under the loosest as well.
+    """
+    names: list[str] = []
+    options: list[list[Strictness]] = []
+    for node in (n for graph in test.graphs for n in all_nodes(graph.nodes)):
+        flags = [(g, late) for g in (False, True) for late in (False, True)]
+        parallels: list[int | None] = [None]
+        if isinstance(node.attrs, LoopAttrs):
+            most = test.bounds[node.name] + 1
+            if Axiom.PARALLEL_ITERATIONS in model.axioms:
+                most = min(most, node.attrs.parallel_iterations)
+            parallels += range(most - 1, 0, -1)
+        elif not isinstance(node.attrs, BranchAttrs):
+            continue
+        names.append(node.name)
+        options.append([Strictness(p, *flag) for p in parallels for flag in flags])
+    for chosen in product(*options):
+        yield dict(zip(names, chosen, strict=True))
+
+
+def unfold(
+    test: LitmusTest, model: Model, strictness: Mapping[str, Strictness] | None = None
+) -> Unfolding:
+    """All events of `test`, with the order that `model` demands of every run.
+
+    Pure nodes have no events, but carry order from their inputs to their
+    outputs. A loop is unrolled to its bound; what is not reached is dead.
+
+    Parameters
+    ----------
+    strictness : mapping, optional
+        By name of a loop or conditional.
+
+    References
+    ----------
+    semantics.md, section 2 (the column "events") and section 3; RFC, rules 1
+    to 4 and "Resource Update Operations".
+    """
+    unfolder = _Unfolder(test, model, strictness or {})
     ended: dict[str, int] = {}  # runs: the token that is ready when all of it is done
     keys: dict[str, int] = {}
     run_of: dict[str, int] = {}
@@ -181,8 +276,11 @@ def unfold(test: LitmusTest, model: Model) -> Unfolding:
         graph = next(g for g in test.graphs if g.name == run.graph)
         # RFC, rule 3: a run's source is ordered after the sinks of those before it.
         source = tuple(ended[name] for name in run.after)
-        token_of = unfolder.run(graph, run.name if len(test.runs) > 1 else "", source)
-        ended[run.name] = unfolder.token(Join(tuple(token_of.values()) + source))
+        first = len(unfolder.events)
+        frame = _Frame(run.name if len(test.runs) > 1 else "", source)
+        token_of = unfolder.graph(graph, {}, frame)
+        everything = unfolder.settled(range(first, len(unfolder.events)))
+        ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
             key = name if len(test.runs) == 1 else f"{run.name}.{name}"
             keys[key], run_of[key] = token, ended[run.name]
@@ -193,10 +291,23 @@ def unfold(test: LitmusTest, model: Model) -> Unfolding:
 _Step = tuple[Access, tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What all instances of a graph or body have in common."""
+
+    run: str
+    waits: tuple[int, ...]
+    guards: tuple[tuple[int, bool], ...] = ()
+    name: str = ""
+
+
 class _Unfolder:
-    def __init__(self, test: LitmusTest, model: Model) -> None:
+    def __init__(
+        self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
+    ) -> None:
         self.test = test
         self.model = model
+        self.strictness = strictness
         self.events: list[Event] = []
         self.tokens: list[Token] = []
 
@@ -204,81 +315,221 @@ class _Unfolder:
         self.tokens.append(token)
         return len(self.tokens) - 1
 
-    def run(self, graph: Graph, run: str, source: tuple[int, ...]) -> dict[str, int]:
-        """Add one run of a graph that begins when `source` is ready.
+    def settled(self, events: Iterable[int]) -> int:
+        return self.token(Settled(tuple(events)))
+
+    def event(
+        self,
+        frame: _Frame,
+        node: Node,
+        access: Access,
+        variables: tuple[str, ...],
+        needs: tuple[int, ...],
+        *,
+        after: tuple[int, ...] = (),
+        operands: tuple[int, ...] = (),
+        part: int = 0,
+    ) -> int:
+        """Add an event; its index."""
+        self.events.append(
+            Event(
+                node=node,
+                access=access,
+                variables=variables,
+                needs=needs,
+                after=after,
+                operands=operands,
+                guards=frame.guards,
+                part=part,
+                run=frame.run,
+                frame=frame.name,
+            )
+        )
+        return len(self.events) - 1
+
+    def graph(self, graph: Graph, scope: Mapping[str, int], frame: _Frame) -> dict[str, int]:
+        """Add the instances of a graph or body in one frame.
+
+        Parameters
+        ----------
+        scope
+            Tokens of values from outside, by the names that they have inside.
 
         Returns
         -------
         dict of str to int
-            Each node's token, ready when its instance is done; a section's
-            when it has been released.
+            Each node's token, ready when its instance is done (a section's,
+            when it has been released; a loop's or conditional's, when all its
+            results are there), and the tokens of its results.
         """
+        values = dict(scope)  # and what the graph adds
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # nodes: acquires of the sections around them
+        inside: dict[str, tuple[int, ...]] = {}  # nodes with bodies: all of it done or dead
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-        released: dict[str, int] = {}
         for kind, node in section_order(graph):
-            inputs = tuple(token_of[name] for name in node.inputs)
-            waits = source
+            inputs = tuple(values[name] for name in node.inputs)
+            waits = frame.waits
             if Axiom.DEPENDENCIES in self.model.axioms:
-                waits += tuple(token_of[name] for name in node.after)
-            sectioned = Axiom.CRITICAL_SECTIONS in self.model.axioms
+                waits += tuple(values[name] for name in node.after)
             if kind == "node":
-                token_of[node.name] = self.instance(
-                    node, inputs, waits + held.get(node.name, ()), run
-                )
-            elif not sectioned:
+                first = len(self.events)
+                waits += held.get(node.name, ())
+                for name, token in self.instance(node, inputs, waits, values, frame).items():
+                    token_of[name] = values[name] = token
+                if bodies(node):
+                    events = range(first, len(self.events))
+                    inside[node.name] = (self.settled(events),)
+                continue
+            assert isinstance(node.attrs, SectionAttrs)
+            members = tuple(values[name] for name in node.attrs.members if name in values)
+            if Axiom.CRITICAL_SECTIONS not in self.model.axioms:
                 # Without the rule a section is a node that waits and is waited for.
-                assert isinstance(node.attrs, SectionAttrs)
                 if kind == "release":
-                    members = tuple(token_of[name] for name in node.attrs.members)
-                    token_of[node.name] = self.token(Join(waits + members))
+                    token_of[node.name] = values[node.name] = self.token(Join(waits + members))
             elif kind == "acquire":
-                outer = tuple(
-                    token for other in enclosing(node, sections) for token in held[other.name]
-                )
-                acquire = Event(node, Access.ACQUIRE, node.resources, waits + outer, run=run)
-                self.events.append(acquire)
-                taken = self.token(Result(len(self.events) - 1))
-                held[node.name] = (taken,)
-                assert isinstance(node.attrs, SectionAttrs)
+                around = enclosing(node, sections)
+                waits += tuple(token for other in around for token in held[other.name])
+                taken = self.event(frame, node, Access.ACQUIRE, node.resources, waits)
+                held[node.name] = (self.token(Result(taken)),)
                 for name in node.attrs.members:
-                    held[name] = (*held.get(name, ()), taken)
+                    held[name] = (*held.get(name, ()), *held[node.name])
             else:
-                assert isinstance(node.attrs, SectionAttrs)
-                inner = [s for s in sections if node in enclosing(s, sections)]
-                needs = held[node.name]
-                needs += tuple(token_of[name] for name in node.attrs.members)
-                needs += tuple(released[s.name] for s in inner)
-                self.events.append(Event(node, Access.RELEASE, node.resources, needs, run=run))
-                released[node.name] = self.token(Result(len(self.events) - 1))
-                token_of[node.name] = released[node.name]
+                inner = [s.name for s in sections if node in enclosing(s, sections)]
+                needs = held[node.name] + members
+                needs += tuple(t for name in node.attrs.members for t in inside.get(name, ()))
+                needs += tuple(token_of[name] for name in inner)
+                released = self.event(frame, node, Access.RELEASE, node.resources, needs)
+                token_of[node.name] = values[node.name] = self.token(Result(released))
         return token_of
 
+    def branch(
+        self,
+        node: Node,
+        attrs: BranchAttrs,
+        predicate: int,
+        waits: tuple[int, ...],
+        values: Mapping[str, int],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add both branches of a conditional; one of them will be dead."""
+        strict = self.strictness.get(node.name, Strictness())
+        scope = {inner: values[outer] for inner, outer in attrs.takes}
+        if strict.gathers:
+            waits += (predicate, *scope.values())
+        first = len(self.events)
+        chosen: list[list[int]] = []
+        for taken, body in ((True, attrs.then), (False, attrs.orelse)):
+            inner = _Frame(frame.run, waits, (*frame.guards, (predicate, taken)), frame.name)
+            inside = scope | self.graph(Graph(node.name, body.nodes), scope, inner)
+            chosen.append([inside[name] for name in body.results])
+        leaves = waits
+        if strict.late:
+            leaves += (predicate, self.settled(range(first, len(self.events))))
+        results = {
+            f"{node.name}.{name}": self.token(
+                Held(self.token(Pick(predicate, then, other)), leaves)
+            )
+            for name, then, other in zip(attrs.results, *chosen, strict=True)
+        }
+        return {node.name: self.token(Join(tuple(results.values())))} | results
+
+    def loop(
+        self,
+        node: Node,
+        attrs: LoopAttrs,
+        inputs: tuple[int, ...],
+        waits: tuple[int, ...],
+        values: Mapping[str, int],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add a loop's iterations, up to its bound."""
+        strict = self.strictness.get(node.name, Strictness())
+        parallel = strict.parallel
+        if parallel is None and Axiom.PARALLEL_ITERATIONS in self.model.axioms:
+            parallel = attrs.parallel_iterations
+        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        condition = Graph(node.name, attrs.condition.nodes)
+        body = Graph(node.name, attrs.body.nodes)
+        carried = [self.token(Held(token, waits)) for token in inputs]
+        guards = frame.guards
+        iterations: list[range] = []  # events of each
+        predicates: list[int] = []
+        leaving: list[list[int]] = []  # carried values as they leave, if they do then
+        bound = self.test.bounds[node.name]
+        for number in range(bound + 1):
+            name = f"{frame.name}{node.name}[{number}]/"
+            scope = takes | dict(zip(attrs.carried, carried, strict=True))
+            begins = waits
+            if parallel is not None and number >= parallel:
+                # As soon as one is over another may begin: all that came
+                # earlier are over by then as well.
+                earlier = range(iterations[0].start, iterations[number - parallel].stop)
+                begins += (self.settled(earlier),)
+            gathered = tuple(scope.values()) if strict.gathers else ()
+            first = len(self.events)
+            starts = (*begins, carried[0], *gathered)
+            inside = scope | self.graph(condition, scope, _Frame(frame.run, starts, guards, name))
+            tested = range(first, len(self.events))
+            predicate = self.token(Held(inside[attrs.condition.results[0]], starts))
+            predicates.append(predicate)
+            leaving.append([self.token(Held(token, (*begins, predicate))) for token in carried])
+            if number == bound:
+                break  # the counter has reached its limit: the condition is false
+            guards = (*guards, (predicate, True))
+            goes_on = begins
+            if strict.gathers:
+                goes_on += (*gathered, self.settled(tested))
+            inside = scope | self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
+            carried = [
+                self.token(Held(inside[result], (*goes_on, predicate)))
+                for result in attrs.body.results
+            ]
+            iterations.append(range(first, len(self.events)))
+        start = iterations[0].start if iterations else first
+        everything = (self.settled(range(start, len(self.events))),) if strict.late else ()
+        results: dict[str, int] = {}
+        for position, name in enumerate(attrs.carried):
+            result = leaving[bound][position]
+            for number in reversed(range(bound)):
+                result = self.token(Pick(predicates[number], result, leaving[number][position]))
+            results[f"{node.name}.{name}"] = self.token(Held(result, everything))
+        return {node.name: self.token(Join(tuple(results.values())))} | results
+
     def instance(
-        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], run: str
-    ) -> int:
-        """Add one op instance; the token that is ready when it is done."""
+        self,
+        node: Node,
+        inputs: tuple[int, ...],
+        waits: tuple[int, ...],
+        values: Mapping[str, int],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add one op instance; the token that is ready when it is done, and its results."""
         kind = node.definition.kind
+        if isinstance(node.attrs, BranchAttrs):
+            return self.branch(node, node.attrs, inputs[0], waits, values, frame)
+        if isinstance(node.attrs, LoopAttrs):
+            return self.loop(node, node.attrs, inputs, waits, values, frame)
         if kind is Kind.PURE:
-            return self.token(Pure(node, inputs, waits))
+            return {node.name: self.token(Pure(node, inputs, waits))}
         if kind is Kind.QUEUE:
-            return self.queue_op(node, inputs, waits, run)
+            return {node.name: self.queue_op(node, inputs, waits, frame)}
         done: tuple[int, ...] = ()
         for group in self.groups(node):
-            first = len(self.events)
-            for access, variables in group:
-                # The events of one group are not ordered among themselves; the
-                # groups are: an update reads, then writes.
-                self.events.append(
-                    Event(node, access, variables, inputs + waits, done, inputs, run=run)
+            # The events of one group are not ordered among themselves; the
+            # groups are: an update reads, then writes.
+            done = tuple(
+                self.event(
+                    frame, node, access, variables, inputs + waits, after=done, operands=inputs
                 )
-            done = tuple(range(first, len(self.events)))
+                for access, variables in group
+            )
         results = [self.token(Result(event)) for event in done]
-        return results[0] if len(results) == 1 else self.token(Join(tuple(results)))
+        token = results[0] if len(results) == 1 else self.token(Join(tuple(results)))
+        return {node.name: token}
 
     def queue_op(
-        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], run: str
+        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
     ) -> int:
         """One event for each element, in index order; Size and Close have one."""
         access = {
@@ -289,22 +540,27 @@ class _Unfolder:
             "QueueSizeV2": Access.SIZE,
             "QueueCloseV2": Access.CLOSE,
         }[node.op]
+        many = "Many" in node.op
         parts = 1
         if isinstance(node.attrs, CountAttrs):
             parts = node.attrs.count
-        elif "Many" in node.op:
+        elif many:
             parts = self.test.type_of(node.inputs[0]).shape[0]
-        first = len(self.events)
+        done: list[int] = []
         for part in range(parts):
-            after = (len(self.events) - 1,) if part else ()
-            self.events.append(
-                Event(
-                    node, access, node.resources, inputs + waits, after, inputs, part=part, run=run
+            done.append(
+                self.event(
+                    frame,
+                    node,
+                    access,
+                    node.resources,
+                    inputs + waits,
+                    after=tuple(done[-1:]),
+                    operands=inputs,
+                    part=part,
                 )
             )
-        if parts == 1 and "Many" not in node.op:
-            return self.token(Result(first))
-        return self.token(Stack(tuple(range(first, first + parts))))
+        return self.token(Stack(tuple(done)) if many else Result(done[0]))
 
     def groups(self, node: Node) -> list[list[_Step]]:
         """A node's events: a list of groups, one after another."""
@@ -334,7 +590,8 @@ def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:
         nonlocal position
         while position < limit:
             token = unfolding.tokens[position]
-            if isinstance(token, (Result, Stack)):
+            assert not isinstance(token, (Pick, Held))
+            if isinstance(token, (Result, Stack, Settled)):
                 events = (token.event,) if isinstance(token, Result) else token.events
                 behind.append(frozenset(events).union(*(before[event] for event in events)))
             else:

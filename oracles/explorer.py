@@ -27,14 +27,25 @@ from corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from corpus.outcome import Outcome, Status, Verdict
 from oracles import _explorer
 from oracles.allowed import AllowedSet, ValueTooLarge
-from oracles.events import Access, Join, Pure, Result, Stack, unfold
+from oracles.events import (
+    Access,
+    Held,
+    Join,
+    Pick,
+    Pure,
+    Result,
+    Settled,
+    Stack,
+    strictnesses,
+    unfold,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpus.graph import LitmusTest, Node
     from oracles.allowed import Witness
-    from oracles.events import Event, Token
+    from oracles.events import Event, Strictness, Token
     from oracles.model import Model
 
 
@@ -58,8 +69,8 @@ DEFAULT_BUDGET: Final = Budget()
 """Some seconds of work."""
 _NO_LIMIT: Final = Budget(1 << 62, 1 << 62)
 
-_VERDICTS: Final = (Verdict.FORBIDDEN, Verdict.ALLOWED, Verdict.UNKNOWN)
 # The core's numbers, in the order of its enums.
+_FORBIDDEN, _ALLOWED, _UNKNOWN = range(3)
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _ACCESSES: Final = {
     access: number
@@ -72,7 +83,7 @@ _ACCESSES: Final = {
 }
 _NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
 """Kinds of which the core needs no arithmetic."""
-_CONST, _RESULT, _PURE, _STACK = 0, 1, 2, 5
+_CONST, _RESULT, _PURE, _PICK, _SETTLED, _HELD, _STACK = range(7)
 
 
 def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> AllowedSet:
@@ -113,13 +124,36 @@ class Explorer:
         self.model = model
         self.budget = budget
         self._names = test.names
-        encoder = _Encoder(test, model)
-        self.events = encoder.events
-        self._nodes = encoder.nodes
-        try:
-            self._core = encoder.load()
-        except _explorer.TooLarge as error:
-            self._refuse(error)
+        self._cores: list[_Core] = []
+        # A stricter executor shows nothing more, unless something blocks.
+        blocks = {"queues", "critical sections"} & test.features
+        self._strict = strictnesses(test, model) if blocks else iter([{}])
+        self._core(0)
+
+    def _core(self, number: int) -> _Core | None:
+        """The test under one choice of strictness, loosest first; None past the last.
+
+        Loaded when first asked for: only a blocked outcome asks for more than
+        the loosest.
+        """
+        while len(self._cores) <= number:
+            strictness = next(self._strict, None)
+            if strictness is None:
+                return None
+            encoder = _Encoder(self.test, self.model, strictness)
+            try:
+                self._cores.append(_Core(encoder.load(), encoder.events, encoder.nodes))
+            except _explorer.TooLarge as error:
+                _refuse(error, encoder.nodes)
+        return self._cores[number]
+
+    def _cores_for(self, outcome: Outcome) -> Iterator[_Core]:
+        """Those that may show it, and others do not."""
+        for number in range(1 if outcome.status is not Status.BLOCKED else 1 << 30):
+            core = self._core(number)
+            if core is None:
+                return
+            yield core
 
     def judge(self, outcome: Outcome) -> Verdict:
         """The verdict on one outcome, by membership.
@@ -131,13 +165,19 @@ class Explorer:
             that a test is well-formed the caller must know.
         """
         budget = self.budget
-        try:
-            answer = self._core.judge(*self._coded(outcome), budget.states, budget.memory_bytes)
-        except _explorer.TooLarge as error:
-            self._refuse(error)
-        if answer == 1 and outcome.status is Status.FAILED:
-            return Verdict.UNSPECIFIED
-        return _VERDICTS[answer]
+        values, status = self._coded(outcome)
+        verdict = Verdict.FORBIDDEN
+        for core in self._cores_for(outcome):
+            try:
+                answer = core.oracle.judge(values, status, budget.states, budget.memory_bytes)
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            if answer == _ALLOWED:
+                failed = outcome.status is Status.FAILED
+                return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
+            if answer == _UNKNOWN:
+                verdict = Verdict.UNKNOWN
+        return verdict
 
     def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
         """The outcome's values, each name's, and its status, as the core takes them."""
@@ -152,49 +192,72 @@ class Explorer:
         return self._witness(outcome, self.budget)
 
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
-        try:
-            answer, _, order = self._core.witness(
-                *self._coded(outcome), budget.states, budget.memory_bytes
-            )
-        except _explorer.TooLarge as error:
-            self._refuse(error)
-        if _VERDICTS[answer] is not Verdict.ALLOWED:
-            return None
-        return tuple(self.events[i] for i in order)
+        values, status = self._coded(outcome)
+        for core in self._cores_for(outcome):
+            try:
+                answer, _, order = core.oracle.witness(
+                    values, status, budget.states, budget.memory_bytes
+                )
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            if answer == _ALLOWED:
+                return tuple(core.events[i] for i in order)
+        return None
 
     def allowed_outcomes(self) -> AllowedSet:
         """The whole set; see the function of the same name."""
         budget = self.budget
-        try:
-            found = self._core.all(budget.states, budget.memory_bytes)
-        except _explorer.TooLarge as error:
-            self._refuse(error)
+        sets: list[_explorer.OutcomeSet] = []
+        left = budget.states
+        while left > 0 and (core := self._core(len(sets))) is not None:
+            try:
+                sets.append(core.oracle.all(left, budget.memory_bytes))
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            left -= sets[-1].states
+        witnesses = _Witnesses(self, sets, budget.states)
+        complete = all(found.complete for found in sets) and self._core(len(sets)) is None
         # Outcomes of parts that never meet multiply.
-        count = min(len(found), budget.states)
-        complete = found.complete and count == len(found)
-        witnesses = _Witnesses(self, found, count)
-        return AllowedSet(self.model.name, witnesses, 0, complete, found.states + 1)
+        complete = complete and max(map(len, sets)) <= budget.states
+        states = sum(found.states for found in sets)
+        return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
 
-    def _refuse(self, error: _explorer.TooLarge) -> Never:
-        number, value = error.args
-        node = self._nodes[number]
-        raise ValueTooLarge(
-            f"{node.name} ({node.op}) computes {value} in some total order; "
-            "every magnitude must stay below 2**24"
-        ) from None
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """A test loaded under one choice of strictness."""
+
+    oracle: _explorer.Oracle
+    events: tuple[Event, ...]
+    nodes: list[Node]
+
+    def refuse(self, error: _explorer.TooLarge) -> Never:
+        """Say which node made a value too large."""
+        _refuse(error, self.nodes)
+
+
+def _refuse(error: _explorer.TooLarge, nodes: Sequence[Node]) -> Never:
+    """Raise what other oracles raise."""
+    number, value = error.args
+    raise ValueTooLarge(
+        f"{nodes[number].name} ({nodes[number].op}) computes {value} in some total order; "
+        "every magnitude must stay below 2**24"
+    ) from None
 
 
 class _Witnesses(Mapping[Outcome, "Witness"]):
     """Outcomes found, each with a total order that is searched when asked for."""
 
-    def __init__(self, explorer: Explorer, found: _explorer.OutcomeSet, count: int) -> None:
+    def __init__(self, explorer: Explorer, sets: Sequence[_explorer.OutcomeSet], most: int) -> None:
         self.explorer = explorer
-        self.found = found
-        self.count = count
+        self.sets = sets
+        self.most = most
         self.outcomes: dict[Outcome, None] | None = None
 
     def __len__(self) -> int:
-        return self.count
+        if len(self.sets) == 1:
+            return min(len(self.sets[0]), self.most)
+        return len(self.made())
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.made())
@@ -215,18 +278,21 @@ class _Witnesses(Mapping[Outcome, "Witness"]):
         if self.outcomes is None:
             names = self.explorer._names
             self.outcomes = {}
-            for i in range(self.count):
-                status, values = self.found.outcome(i, names)
-                self.outcomes[Outcome(values, _STATUSES[status])] = None
+            for found in self.sets:
+                for i in range(min(len(found), self.most)):
+                    status, values = found.outcome(i, names)
+                    self.outcomes[Outcome(values, _STATUSES[status])] = None
         return self.outcomes
 
 
 class _Encoder:
     """An unfolding as the core takes it: numbers in place of names."""
 
-    def __init__(self, test: LitmusTest, model: Model) -> None:
+    def __init__(
+        self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
+    ) -> None:
         self.test = test
-        self.unfolding = unfold(test, model)
+        self.unfolding = unfold(test, model, strictness)
         self.events: tuple[Event, ...] = self.unfolding.events
         names = [v.name for v in test.variables]
         names += [queue.name for queue in test.queues]
@@ -268,6 +334,12 @@ class _Encoder:
             return (_PURE, -1, -1, (), token.tokens, (), ())
         if isinstance(token, Stack):
             return (_STACK, -1, -1, (), (), (), token.events)
+        if isinstance(token, Pick):
+            return (_PICK, -1, -1, (), (token.predicate, token.then, token.other), (), ())
+        if isinstance(token, Held):
+            return (_HELD, -1, -1, (), (token.token,), token.waits, ())
+        if isinstance(token, Settled):
+            return (_SETTLED, -1, -1, (), (), (), token.events)
         assert isinstance(token, Pure)
         node = token.node
         if node.op == "NoOp":

@@ -31,6 +31,10 @@ class Axiom(StrEnum):
     """RFC, the same section: the executor locks the variable for all of a dense
     update, so nothing falls between its read and its write."""
 
+    PARALLEL_ITERATIONS = "parallel iterations"
+    """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
+    iteration i+k comes before anything of iteration i."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -41,5 +45,7 @@ class Model:
 
 
 RFC: Final = Model("rfc", frozenset({Axiom.DEPENDENCIES, Axiom.CRITICAL_SECTIONS}))
-EXECUTOR: Final = Model("executor", RFC.axioms | {Axiom.DENSE_UPDATES_INDIVISIBLE})
+EXECUTOR: Final = Model(
+    "executor", RFC.axioms | {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
+)
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})

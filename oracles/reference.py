@@ -15,14 +15,27 @@ from typing import TYPE_CHECKING, Any, Final
 from corpus.outcome import Outcome, Status
 from oracles.allowed import AllowedSet
 from oracles.arithmetic import gathered, pure, written
-from oracles.events import Access, Event, Join, Pure, Result, Stack, unfold
+from oracles.events import (
+    Access,
+    Event,
+    Held,
+    Join,
+    Pick,
+    Pure,
+    Result,
+    Settled,
+    Stack,
+    strictnesses,
+    unfold,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from corpus.graph import LitmusTest
     from oracles.allowed import Witness
     from oracles.arithmetic import Ints
+    from oracles.events import Strictness
     from oracles.model import Model
 
 DEFAULT_BUDGET: Final = 200_000
@@ -49,16 +62,29 @@ def allowed_outcomes(
     ValueTooLarge
         If a value reaches 2**24 in an order looked at: the test is ill-formed.
     """
-    walk = _Walk(test, model)
     found: dict[Outcome, Witness] = {}
     orders = 0
-    for outcome in walk.outcomes():
-        if orders == budget_orders:
-            return AllowedSet(model.name, found, orders, complete=False)
-        orders += 1
-        if outcome not in found:
-            found[outcome] = tuple(walk.prefix)
+    blocks = {"queues", "critical sections"} & test.features
+    for number, strictness in enumerate(strictnesses(test, model)):
+        if number and not blocks:
+            break  # a stricter executor shows nothing more, unless something blocks
+        walk = _Walk(test, model, strictness)
+        for outcome in walk.outcomes():
+            if orders == budget_orders:
+                return AllowedSet(model.name, found, orders, complete=False)
+            orders += 1
+            if number and outcome.status is not Status.BLOCKED:
+                assert outcome in found, "a stricter executor does something new"
+            if outcome not in found:
+                found[outcome] = tuple(walk.prefix)
     return AllowedSet(model.name, found, orders, complete=True)
+
+
+def orders_of(test: LitmusTest, model: Model) -> Iterator[tuple[Outcome, Witness]]:
+    """Every total order of the loosest executor, with its outcome."""
+    walk = _Walk(test, model, {})
+    for outcome in walk.outcomes():
+        yield outcome, tuple(walk.prefix)
 
 
 class _Walk:
@@ -70,9 +96,11 @@ class _Walk:
     its variables, the element, or the size.
     """
 
-    def __init__(self, test: LitmusTest, model: Model) -> None:
+    def __init__(
+        self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
+    ) -> None:
         self.test = test
-        self.unfolding = unfold(test, model)
+        self.unfolding = unfold(test, model, strictness)
         self.events = self.unfolding.events
         self.memory: dict[str, Any] = {v.name: test.initial(v) for v in test.variables}
         self.row_size = {
@@ -127,8 +155,19 @@ class _Walk:
             if i not in self.done
             and all(ready[token] for token in event.needs)
             and all(other in self.done for other in event.after)
+            and all(ready[token] and self.holds(token) is wanted for token, wanted in event.guards)
             and self.possible(event)
         ]
+
+    def holds(self, token: int) -> bool:
+        """Whether a predicate that is ready is true."""
+        return bool(self.values([token])[token][0])
+
+    def dead(self, event: Event, ready: list[bool]) -> bool:
+        """Whether a guard is ready, and not what it must be."""
+        return any(
+            ready[token] and self.holds(token) is not wanted for token, wanted in event.guards
+        )
 
     def possible(self, event: Event) -> bool:
         """Whether the event's resource lets it happen now (semantics.md, 3, rules 2 and 4)."""
@@ -156,6 +195,20 @@ class _Walk:
                 ready.append(token.event in self.done)
             elif isinstance(token, Stack):
                 ready.append(all(event in self.done for event in token.events))
+            elif isinstance(token, Settled):
+                ready.append(
+                    all(
+                        event in self.done or self.dead(self.events[event], ready)
+                        for event in token.events
+                    )
+                )
+            elif isinstance(token, Pick):
+                chosen = token.other
+                if ready[token.predicate] and self.holds(token.predicate):
+                    chosen = token.then
+                ready.append(ready[token.predicate] and ready[chosen])
+            elif isinstance(token, Held):
+                ready.append(ready[token.token] and all(ready[part] for part in token.waits))
             else:
                 parts = token.tokens if isinstance(token, Join) else token.inputs + token.waits
                 ready.append(all(ready[part] for part in parts))
@@ -200,43 +253,57 @@ class _Walk:
                 self.memory[name] = value
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
-        """Values of the tokens wanted, and of all that they are made of."""
-        tokens = self.unfolding.tokens
-        needed = set(wanted)
-        for index in sorted(needed, reverse=True):
-            self._add_inputs(index, needed)
+        """Values of the tokens wanted, which are ready, and of all that they are made of."""
         values: dict[int, Ints] = {}
-        for index in sorted(needed):
-            token = tokens[index]
-            if isinstance(token, Result):
-                event = self.events[token.event]
-                if token.event in self.seen and len(self.seen[token.event]) == 1:
-                    (saw,) = self.seen[token.event]
-                    row = self.row_size.get(event.variables[0], 1)
-                    values[index] = gathered(event.node, saw, row)
-            elif isinstance(token, Stack):
-                parts = [self.seen[event][0] for event in token.events if event in self.seen]
-                values[index] = tuple(v for part in parts for v in part)
-            elif isinstance(token, Pure) and token.node.op == "Const":
-                values[index] = self.test.constant(token.node)
-            elif isinstance(token, Pure) and token.node.op != "NoOp":
-                shapes = [self.test.type_of(name).shape for name in token.node.inputs]
-                operands = [values[part] for part in token.inputs]
-                values[index] = pure(token.node, operands, shapes)
+        stack = list(wanted)
+        while stack:
+            index = stack[-1]
+            missing = [part for part in self.parts(index, values) if part not in values]
+            if missing:
+                stack += missing
+            else:
+                stack.pop()
+                self.compute(index, values)
         return values
 
-    def _add_inputs(self, index: int, needed: set[int]) -> None:
-        stack = [index]
-        while stack:
-            token = self.unfolding.tokens[stack.pop()]
-            if isinstance(token, Pure):
-                stack += [part for part in token.inputs if part not in needed]
-                needed.update(token.inputs)
+    def parts(self, index: int, values: Mapping[int, Ints]) -> tuple[int, ...]:
+        """Tokens whose values make the value of this one; of a choice, as far as known."""
+        token = self.unfolding.tokens[index]
+        if isinstance(token, Pure):
+            return token.inputs
+        if isinstance(token, Held):
+            return (token.token,)
+        if isinstance(token, Pick):
+            if token.predicate not in values:
+                return (token.predicate,)
+            return (token.then if values[token.predicate][0] else token.other,)
+        return ()
+
+    def compute(self, index: int, values: dict[int, Ints]) -> None:
+        """Note the value of a token, if it has one; its parts have theirs."""
+        token = self.unfolding.tokens[index]
+        if isinstance(token, Result):
+            event = self.events[token.event]
+            if event.access in (Access.READ, Access.DEQUEUE, Access.SIZE):
+                (saw,) = self.seen[token.event]
+                row = self.row_size.get(event.variables[0], 1)
+                values[index] = gathered(event.node, saw, row)
+        elif isinstance(token, Stack):
+            seen = [self.seen[event][0] for event in token.events if event in self.seen]
+            values[index] = tuple(v for part in seen for v in part)
+        elif isinstance(token, (Held, Pick)):
+            values[index] = values[self.parts(index, values)[0]]
+        elif isinstance(token, Pure) and token.node.op == "Const":
+            values[index] = self.test.constant(token.node)
+        elif isinstance(token, Pure) and token.node.op != "NoOp":
+            shapes = [self.test.type_of(name).shape for name in token.node.inputs]
+            values[index] = pure(token.node, [values[part] for part in token.inputs], shapes)
 
     def outcome(self) -> Outcome:
         """The outcome of an order that cannot go on: completed, or blocked."""
-        status = Status.COMPLETED if len(self.done) == len(self.events) else Status.BLOCKED
         ready = self.ready()
+        over = all(i in self.done or self.dead(e, ready) for i, e in enumerate(self.events))
+        status = Status.COMPLETED if over else Status.BLOCKED
         shown = [(name, token) for name, token, ended in self.unfolding.observed if ready[ended]]
         values = self.values(token for _, token in shown)
         finals = {name: self.memory[name] for name in self.test.names if name in self.memory}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.graph import predecessors
+from corpus.graph import BranchAttrs, LoopAttrs, all_nodes, bodies, predecessors
 from corpus.ops import ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SectionAttrs, SliceAttrs
 from reports.text import table
 
 if TYPE_CHECKING:
-    from corpus.graph import Graph, LitmusTest, Node
+    from corpus.graph import Body, Graph, LitmusTest, Node
     from corpus.ops import Nested
 
 _SIGNS = {
@@ -107,6 +107,17 @@ def _chains(test: LitmusTest, graph: Graph) -> list[list[str]]:
 
 def statement(test: LitmusTest, node: Node) -> str:
     """One effect, as a statement."""
+    if isinstance(node.attrs, BranchAttrs):
+        then, orelse = (_body(test, body) for _, body in bodies(node))
+        predicate = expression(test, node.inputs[0])
+        return f"{node.name}: if {predicate} {{{then}}} else {{{orelse}}}"
+    if isinstance(node.attrs, LoopAttrs):
+        carried = ", ".join(
+            f"{name}={expression(test, source)}"
+            for name, source in zip(node.attrs.carried, node.inputs, strict=True)
+        )
+        condition, body = (_body(test, each) for _, each in bodies(node))
+        return f"{node.name}: for {carried} while {{{condition}}} do {{{body}}}"
     if isinstance(node.attrs, SectionAttrs):
         return f"{node.name}: lock {node.resources[0]} around {', '.join(node.attrs.members)}"
     target = node.resources[0] + _rows(node)
@@ -137,6 +148,17 @@ def _literal(value: Nested) -> str:
     return str(value).replace("(", "[").replace(")", "]").replace(",]", "]")
 
 
+def _body(test: LitmusTest, body: Body) -> str:
+    """The effects inside, with what each waits for, and what leaves."""
+    parts = []
+    for node in body.nodes:
+        if node.definition.has_effect:
+            after = f" (after {', '.join(node.after)})" if node.after else ""
+            parts.append(statement(test, node) + after)
+    returned = ", ".join(expression(test, name) for name in body.results)
+    return "; ".join([*parts, f"return {returned}"])
+
+
 def _rows(node: Node) -> str:
     if isinstance(node.attrs, RowsAttrs):
         return f"[{','.join(map(str, node.attrs.indices))}]"
@@ -147,7 +169,11 @@ def _rows(node: Node) -> str:
 
 def expression(test: LitmusTest, name: str, *, top: bool = False, depth: int = 0) -> str:
     """A node's value in terms of reads and constants."""
-    node = next(n for graph in test.graphs for n in graph.nodes if n.name == name)
+    node = next(
+        (n for graph in test.graphs for n in all_nodes(graph.nodes) if n.name == name), None
+    )
+    if node is None:  # a carried value, one taken from outside, or a result
+        return name
     if isinstance(node.attrs, ConstAttrs):
         return _literal(node.attrs.value)
     if node.definition.has_effect or depth > 6:
@@ -184,13 +210,21 @@ def dot(test: LitmusTest) -> str:
         fill = ", style=filled, fillcolor=coral" if node.definition.has_effect else ""
         lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{fill}];")
     for node in nodes:
-        lines += [f"  {_quoted(i)} -> {_quoted(node.name)};" for i in dict.fromkeys(node.inputs)]
+        lines += [
+            f"  {_quoted(i)} -> {_quoted(node.name)};"
+            for i in dict.fromkeys(map(_base, node.inputs))
+        ]
         lines += [f"  {_quoted(a)} -> {_quoted(node.name)} [style=dashed];" for a in node.after]
         lines += [
             f"  {_quoted('var ' + r)} -> {_quoted(node.name)} [style=dotted, arrowhead=none];"
             for r in node.resources
         ]
     return "\n".join([*lines, "}"])
+
+
+def _base(reference: str) -> str:
+    """The node that a reference to one of its results goes to."""
+    return reference.partition(".")[0]
 
 
 def _quoted(label: str) -> str:

@@ -32,12 +32,14 @@ class ExecutorState:
 class ReportedFinding:
     """A finding, where its file is, and how many graphs showed the same shape.
 
-    Findings with the same `cause` are likely one defect.
+    Findings with the same `cause` are likely one defect; `reason` says in words
+    why the most frequent outcome is forbidden, "" if that took too long.
     """
 
     entry: Entry
     path: str
     cause: str
+    reason: str = ""
     more: int = 0
 
 
@@ -117,6 +119,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "name": reported.entry.test.name,
         "effects": [n.op for n in reported.entry.test.graph.effects],
         "cause": reported.cause,
+        "reason": reported.reason,
         "executor": finding.executor,
         "config": finding.config,
         "model": finding.model,

@@ -188,6 +188,8 @@ def finding(reported: ReportedFinding) -> str:
     if near is not None:
         lines.append(f"  nearest   {near}   is allowed under {found.model}")
     lines.append(f"  broken    {broken_rule(seen)}")
+    if reported.reason and not seen.torn:
+        lines.append(f"  because   {reported.reason}")
     if not found.minimized:
         lines.append("  minimized in part: the time was up")
     if not found.confirmed:

@@ -28,6 +28,7 @@ from fuzz.executors.table import CANARY, configuration
 from fuzz.strategies import draw
 from oracles.explorer import Budget, Explorer
 from oracles.model import RFC
+from oracles.reason import explain
 from reports.records import ExecutorState, ReportedFinding, RunRecord
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 JOB_TIMEOUT_S: Final = 60.0
+REASON_BUDGET: Final = 2_000
+"""Total orders, for each question on the way to a reason."""
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
 """A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
@@ -582,7 +585,10 @@ class Campaign:
         path = self.settings.out / f"{small.name}.yaml"
         save(entry, path)
         cause = likely_cause(small, seen)
-        self.record.findings.append(ReportedFinding(entry, str(path), cause))
+        reason = explain(small, self.settings.model, dict(seen.values), REASON_BUDGET)
+        self.record.findings.append(
+            ReportedFinding(entry, str(path), cause, reason=str(reason or ""))
+        )
 
     def _renamed(self, best: _Best, test: LitmusTest) -> Judgement:
         """The best's judgement, of the same test under other names."""

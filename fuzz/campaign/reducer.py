@@ -18,7 +18,15 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, ParamSpec
 
-from corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
+from corpus.graph import (
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    MalformedTest,
+    Node,
+    Variable,
+)
 from corpus.ops import (
     BOOL,
     Attrs,
@@ -257,7 +265,7 @@ def _fewer_rows(test: LitmusTest) -> Iterator[LitmusTest]:
         yield from _attempt(_refit, test, variables)
 
 
-def _smaller_attrs(attrs: Attrs | None) -> Iterator[Attrs]:
+def _smaller_attrs(attrs: object) -> Iterator[Attrs]:
     if isinstance(attrs, RowsAttrs):
         for position in range(len(attrs.indices)):
             rest = attrs.indices[:position] + attrs.indices[position + 1 :]
@@ -361,6 +369,7 @@ def _refit(
             node = changed
         if node.resources:
             target = new[node.resources[0]]
+            assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
             attrs = _clip(node.attrs, target, old[node.resources[0]])
             node = replace(node, attrs=attrs)
             for role, name in zip(node.definition.operands, node.inputs, strict=True):

@@ -442,7 +442,7 @@ TEXTS: list[tuple[str, int, Fields, str]] = [
     ("[" * 100_000, 1, (0, 0, 0, 0), "is nested too deeply"),
     ("{a: " * 100_000, 1, ("a", "a", "a", "a"), "is nested too deeply"),
     ("- " * 100_000, 1, (0, 0, 0, 0), "is nested too deeply"),
-    ("".join(" " * i + "a:\n" for i in range(100)), 18, ("a", "a", "a", "a"), "too deeply"),
+    ("".join(" " * i + "a:\n" for i in range(100)), 42, ("a", "a", "a", "a"), "too deeply"),
     ("? " * 100_000, 1, (), "a key must be a string"),
     ("&a [*a]\n", 1, (), "anchors and aliases"),
     ("[x, &a y, *a]\n", 1, (1,), "anchors and aliases"),

@@ -68,7 +68,7 @@ class Builder {
     for (const int32_t place : observed) {
       const int32_t token = program.observed[place];
       out_.observations.push_back(
-          {token, place, program.ended[place], -1, -1, value_closure(program, {token})});
+          {token, place, program.ended[place], -1, -1, value_closure(program, {token}), {}});
     }
   }
 
@@ -84,6 +84,7 @@ class Builder {
     for (const int32_t e : members_) add(e);
     order();
     keep_values();
+    watch();
     conflict();
     find_twins();
     return std::move(out_);
@@ -142,7 +143,15 @@ class Builder {
     for_each_result(token, [&](int32_t e) {
       if (local_[e] >= 0) front_.set(t, local_[e]);
     });
-    dynamic_[t] = token.kind == TokenKind::kPick || token.kind == TokenKind::kSettled;
+    if (token.kind == TokenKind::kSettled) {
+      for (const int32_t e : token.events) {
+        // What has no guard is never dead: waited for as any other.
+        dynamic_[t] |= !program_.events[e].guards.empty();
+        if (local_[e] >= 0 && program_.events[e].guards.empty()) front_.set(t, local_[e]);
+      }
+      return;
+    }
+    dynamic_[t] = token.kind == TokenKind::kPick;
     // Of a choice only the predicate is always waited for.
     const size_t inputs = token.kind == TokenKind::kPick ? 1 : token.inputs.size();
     for (size_t i = 0; i < inputs; ++i) follow(t, token.inputs[i]);
@@ -175,8 +184,14 @@ class Builder {
     };
     std::vector<int32_t> shown;
     for (Observation& each : out_.observations) {
-      const auto used = results(each.closure);
+      auto used = results(each.closure);
       shown.insert(shown.end(), used.begin(), used.end());
+      if (out_.dynamic) {
+        // Whether it is shown must be known at the end.
+        each.ending = predicates(each.ended);
+        const auto more = results(each.ending);
+        shown.insert(shown.end(), more.begin(), more.end());
+      }
       if (program_.tokens[each.token].kind == TokenKind::kResult) {
         each.slot = used[0];
         const int32_t event = local_[program_.tokens[each.token].event];
@@ -206,6 +221,34 @@ class Builder {
     }
     out_.shown.assign(out_.slots, 0);
     for (const int32_t s : shown) out_.shown[s] = 1;
+  }
+
+  /// See `Component::watched`.
+  void watch() {
+    if (!out_.dynamic) return;
+    std::vector<int32_t> stack, wanted;
+    for (const LocalEvent& event : out_.events) {
+      for (const auto& [t, polarity] : event.guards) {
+        stack.push_back(t);
+        wanted.push_back(t);
+      }
+      stack.insert(stack.end(), event.dynamic.begin(), event.dynamic.end());
+    }
+    for (const Observation& each : out_.observations) stack.push_back(each.ended);
+    std::vector<uint8_t> seen(program_.tokens.size());
+    while (!stack.empty()) {
+      const int32_t t = stack.back();
+      stack.pop_back();
+      if (seen[t]) continue;
+      seen[t] = 1;
+      out_.watched.push_back(t);
+      const Token& token = program_.tokens[t];
+      if (token.kind == TokenKind::kPick) wanted.push_back(token.inputs[0]);
+      stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
+      stack.insert(stack.end(), token.waits.begin(), token.waits.end());
+    }
+    std::ranges::sort(out_.watched);  // each after its parts
+    out_.deciding = value_closure(program_, std::move(wanted));
   }
 
   /// Tokens whose values decide whether `t` is ready.
@@ -381,8 +424,11 @@ Value constant_value(const Program& program, int32_t wanted, ValueTable& table) 
     const Token& token = program.tokens[t];
     std::vector<Value> inputs;
     for (const int32_t part : token.inputs) inputs.push_back(value_of(part));
-    if (token.kind == TokenKind::kPick) {
-      values[t] = inputs[inputs[0] ? 1 : 2];
+    if (token.kind == TokenKind::kHeld) {
+      values[t] = inputs[0];
+    } else if (token.kind == TokenKind::kPick) {
+      int64_t room = 0;
+      values[t] = inputs[table.view(inputs[0], room)[0] ? 1 : 2];
     } else if (token.op >= 0) {
       values[t] = evaluate(program.ops[token.op], inputs, table);
     }

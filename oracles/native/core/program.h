@@ -31,13 +31,14 @@ inline bool only_looks(Access access) {
 }
 
 /// What can become ready. A new token: a line here, and a case in `split`
-/// (what it waits for) and in `Search::token_ready` and `Search::compute`.
+/// (what it waits for), in `Search::look_at_tokens` and in `Evaluator::one`.
 enum class TokenKind : uint8_t {
   kConst,    // ready when `waits` are; its value is always there
   kResult,   // of `event`
   kPure,     // of `inputs`; a Join is one without a value
   kPick,     // inputs: predicate, then, other; ready with the one chosen
   kSettled,  // ready when each of `events` is done or dead
+  kHeld,     // the value of its input, ready with that and its waits
   kStack,    // what `events` returned, one after another
 };
 
@@ -163,6 +164,7 @@ struct Observation {
   int32_t slot = -1;   // where its value lies, if it is just what a read returned
   int32_t event = -1;  // that read
   std::vector<int32_t> closure = {};
+  std::vector<int32_t> ending = {};  // values that decide whether its run has ended
 };
 
 /// Events that share no resource and no path with any other component's.
@@ -175,6 +177,11 @@ struct Component {
   size_t words = 0;  // of a set of events
   size_t slots = 0;
   bool dynamic = false;  // guards or choices: an event may be dead
+
+  // If dynamic: tokens whose readiness decides what is enabled, dead or shown,
+  // with all that they are made of, and those whose values decide that.
+  std::vector<int32_t> watched;
+  std::vector<int32_t> deciding;
 
   BitMatrix before;     // done before it in every total order (transitive)
   BitMatrix direct;     // e -> events that may become enabled when e is done

@@ -84,12 +84,11 @@ void Query::know_writes() {
     }
     try {
       evaluator.compute(event.closure, slots.data());
+      known[e] = evaluator.value(event.operands[0]);
     } catch (const ValueTooLarge&) {
       // Follows from an outcome that may well be forbidden: says nothing of
       // the test.
-      continue;
     }
-    known[e] = evaluator.value(event.operands[0]);
   }
 }
 

@@ -33,6 +33,9 @@ class Search {
         outcomes_(1 + component.observations.size() + component.variables.size()) {
     keep_.assign(c_.slots, 0);
     for (const Observation& each : c_.observations) {
+      for (const int32_t t : each.ending) {
+        for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
+      }
       // In a query, what a read returned is compared when it is done.
       if (query && each.event >= 0) continue;
       for (const int32_t t : each.closure) {
@@ -151,46 +154,42 @@ class Search {
     if (!c_.dynamic) return true;
     const LocalEvent& event = c_.events[e];
     for (const auto& [token, polarity] : event.guards) {
-      if (!token_ready(token, depth) || holds(token, depth) != polarity) return false;
+      if (!token_ready_[token] || evaluator_.holds(token) != polarity) return false;
     }
     return std::ranges::all_of(event.dynamic,
-                               [&](int32_t token) { return token_ready(token, depth); });
+                               [&](int32_t token) { return token_ready_[token] != 0; });
   }
 
-  bool token_ready(int32_t t, size_t depth) {
-    const Token& token = c_.program->tokens[t];
-    const auto ready = [&](int32_t other) { return token_ready(other, depth); };
-    switch (token.kind) {
-      case TokenKind::kResult:
-        return has(bits(depth, kDone), local(token.event));
-      case TokenKind::kPick:
-        return ready(token.inputs[0]) && ready(token.inputs[holds(token.inputs[0], depth) ? 1 : 2]);
-      case TokenKind::kSettled:
-        return std::ranges::all_of(token.events, [&](int32_t e) {
-          return has(bits(depth, kDone), local(e)) || has(bits(depth, kDead), local(e));
-        });
-      case TokenKind::kStack:
-        return std::ranges::all_of(
-            token.events, [&](int32_t e) { return has(bits(depth, kDone), local(e)); });
-      case TokenKind::kConst:
-      case TokenKind::kPure:
-        break;
+  /// Finds which tokens are ready, and the values that decide on others.
+  void look_at_tokens(size_t depth) {
+    token_ready_.resize(c_.program->tokens.size());
+    evaluator_.compute(c_.deciding, read_slots(depth));
+    const auto ready = [&](int32_t t) { return token_ready_[t] != 0; };
+    const auto done = [&](int32_t e) { return has(bits(depth, kDone), local(e)); };
+    for (const int32_t t : c_.watched) {
+      const Token& token = c_.program->tokens[t];
+      bool out = false;
+      switch (token.kind) {
+        case TokenKind::kResult:
+          out = done(token.event);
+          break;
+        case TokenKind::kStack:
+          out = std::ranges::all_of(token.events, done);
+          break;
+        case TokenKind::kSettled:
+          out = std::ranges::all_of(token.events, [&](int32_t e) {
+            return done(e) || has(bits(depth, kDead), local(e));
+          });
+          break;
+        case TokenKind::kPick:
+          out = ready(token.inputs[0]) &&
+                ready(token.inputs[evaluator_.holds(token.inputs[0]) ? 1 : 2]);
+          break;
+        default:
+          out = std::ranges::all_of(token.inputs, ready) && std::ranges::all_of(token.waits, ready);
+      }
+      token_ready_[t] = out;
     }
-    return std::ranges::all_of(token.inputs, ready) && std::ranges::all_of(token.waits, ready);
-  }
-
-  /// The value of a predicate that is ready.
-  bool holds(int32_t t, size_t depth) {
-    read_slots(depth);
-    evaluator_.compute(closure_of(t), asked_.data());
-    return evaluator_.holds(evaluator_.value(t));
-  }
-
-  const std::vector<int32_t>& closure_of(int32_t t) {
-    if (closures_.empty()) closures_.resize(c_.program->tokens.size());
-    auto& closure = closures_[t];
-    if (closure.empty()) closure = value_closure(*c_.program, {t});
-    return closure;
   }
 
   /// What reads returned; kNoValue where they are not done.
@@ -216,25 +215,26 @@ class Search {
   void bury(size_t depth) {
     for (bool changed = true; changed;) {
       changed = false;
+      look_at_tokens(depth);
       for (size_t i = 0; i < n_; ++i) {
         const auto e = static_cast<int32_t>(i);
         if (has(bits(depth, kDone), e) || has(bits(depth, kDead), e)) continue;
-        for (const auto& [token, polarity] : c_.events[e].guards) {
-          // An outer guard that does not hold: inner ones are never ready.
-          if (!token_ready(token, depth)) break;
-          if (holds(token, depth) == polarity) continue;
-          put(bits(depth, kDead), e);
-          drop(bits(depth, kReady), e);
-          forget(e, depth);
-          changed = true;
-          break;
-        }
+        const bool dies = std::ranges::any_of(c_.events[i].guards, [&](const auto& guard) {
+          return token_ready_[guard.first] && evaluator_.holds(guard.first) != guard.second;
+        });
+        if (!dies) continue;
+        put(bits(depth, kDead), e);
+        drop(bits(depth, kReady), e);
+        changed = true;
       }
     }
     for (size_t i = 0; i < n_; ++i) {
       const auto e = static_cast<int32_t>(i);
-      if (has(bits(depth, kDone), e) || has(bits(depth, kDead), e)) continue;
-      if (is_ready(e, depth)) put(bits(depth, kReady), e);
+      if (has(bits(depth, kDead), e)) {
+        forget(e, depth);
+      } else if (!has(bits(depth, kDone), e) && is_ready(e, depth)) {
+        put(bits(depth, kReady), e);
+      }
     }
   }
 
@@ -502,8 +502,10 @@ class Search {
   /// A total order is complete: its outcome, or whether it is the one wanted.
   void end(size_t depth, Status status) {
     const auto shown = [&](const Observation& each) {
-      return status == Status::kCompleted || token_ready(each.ended, depth);
+      if (status == Status::kCompleted) return true;
+      return c_.dynamic ? token_ready_[each.ended] != 0 : done_behind(each.ended, depth);
     };
+    if (c_.dynamic) look_at_tokens(depth);
     if (!query_) {
       row_.assign(1, static_cast<uint32_t>(status));
       for (const Observation& each : c_.observations) {
@@ -529,6 +531,26 @@ class Search {
       if (wanted != kAbsent && each.event < 0 && observed(each, depth) != wanted) return;
     }
     matched_ = true;
+  }
+
+  /// Whether a token is ready, where no event is ever dead.
+  bool done_behind(int32_t wanted, size_t depth) {
+    std::vector<int32_t> stack{wanted};
+    std::vector<uint8_t> seen(c_.program->tokens.size());
+    while (!stack.empty()) {
+      const int32_t t = stack.back();
+      stack.pop_back();
+      if (seen[t]) continue;
+      seen[t] = 1;
+      const Token& token = c_.program->tokens[t];
+      if (token.event >= 0 && !has(bits(depth, kDone), local(token.event))) return false;
+      for (const int32_t e : token.events) {
+        if (!has(bits(depth, kDone), local(e))) return false;
+      }
+      stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
+      stack.insert(stack.end(), token.waits.begin(), token.waits.end());
+    }
+    return true;
   }
 
   /// An order that ends in an op's error shows nothing else.
@@ -633,7 +655,7 @@ class Search {
   std::vector<uint32_t> row_;
   std::vector<std::pair<bool, Value>> locals_of_twins_;
   std::vector<size_t> order_;
-  std::vector<std::vector<int32_t>> closures_;
+  std::vector<uint8_t> token_ready_;  // if dynamic
   std::vector<int32_t> locals_;
   bool matched_ = false;
   bool complete_ = true;

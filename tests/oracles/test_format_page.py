@@ -1,0 +1,37 @@
+"""docs/decisions/0002 shows one file for each feature: they load, and their sets hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from corpus.textfile import dumps, loads
+from oracles.model import MODELS
+from oracles.reference import allowed_outcomes
+
+PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0002-file-format.md"
+FILES = re.findall(r"```yaml\n(litmusfuzz.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+NOT_YET = "clusters:"
+
+
+def test_the_page_shows_every_feature() -> None:
+    names = [re.search(r"name: (\S+)", text)[1] for text in FILES]
+    assert names == [
+        "loop-increments",
+        "cond-write",
+        "section-increments",
+        "queue-too-many-takers",
+        "two-workers-then-a-reader",
+        "blog-problem-clustered",
+    ]
+
+
+@pytest.mark.parametrize("text", [t for t in FILES if NOT_YET not in t], ids=lambda t: t[20:50])
+def test_each_file_loads_and_its_sets_are_exact(text: str) -> None:
+    entry = loads(text)
+    assert loads(dumps(entry)) == entry
+    for model in MODELS.values():
+        expected = entry.allowed.get(model.name, entry.allowed["rfc"])
+        assert set(allowed_outcomes(entry.test, model).witnesses) == expected
