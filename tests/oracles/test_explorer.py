@@ -29,7 +29,7 @@ from corpus.builder import litmus
 from corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
 from corpus.ops import ConstAttrs
 from corpus.outcome import TORN, Outcome, Status, Verdict
-from corpus.textfile import Digest, load
+from corpus.textfile import Digest, load, loads
 from fuzz.strategies.graphs import resource_graphs
 from oracles import explorer, reference
 from oracles.allowed import ValueTooLarge
@@ -268,11 +268,92 @@ def test_agrees_on_what_blocks_and_what_fails() -> None:
 
 def test_two_sections_taken_in_opposite_orders_may_block() -> None:
     test = litmus(
-        "lock M; lock N; X=1; unlock N; unlock M || lock N; lock M; X=2; unlock M; unlock N"
+        "lock M; r0=X; lock N; X=1; unlock N; unlock M || "
+        "lock N; r1=X; lock M; X=2; unlock M; unlock N"
     )
     found = explorer.allowed_outcomes(test, RFC)
     assert Status.BLOCKED in {outcome.status for outcome in found.witnesses}
     check(test, RFC, random.Random(0))
+
+
+# --- conditionals and loops --------------------------------------------------------------
+
+HEAD = """
+litmusfuzz: 1
+name: bodies
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+  Y: {dtype: int32, shape: [], init: 0}
+"""
+CONSTANTS = """
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    two: {op: Const, dtype: int32, shape: [], value: 2}
+"""
+LOOP = """
+    loop:
+      op: While
+      inputs: [zero, zero]
+      carried: [i, last]
+      takes: {limit: two, step: one}
+      parallel_iterations: PARALLEL
+      condition:
+        nodes:
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+        nodes:
+          add: {op: AssignAddVariableOp, resources: [X], inputs: [step]}
+          next: {op: AddV2, inputs: [i, step]}
+          seen: {op: ReadVariableOp, resources: [Y]}
+        results: [next, seen]
+"""
+BRANCH = """
+    read: {op: ReadVariableOp, resources: [Y]}
+    flag: {op: Less, inputs: [zero, read]}
+    cond:
+      op: If
+      inputs: [flag]
+      takes: {a: one, b: two}
+      then:
+        nodes:
+          set: {op: AssignVariableOp, resources: [X], inputs: [a]}
+          r: {op: ReadVariableOp, resources: [X]}
+        results: [r]
+      else:
+        nodes:
+          u: {op: AssignAddVariableOp, resources: [X], inputs: [b]}
+          q: {op: ReadVariableOp, resources: [Y], after: [u]}
+        results: [q]
+      results: [out]
+"""
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "text",
+    [
+        LOOP.replace("PARALLEL", "10")
+        + "    w: {op: AssignVariableOp, resources: [Y], inputs: [one]}"
+        "\nobserve: [loop.last]",
+        LOOP.replace("PARALLEL", "1")
+        + "    w: {op: AssignVariableOp, resources: [Y], inputs: [one]}"
+        "\nobserve: [loop.last]",
+        LOOP.replace("PARALLEL", "1")
+        + "    w: {op: AssignVariableOp, resources: [X], inputs: [one]}"
+        "\nobserve: [loop.i]",
+        BRANCH + "    w: {op: AssignVariableOp, resources: [Y], inputs: [one]}"
+        "\nobserve: [cond.out]",
+        BRANCH + "    w: {op: AssignVariableOp, resources: [Y], inputs: [one]}\n"
+        "    v: {op: AssignVariableOp, resources: [X], inputs: [two]}\n"
+        "    late: {op: ReadVariableOp, resources: [X], after: [cond]}\n"
+        "observe: [read, late]",
+    ],
+)
+def test_agrees_on_bodies(text: str, model: Model) -> None:
+    check(loads(HEAD + CONSTANTS + text + "\n").test, model, random.Random(0))
 
 
 # --- size ------------------------------------------------------------------------------

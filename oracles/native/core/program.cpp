@@ -186,7 +186,7 @@ class Builder {
     for (Observation& each : out_.observations) {
       auto used = results(each.closure);
       shown.insert(shown.end(), used.begin(), used.end());
-      if (out_.dynamic) {
+      if (out_.dynamic && program_.blocking()) {
         // Whether it is shown must be known at the end.
         each.ending = predicates(each.ended);
         const auto more = results(each.ending);
@@ -201,9 +201,12 @@ class Builder {
     for (LocalEvent& event : events) {
       event.consumed = results(event.closure);
       for (const auto& [t, polarity] : event.guards) {
-        // A guard's value is needed until the event is done or dead.
-        const auto used = results(value_closure(program_, {t}));
-        event.consumed.insert(event.consumed.end(), used.begin(), used.end());
+        // A guard's value, and what decides whether it is there, is needed
+        // until the event is done or dead.
+        for (const auto& closure : {value_closure(program_, {t}), predicates(t)}) {
+          const auto used = results(closure);
+          event.consumed.insert(event.consumed.end(), used.begin(), used.end());
+        }
       }
       for (const int32_t t : event.dynamic) {
         const auto used = results(predicates(t));
@@ -234,7 +237,10 @@ class Builder {
       }
       stack.insert(stack.end(), event.dynamic.begin(), event.dynamic.end());
     }
-    for (const Observation& each : out_.observations) stack.push_back(each.ended);
+    // Where nothing blocks, every run ends; its end lies in all components.
+    if (program_.blocking()) {
+      for (const Observation& each : out_.observations) stack.push_back(each.ended);
+    }
     std::vector<uint8_t> seen(program_.tokens.size());
     while (!stack.empty()) {
       const int32_t t = stack.back();

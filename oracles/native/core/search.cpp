@@ -32,6 +32,7 @@ class Search {
         blocking_(component.program->blocking()),
         outcomes_(1 + component.observations.size() + component.variables.size()) {
     keep_.assign(c_.slots, 0);
+    token_ready_.assign(c_.dynamic ? c_.program->tokens.size() : 0, 0);
     for (const Observation& each : c_.observations) {
       for (const int32_t t : each.ending) {
         for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
@@ -124,10 +125,13 @@ class Search {
   void start() {
     std::ranges::copy(c_.initial, memory(0));
     std::fill_n(slots(0), c_.slots, 0);
+    if (c_.dynamic) {
+      bury(0);
+      return;
+    }
     for (size_t e = 0; e < n_; ++e) {
       if (is_ready(static_cast<int32_t>(e), 0)) put(bits(0, kReady), static_cast<int32_t>(e));
     }
-    if (c_.dynamic) bury(0);
   }
 
   void copy(size_t from, size_t to) {
@@ -162,7 +166,6 @@ class Search {
 
   /// Finds which tokens are ready, and the values that decide on others.
   void look_at_tokens(size_t depth) {
-    token_ready_.resize(c_.program->tokens.size());
     evaluator_.compute(c_.deciding, read_slots(depth));
     const auto ready = [&](int32_t t) { return token_ready_[t] != 0; };
     const auto done = [&](int32_t e) { return has(bits(depth, kDone), local(e)); };
