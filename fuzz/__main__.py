@@ -493,5 +493,39 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         click.echo(f"\n{target} is not written; --write does")
 
 
+# --- bench -----------------------------------------------------------------------------
+
+
+@main.group()
+def bench() -> None:
+    """Measure ourselves: CPU times, with ratios to something slower."""
+
+
+@bench.command("oracle")
+@click.option("--compare/--no-compare", default=True, help="Run the reference beside it.")
+@_json
+def bench_oracle(compare: bool, as_json: bool) -> None:
+    """How fast the explorer finds sets and verdicts."""
+    from dataclasses import asdict
+
+    from fuzz.bench.oracle import figures
+
+    measured = figures(compare=compare)
+    if as_json:
+        _print_json([asdict(figure) | {"met": figure.met} for figure in measured])
+        return
+    for figure in measured:
+        line = (
+            f"{figure.name:26} {figure.seconds * 1e3:9.4f} ms of {figure.limit_s * 1e3:g}"
+            f"  load {figure.load_s * 1e3:.3f} ms  {figure.count} found"
+            f"  unknown {figure.unknown:.0%}"
+        )
+        if figure.made_s is not None:
+            line += f"  as objects {figure.made_s * 1e3:.1f} ms"
+        if figure.ratio is not None:
+            line += f"  {figure.ratio:,.0f} times faster than the reference"
+        click.echo(line + ("" if figure.met else "  MISSED"))
+
+
 if __name__ == "__main__":
     main()
