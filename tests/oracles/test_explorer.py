@@ -11,7 +11,11 @@ Each of these defects, put into ``oracles/native`` by hand, fails here:
 - an off-by-one in sets of more than 64 events;
 - a read that is not observed taken for one that is;
 - saturation: what comes after *one* source comes after the read;
-- a full queue that takes one element more.
+- a full queue that takes one element more;
+- a value forgotten while something still needs it;
+- a path left though a write that is left can still supply the value;
+- op instances exchanged in the memo key though their operands differ;
+- a scatter whose repeated rows do not accumulate.
 """
 
 from __future__ import annotations
@@ -419,6 +423,26 @@ def test_message_passing_across_words(count: int) -> None:
     found = explorer.allowed_outcomes(test, RFC)
     pairs = {(o.plain["r0"], o.plain["r1"]) for o in found.witnesses}
     assert pairs == {(0, 0), (0, 1), (1, 1)}
+
+
+@pytest.mark.parametrize("count", [30, 62, 63, 64, 65, 130])
+def test_a_read_waits_for_events_of_several_words(count: int) -> None:
+    """It comes after the first event and after a late one: it never sees 0."""
+    constant = Node("one", "Const", attrs=ConstAttrs("int32", (), 1))
+    chain = [Node("z0", "AssignVariableOp", ("one",), ("Z",))]
+    for i in range(1, count):
+        chain.append(Node(f"z{i}", "AssignVariableOp", ("one",), ("Z",), (f"z{i - 1}",)))
+    two = Node("two", "Const", attrs=ConstAttrs("int32", (), 2))
+    other = Node("other", "AssignVariableOp", ("two",), ("X",))  # or nothing is left to chance
+    late = Node("late", "AssignVariableOp", ("one",), ("X",))
+    read = Node("r0", "ReadVariableOp", (), ("X",), ("z0", "late"))
+    graph = Graph("main", (constant, two, *chain, other, late, read))
+    variables = tuple(Variable(v, "int32", ()) for v in "XZ")
+    test = LitmusTest("words", variables, (graph,), ("r0",))
+    found = explorer.allowed_outcomes(test, RFC)
+    assert {outcome.plain["r0"] for outcome in found.witnesses} == {1, 2}
+    early = Outcome.of(test, {"r0": (0,), "X": (1,), "Z": (1,)})
+    assert Explorer(test, RFC).judge(early) is Verdict.FORBIDDEN
 
 
 def test_a_long_chain_needs_no_deep_recursion() -> None:
