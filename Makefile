@@ -5,6 +5,8 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 # No pip of ours asks for an index: the machine's own configuration decides.
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Exported, so that the compiler that is asked for here is the one that builds.
+export CXX ?= c++
 
 .PHONY: fuzz test lint setup clean
 
@@ -24,9 +26,14 @@ lint: setup
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# What the C++ modules are made of: an edit installs, and thus builds, again.
+NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.h */native/*/*/*.cpp */native/*/*/*.h)
+
+$(STAMP): pyproject.toml constraints.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
 	  { echo "litmusfuzz needs Python 3.11 to 3.13 (TensorFlow 2.21 has no other wheels); set PYTHON=..."; exit 2; }
+	@command -v $(firstword $(CXX)) >/dev/null || \
+	  { echo "litmusfuzz needs a C++20 compiler, and found no '$(CXX)': install g++, or set CXX=..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
 	@touch $@

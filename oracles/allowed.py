@@ -16,6 +16,10 @@ Witness = tuple["Event", ...]
 """A total order of all events of a test."""
 
 
+class ValueTooLarge(ValueError):
+    """Some total order makes a value of 2**24 or more: the test is ill-formed."""
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedSet:
     """Outcomes that some total order yields, each with such an order.
@@ -26,16 +30,24 @@ class AllowedSet:
         Under which model.
     witnesses : mapping of Outcome to Witness
     orders : int
-        Total orders looked at.
+        Total orders looked at, by an oracle that looks at each; else 0.
     complete : bool
-        Whether that was all of them. If not, an outcome that is missing is
+        Whether all were looked at. If not, an outcome that is missing is
         `unknown`, never `forbidden`.
+    states : int
+        States looked at, by an oracle that merges orders which meet in one.
     """
 
     model: str
     witnesses: Mapping[Outcome, Witness]
     orders: int
     complete: bool
+    states: int = 0
+
+    @property
+    def looked_at(self) -> str:
+        """How much was looked at, in words."""
+        return f"{self.states} states" if self.states else f"{self.orders} total orders"
 
     def judge(self, outcome: Outcome) -> Verdict:
         """The verdict on one outcome of the same test.

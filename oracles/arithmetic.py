@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
+from oracles.allowed import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from corpus.graph import Node
 
 Ints = tuple[int, ...]
-
-
-class ValueTooLarge(ValueError):
-    """Some total order makes a value of 2**24 or more: the test is ill-formed."""
 
 
 def exact(value: Ints, node: Node) -> Ints:

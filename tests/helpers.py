@@ -6,13 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import corpus
+from oracles.events import count_orders, unfold
+from oracles.model import RFC
 from oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from oracles.model import Model
 
+SMALL_ORDERS = 2_000
+"""Total orders that the reference oracle looks at in a fraction of a second."""
 LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
+
+
+def is_small(test: LitmusTest) -> bool:
+    """Whether the reference oracle can look at all total orders within a test."""
+    return count_orders(unfold(test, RFC), SMALL_ORDERS) < SMALL_ORDERS
 
 
 def allowed_values(test: LitmusTest, model: Model, *names: str) -> set[tuple[object, ...]]:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from corpus.outcome import Verdict
-from oracles.arithmetic import ValueTooLarge
-from oracles.reference import allowed_outcomes
+from corpus.ops import MAX_MAGNITUDE
+from corpus.outcome import Verdict, digest
+from corpus.textfile import MAX_LISTED, Digest
+from fuzz.strategies.magnitude import largest_magnitude
+from oracles.allowed import ValueTooLarge
+from oracles.explorer import Explorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from oracles.allowed import AllowedSet
+    from oracles.explorer import Budget
     from oracles.model import Model
+
+
+class Oracle(Protocol):
+    """What decides on outcomes of one test: an allowed set, or an explorer."""
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """The verdict on one outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,7 @@ class Judgement:
     executions, not distinct outcomes.
     """
 
-    allowed: AllowedSet
+    oracle: Oracle
     histogram: Mapping[Outcome, int]
     verdicts: Mapping[Verdict, int]
     forbidden: tuple[tuple[Outcome, int], ...]
@@ -48,22 +58,40 @@ class Judgement:
         return self.forbidden_count / max(1, self.executions)
 
 
-def judge(allowed: AllowedSet, histogram: Mapping[Outcome, int]) -> Judgement:
+def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
     """The verdict on each outcome of a histogram."""
     verdicts: Counter[Verdict] = Counter()
     forbidden = []
     for outcome, count in histogram.items():
-        verdict = allowed.judge(outcome)
+        verdict = oracle.judge(outcome)
         verdicts[verdict] += count
         if verdict is Verdict.FORBIDDEN:
             forbidden.append((outcome, count))
     forbidden.sort(key=lambda each: (-each[1], str(each[0])))
-    return Judgement(allowed, histogram, verdicts, tuple(forbidden))
+    return Judgement(oracle, histogram, verdicts, tuple(forbidden))
 
 
-def allowed_or_none(test: LitmusTest, model: Model, budget_orders: int) -> AllowedSet | None:
-    """The allowed set; None if some order makes a value too large."""
+def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:
+    """The judge of a test; None if some order may make a value too large.
+
+    The verdict on one outcome looks at few orders, so that the test must be
+    known to be well-formed beforehand: by a bound, or else by looking at all.
+    """
     try:
-        return allowed_outcomes(test, model, budget_orders)
+        explorer = Explorer(test, model, budget)
+        small = largest_magnitude(test) < MAX_MAGNITUDE
+        return explorer if small or explorer.allowed_outcomes().complete else None
     except ValueTooLarge:
         return None
+
+
+def listed(
+    test: LitmusTest, model: Model, budget: Budget
+) -> dict[str, frozenset[Outcome] | Digest]:
+    """What a finding's file says is allowed; nothing if that is over budget."""
+    allowed = Explorer(test, model, budget).allowed_outcomes()
+    if not allowed.complete:
+        return {}
+    if len(allowed.witnesses) > MAX_LISTED:
+        return {model.name: Digest(len(allowed.witnesses), digest(allowed.witnesses))}
+    return {model.name: frozenset(allowed.witnesses)}

@@ -16,15 +16,17 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause
-from fuzz.campaign.judge import allowed_or_none, judge
+from fuzz.campaign.judge import explorer_or_none, judge, listed
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.executors import wire
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES, Died, Worker
 from fuzz.executors.protocol import Config, Noise
 from fuzz.executors.table import CANARY, configuration
 from fuzz.strategies import draw
+from oracles.explorer import Budget, Explorer
 from oracles.model import RFC
 from oracles.reason import explain
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
     from fuzz.campaign.judge import Judgement
-    from oracles.allowed import AllowedSet
     from oracles.model import Model
 
 JOB_TIMEOUT_S: Final = 60.0
@@ -56,6 +57,8 @@ MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_S: Final = 20.0
 REDUCTION_SHARE: Final = 0.5
 """Of the time; the rest is for new graphs."""
+CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
+"""For each question: a tenth of a second. A verdict takes some microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Settings:
     family: str = "dag"
     count: int = 3072
     workers: int = 1
-    budget_orders: int = 20_000
+    budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model = field(default=RFC)
 
@@ -103,11 +106,11 @@ Task = Generator[Job, Result, None]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A test of the campaign with what it is allowed to show."""
+    """A test of the campaign with the judge of what it shows."""
 
     index: int
     test: LitmusTest
-    allowed: AllowedSet
+    oracle: Explorer
 
 
 @dataclass(slots=True)
@@ -294,7 +297,7 @@ class Campaign:
         return tests is not None and self.next_index >= tests and not self.ahead
 
     def _draw_ahead(self) -> None:
-        """Draw the next test and compute what it is allowed to show."""
+        """Draw the next test and load it into the oracle."""
         settings = self.settings
         if settings.tests is not None and self.next_index >= settings.tests:
             return
@@ -302,14 +305,12 @@ class Campaign:
         self.next_index += 1
         test = draw(settings.family, settings.seed, index)
         start = time.monotonic()
-        allowed = allowed_or_none(test, settings.model, settings.budget_orders)
+        oracle = explorer_or_none(test, settings.model, settings.budget)
         self.record.judging_s += time.monotonic() - start
-        assert allowed is not None, f"seed {settings.seed}, test {index}: a value of 2**24"
+        assert oracle is not None, f"seed {settings.seed}, test {index}: a value of 2**24"
         self.record.graphs += 1
         self.record.drawn.update(n.op for n in test.graph.effects)
-        if not allowed.complete:
-            self.record.unknown_graphs += 1
-        self.ahead.append(Drawn(index, test, allowed))
+        self.ahead.append(Drawn(index, test, oracle))
 
     def _begin(self, slot: _Slot, task: Task) -> None:
         slot.task = task
@@ -386,7 +387,7 @@ class Campaign:
         result = yield Job(drawn.test, 1, Noise(), 0)
         if isinstance(result, dict):
             self.record.canary_runs += 1
-            self.record.canary_reported += judge(drawn.allowed, result).forbidden_count > 0
+            self.record.canary_reported += judge(drawn.oracle, result).forbidden_count > 0
 
     def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
@@ -400,7 +401,10 @@ class Campaign:
         if isinstance(result, wire.Reply):
             slot.state.refused[result.refused] += 1
             return
-        judgement = judge(drawn.allowed, result)
+        start = time.monotonic()
+        judgement = judge(drawn.oracle, result)
+        self.record.judging_s += time.monotonic() - start
+        self.record.unknown_graphs += judgement.verdicts.get(Verdict.UNKNOWN, 0) > 0
         self.record.verdicts.update({str(v): n for v, n in judgement.verdicts.items()})
         if not judgement.forbidden:
             return
@@ -468,7 +472,7 @@ class Campaign:
         deadline = time.monotonic() + CONFIRM_S  # the process's start is not counted
         while isinstance(result, dict):
             total.update(result)
-            judgement = judge(best.judgement.allowed, total)
+            judgement = judge(best.judgement.oracle, total)
             if judgement.forbidden:
                 return judgement
             if time.monotonic() > deadline:
@@ -480,8 +484,8 @@ class Campaign:
         self, test: LitmusTest, best: _Best, noise: Noise, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
         """Whether enough of a few runs show it often enough: judged, or None."""
-        allowed = allowed_or_none(test, self.settings.model, self.settings.budget_orders)
-        if allowed is None or not allowed.complete:
+        oracle = explorer_or_none(test, self.settings.model, self.settings.budget)
+        if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
         failed = 0
@@ -492,9 +496,9 @@ class Campaign:
             if not isinstance(result, dict):
                 return None
             total.update(result)
-            failed += judge(allowed, result).forbidden_count >= best.needed
+            failed += judge(oracle, result).forbidden_count >= best.needed
             if failed == PROBE_NEEDED:
-                return judge(allowed, total)
+                return judge(oracle, total)
         return None
 
     # --- findings ----------------------------------------------------------------------
@@ -551,7 +555,7 @@ class Campaign:
         finding = Finding(
             executor=raw.slot.state.name,
             config=raw.slot.config.name,
-            model=judgement.allowed.model,
+            model=self.settings.model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
             noise=asdict(raw.noise),
@@ -563,7 +567,7 @@ class Campaign:
             minimized=minimized,
             confirmed=confirmed,
         )
-        return Entry(test, {finding.model: frozenset(judgement.allowed.witnesses)}, finding)
+        return Entry(test, listed(test, self.settings.model, self.settings.budget), finding)
 
     def _store_raw(self, raw: _Raw) -> None:
         """Keep every graph that showed something, as it was drawn."""
@@ -581,7 +585,7 @@ class Campaign:
     def _store(self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool) -> None:
         """Write a finding and report it; once, if it was found before."""
         small = normalized(best.test, "finding")
-        judgement = _renamed(best.judgement, dict(zip(best.test.names, small.names, strict=True)))
+        judgement = self._renamed(best, small)
         seen = judgement.forbidden[0][0]
         small = replace(small, name=finding_name(small, seen))
         for known in self.record.findings:
@@ -595,6 +599,21 @@ class Campaign:
         reason = explain(small, self.settings.model, dict(seen.values), REASON_BUDGET)
         self.record.findings.append(
             ReportedFinding(entry, str(path), cause, reason=str(reason or ""))
+        )
+
+    def _renamed(self, best: _Best, test: LitmusTest) -> Judgement:
+        """The best's judgement, of the same test under other names."""
+        names = dict(zip(best.test.names, test.names, strict=True))
+
+        def of(outcome: Outcome) -> Outcome:
+            values = tuple((names[name], value) for name, value in outcome.values)
+            return replace(outcome, values=values)
+
+        return replace(
+            best.judgement,
+            oracle=Explorer(test, self.settings.model, self.settings.budget),
+            histogram={of(o): n for o, n in best.judgement.histogram.items()},
+            forbidden=tuple((of(o), n) for o, n in best.judgement.forbidden),
         )
 
     def _store_rest(self) -> None:
@@ -625,20 +644,3 @@ def _expected_cost_s(raw: _Raw) -> float:
     """
     candidates = 3 * len(raw.drawn.test.graph.nodes)
     return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)
-
-
-def _renamed(judgement: Judgement, names: dict[str, str]) -> Judgement:
-    """The judgement of the same test under other names."""
-
-    def of(outcome: Outcome) -> Outcome:
-        return type(outcome)(tuple((names[name], value) for name, value in outcome.values))
-
-    return replace(
-        judgement,
-        allowed=replace(
-            judgement.allowed,
-            witnesses={of(o): w for o, w in judgement.allowed.witnesses.items()},
-        ),
-        histogram={of(o): n for o, n in judgement.histogram.items()},
-        forbidden=tuple((of(o), n) for o, n in judgement.forbidden),
-    )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corpus.textfile import Entry, dumps
-from fuzz.campaign.judge import Judgement, judge
+from fuzz.campaign.judge import Judgement, Oracle, judge
 from fuzz.executors import wire
 from fuzz.executors.process import Died
 from fuzz.executors.protocol import Noise, noise_from
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from corpus.outcome import Outcome
     from fuzz.executors.process import Worker
     from fuzz.executors.protocol import Config
-    from oracles.allowed import AllowedSet
 
 DEFAULT_COUNT: Final = 20_000
 _BATCH: Final = 4_096
@@ -36,7 +35,7 @@ class Replayed:
 
 def replay_entry(
     entry: Entry,
-    allowed: AllowedSet,
+    oracle: Oracle,
     worker: Worker,
     config: Config,
     *,
@@ -66,7 +65,7 @@ def replay_entry(
     for batch in range(1 << 31):
         left = time_s - (time.monotonic() - start)
         executions = total.total()
-        done = executions >= count if count else judge(allowed, total).forbidden
+        done = executions >= count if count else judge(oracle, total).forbidden
         if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
             break
         request = wire.Request(
@@ -84,6 +83,6 @@ def replay_entry(
             return result
         else:
             total.update(wire.histogram(entry.test, reply))
-    result.judgement = judge(allowed, total)
+    result.judgement = judge(oracle, total)
     result.seconds = time.monotonic() - start
     return result

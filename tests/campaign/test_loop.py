@@ -14,6 +14,7 @@ from fuzz.campaign.loop import Campaign, Settings
 from fuzz.campaign.replay import replay_entry
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
+from oracles.explorer import Budget
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
 
@@ -113,11 +114,10 @@ def test_a_sound_canary_breaks_the_campaign(tmp_path: Path, monkeypatch) -> None
 
 
 def test_over_budget_is_unknown_and_exits_3(tmp_path: Path) -> None:
-    """One order is looked at; what it does not show may still be allowed."""
-    record = campaign(tmp_path, tests=12, budget_orders=1).run()
+    """One state is looked at; what it does not decide may still be allowed."""
+    record = campaign(tmp_path, tests=12, budget=Budget(states=1)).run()
     assert record.unknown_graphs > 0
     assert record.verdicts["unknown"] > 0
-    # What was allowed in the one order looked at is allowed; nothing else is.
     assert set(record.verdicts) <= {"allowed", "unknown", "forbidden"}
 
 

@@ -19,13 +19,13 @@ def test_oracle_prints_the_allowed_set(litmusfuzz) -> None:
         "1   0   1  1",
         "1   1   1  1",
     ]
-    assert "3 outcomes of 6 total orders are allowed under rfc" in result.stdout
+    assert "3 outcomes are allowed under rfc" in result.stdout
 
 
 def test_oracle_json_has_the_same(litmusfuzz) -> None:
     data = json.loads(litmusfuzz("oracle", SB, "--json").stdout)
     assert data["complete"]
-    assert data["orders"] == 6
+    assert data["states"] > 0
     assert {"r0": 0, "r1": 1, "X": 1, "Y": 1} in data["allowed"]
     assert len(data["allowed"]) == 3
 

@@ -416,7 +416,7 @@ TEXTS: list[tuple[str, int, Fields, str]] = [
     ("litmusfuzz:\n", 1, (), "no field 'litmusfuzz'"),
     ("# why\n\nname: x\n", 3, (), "no field 'litmusfuzz'"),
     ("litmusfuzz: 1\n", 1, (), "missing field `name`"),
-    ("litmusfuzz: 1\nname: x\ngraphs: {}\n", 1, (), "missing field `variables`"),
+    ("litmusfuzz: 1\nname: x\ngraphs: {}\n", 1, ("variables",), "at least one resource"),
     ("litmusfuzz: 1\nname: x\nvariables: {}\n", 1, (), "missing field `graphs`"),
     ("litmusfuzz: 1\nname: x\nvariables: []\ngraphs: {}\n", 3, ("variables",), "a mapping"),
     ("litmusfuzz: 1\nname: x\nvariables: {}\ngraphs: {m: {}}\n", 3, ("variables",), "at least one"),

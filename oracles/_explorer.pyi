@@ -1,0 +1,37 @@
+"""Types of the explorer's core; `oracles.explorer` is what others use."""
+
+_Ints = list[int] | tuple[int, ...]
+_Op = tuple[str, bool, _Ints, int, tuple[int, int, int]]
+_Event = tuple[int, int, _Ints, _Ints, _Ints, _Ints, _Ints, list[tuple[int, bool]], int]
+_Token = tuple[int, int, int, _Ints, _Ints, _Ints, _Ints]
+_Pairs = tuple[tuple[str, object], ...]
+
+class TooLarge(ArithmeticError): ...
+
+class OutcomeSet:
+    @property
+    def states(self) -> int: ...
+    @property
+    def complete(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def outcome(
+        self, number: int, names: tuple[str, ...]
+    ) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]: ...
+
+class Oracle:
+    def all(self, states: int, memory_bytes: int) -> OutcomeSet: ...
+    def judge(self, outcome: _Pairs, status: int, states: int, memory_bytes: int) -> int: ...
+    def witness(
+        self, outcome: _Pairs, status: int, states: int, memory_bytes: int
+    ) -> tuple[int, int, list[int]]: ...
+
+def load(
+    variables: list[tuple[int, ...]],
+    queues: list[tuple[int, tuple[tuple[int, ...], ...]]],
+    mutexes: int,
+    ops: list[_Op],
+    events: list[_Event],
+    tokens: list[_Token],
+    observed: list[int],
+    ended: list[int],
+) -> Oracle: ...

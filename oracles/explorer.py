@@ -1,0 +1,382 @@
+"""The fast oracle: the reference's sets and verdicts, by search over states.
+
+Two total orders that have done the same events, left the same memory, and read
+the same values, as far as something still needs them, have the same futures:
+the search goes on from one of them only. The verdict on a single outcome is
+faster still, since the search leaves every path on which a read returns
+another value than the outcome says.
+
+The search and the arithmetic are C++ (``oracles/native``), written from the
+semantics, not from the reference: with it they share what happens when
+(`oracles.events`), nothing else.
+
+References
+----------
+semantics.md, sections 2 to 4. Gibbons and Korach, "Testing Shared Memories",
+SIAM J. Comput. 1997: the verdict on one outcome is NP-complete, and easy where
+each read tells which write it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Never
+
+from corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from corpus.outcome import Outcome, Status, Verdict
+from oracles import _explorer
+from oracles.allowed import AllowedSet, ValueTooLarge
+from oracles.events import (
+    Access,
+    Held,
+    Join,
+    Pick,
+    Pure,
+    Result,
+    Settled,
+    Stack,
+    strictnesses,
+    unfold,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpus.graph import LitmusTest, Node
+    from oracles.allowed import Witness
+    from oracles.events import Event, Strictness, Token
+    from oracles.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a search may use before its answer is "unknown".
+
+    Parameters
+    ----------
+    states : int
+        States remembered; for a whole set also outcomes.
+    memory_bytes : int
+        For states and outcomes, roughly: looked at now and then.
+    """
+
+    states: int = 1_000_000
+    memory_bytes: int = 1 << 30
+
+
+DEFAULT_BUDGET: Final = Budget()
+"""Some seconds of work."""
+_NO_LIMIT: Final = Budget(1 << 62, 1 << 62)
+
+# The core's numbers, in the order of its enums.
+_FORBIDDEN, _ALLOWED, _UNKNOWN = range(3)
+_STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
+_ACCESSES: Final = {
+    access: number
+    for number, access in enumerate(
+        (
+            *(Access.READ, Access.WRITE, Access.UPDATE, Access.ACQUIRE, Access.RELEASE),
+            *(Access.ENQUEUE, Access.DEQUEUE, Access.SIZE, Access.CLOSE),
+        )
+    )
+}
+_NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
+"""Kinds of which the core needs no arithmetic."""
+_CONST, _RESULT, _PURE, _PICK, _SETTLED, _HELD, _STACK = range(7)
+
+
+def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> AllowedSet:
+    """Outcomes of every total order that `model` allows.
+
+    Returns
+    -------
+    AllowedSet
+        Its witnesses are found when they are asked for, its outcomes made when
+        they are looked at; their number is there at once.
+
+    Raises
+    ------
+    ValueTooLarge
+        If a value reaches 2**24 in an order looked at: the test is ill-formed.
+    """
+    return Explorer(test, model, budget).allowed_outcomes()
+
+
+class Explorer:
+    """A test under a model, ready for many questions.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    model : Model
+    budget : Budget
+        For each question.
+
+    Raises
+    ------
+    ValueTooLarge
+        If a constant expression reaches 2**24.
+    """
+
+    def __init__(self, test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> None:
+        self.test = test
+        self.model = model
+        self.budget = budget
+        self._names = test.names
+        self._cores: list[_Core] = []
+        # A stricter executor shows nothing more, unless something blocks.
+        blocks = {"queues", "critical sections"} & test.features
+        self._strict = strictnesses(test, model) if blocks else iter([{}])
+        self._core(0)
+
+    def _core(self, number: int) -> _Core | None:
+        """The test under one choice of strictness, loosest first; None past the last.
+
+        Loaded when first asked for: only a blocked outcome asks for more than
+        the loosest.
+        """
+        while len(self._cores) <= number:
+            strictness = next(self._strict, None)
+            if strictness is None:
+                return None
+            encoder = _Encoder(self.test, self.model, strictness)
+            try:
+                self._cores.append(_Core(encoder.load(), encoder.events, encoder.nodes))
+            except _explorer.TooLarge as error:
+                _refuse(error, encoder.nodes)
+        return self._cores[number]
+
+    def _cores_for(self, outcome: Outcome) -> Iterator[_Core]:
+        """Those that may show it, and others do not."""
+        for number in range(1 if outcome.status is not Status.BLOCKED else 1 << 30):
+            core = self._core(number)
+            if core is None:
+                return
+            yield core
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """The verdict on one outcome, by membership.
+
+        Raises
+        ------
+        ValueTooLarge
+            If a value reaches 2**24 in an order looked at. Few are looked at:
+            that a test is well-formed the caller must know.
+        """
+        budget = self.budget
+        values, status = self._coded(outcome)
+        verdict = Verdict.FORBIDDEN
+        for core in self._cores_for(outcome):
+            try:
+                answer = core.oracle.judge(values, status, budget.states, budget.memory_bytes)
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            if answer == _ALLOWED:
+                failed = outcome.status is Status.FAILED
+                return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
+            if answer == _UNKNOWN:
+                verdict = Verdict.UNKNOWN
+        return verdict
+
+    def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
+        """The outcome's values, each name's, and its status, as the core takes them."""
+        if outcome.status is Status.COMPLETED:
+            return outcome.values, 0
+        values = dict(outcome.values)
+        pairs = tuple((name, values.get(name, False)) for name in self._names)
+        return pairs, _STATUSES.index(outcome.status)
+
+    def witness(self, outcome: Outcome) -> Witness | None:
+        """A total order that yields the outcome; None if none was found."""
+        return self._witness(outcome, self.budget)
+
+    def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
+        values, status = self._coded(outcome)
+        for core in self._cores_for(outcome):
+            try:
+                answer, _, order = core.oracle.witness(
+                    values, status, budget.states, budget.memory_bytes
+                )
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            if answer == _ALLOWED:
+                return tuple(core.events[i] for i in order)
+        return None
+
+    def allowed_outcomes(self) -> AllowedSet:
+        """The whole set; see the function of the same name."""
+        budget = self.budget
+        sets: list[_explorer.OutcomeSet] = []
+        left = budget.states
+        while left > 0 and (core := self._core(len(sets))) is not None:
+            try:
+                sets.append(core.oracle.all(left, budget.memory_bytes))
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            left -= sets[-1].states
+        witnesses = _Witnesses(self, sets, budget.states)
+        complete = all(found.complete for found in sets) and self._core(len(sets)) is None
+        # Outcomes of parts that never meet multiply.
+        complete = complete and max(map(len, sets)) <= budget.states
+        states = sum(found.states for found in sets)
+        return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """A test loaded under one choice of strictness."""
+
+    oracle: _explorer.Oracle
+    events: tuple[Event, ...]
+    nodes: list[Node]
+
+    def refuse(self, error: _explorer.TooLarge) -> Never:
+        """Say which node made a value too large."""
+        _refuse(error, self.nodes)
+
+
+def _refuse(error: _explorer.TooLarge, nodes: Sequence[Node]) -> Never:
+    """Raise what other oracles raise."""
+    number, value = error.args
+    raise ValueTooLarge(
+        f"{nodes[number].name} ({nodes[number].op}) computes {value} in some total order; "
+        "every magnitude must stay below 2**24"
+    ) from None
+
+
+class _Witnesses(Mapping[Outcome, "Witness"]):
+    """Outcomes found, each with a total order that is searched when asked for."""
+
+    def __init__(self, explorer: Explorer, sets: Sequence[_explorer.OutcomeSet], most: int) -> None:
+        self.explorer = explorer
+        self.sets = sets
+        self.most = most
+        self.outcomes: dict[Outcome, None] | None = None
+
+    def __len__(self) -> int:
+        if len(self.sets) == 1:
+            return min(len(self.sets[0]), self.most)
+        return len(self.made())
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.made())
+
+    def __contains__(self, outcome: object) -> bool:
+        return outcome in self.made()
+
+    def __getitem__(self, outcome: Outcome) -> Witness:
+        if outcome not in self.made():
+            raise KeyError(outcome)
+        # Looks at fewer states than the search for the whole set did.
+        witness = self.explorer._witness(outcome, _NO_LIMIT)
+        assert witness is not None, outcome
+        return witness
+
+    def made(self) -> dict[Outcome, None]:
+        """The outcomes themselves; made once, since most callers only count."""
+        if self.outcomes is None:
+            names = self.explorer._names
+            self.outcomes = {}
+            for found in self.sets:
+                for i in range(min(len(found), self.most)):
+                    status, values = found.outcome(i, names)
+                    self.outcomes[Outcome(values, _STATUSES[status])] = None
+        return self.outcomes
+
+
+class _Encoder:
+    """An unfolding as the core takes it: numbers in place of names."""
+
+    def __init__(
+        self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
+    ) -> None:
+        self.test = test
+        self.unfolding = unfold(test, model, strictness)
+        self.events: tuple[Event, ...] = self.unfolding.events
+        names = [v.name for v in test.variables]
+        names += [queue.name for queue in test.queues]
+        names += [mutex.name for mutex in test.mutexes]
+        self.places = {name: place for place, name in enumerate(names)}
+        self.initial = [test.initial(v) for v in test.variables]
+        self.nodes: list[Node] = []  # by number of the op
+        self.ops: list[_explorer._Op] = []
+        self.numbers: dict[int, int] = {}  # a node's id, which is quicker than its hash
+
+    def load(self) -> _explorer.Oracle:
+        events = [self.event(event) for event in self.events]
+        tokens = [self.token(token) for token in self.unfolding.tokens]
+        queues = [(q.capacity, self.test.initial_elements(q)) for q in self.test.queues]
+        observed = [token for _, token, _ in self.unfolding.observed]
+        ended = [token for _, _, token in self.unfolding.observed]
+        mutexes = len(self.test.mutexes)
+        return _explorer.load(
+            self.initial, queues, mutexes, self.ops, events, tokens, observed, ended
+        )
+
+    def event(self, event: Event) -> _explorer._Event:
+        return (
+            _ACCESSES[event.access],
+            self.op(event.node),
+            [self.places[name] for name in event.variables],
+            [self.places[name] for name in event.node.resources],
+            event.needs,
+            event.after,
+            event.operands,
+            list(event.guards),
+            event.part if "Many" in event.node.op else -1,
+        )
+
+    def token(self, token: Token) -> _explorer._Token:
+        if isinstance(token, Result):
+            return (_RESULT, -1, token.event, (), (), (), ())
+        if isinstance(token, Join):
+            return (_PURE, -1, -1, (), token.tokens, (), ())
+        if isinstance(token, Stack):
+            return (_STACK, -1, -1, (), (), (), token.events)
+        if isinstance(token, Pick):
+            return (_PICK, -1, -1, (), (token.predicate, token.then, token.other), (), ())
+        if isinstance(token, Held):
+            return (_HELD, -1, -1, (), (token.token,), token.waits, ())
+        if isinstance(token, Settled):
+            return (_SETTLED, -1, -1, (), (), (), token.events)
+        assert isinstance(token, Pure)
+        node = token.node
+        if node.op == "NoOp":
+            return (_PURE, -1, -1, (), token.inputs, token.waits, ())
+        if node.op != "Const":
+            return (_PURE, self.op(node), -1, (), token.inputs, token.waits, ())
+        return (_CONST, -1, -1, self.test.constant(node), (), token.waits, ())
+
+    def op(self, node: Node) -> int:
+        number = self.numbers.get(id(node))
+        if number is None:
+            number = self.numbers[id(node)] = len(self.ops)
+            self.nodes.append(node)
+            self.ops.append(self.make(node))
+        return number
+
+    def make(self, node: Node) -> _explorer._Op:
+        rows: Sequence[int] = ()
+        sizes = (0, 0, 0)
+        attrs = node.attrs
+        if isinstance(attrs, RowsAttrs):
+            rows = attrs.indices
+        elif isinstance(attrs, SliceAttrs):
+            rows = list(attrs.rows)
+        elif node.op == "MatMul":
+            (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)
+            sizes = (n, k, m)
+        nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
+        name = "NoOp" if node.definition.kind in _NO_VALUE else node.op
+        return (name, nesterov, tuple(rows), self.row_size(node), sizes)
+
+    def row_size(self, node: Node) -> int:
+        """Ints in one row of the node's variables."""
+        if not node.resources:
+            return 1
+        place = self.places[node.resources[0]]
+        if place >= len(self.initial):
+            return 1
+        shape = self.test.variables[place].shape
+        return len(self.initial[place]) // shape[0] if shape else 1

@@ -1,0 +1,182 @@
+// Python bindings of the explorer: convert, release the GIL, translate errors.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "oracle.h"
+
+namespace nb = nanobind;
+using namespace litmusfuzz::oracle;
+
+namespace {
+
+using Indices = std::vector<int32_t>;
+using RawOp = std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>>;
+using RawEvent = std::tuple<int32_t, int32_t, Indices, Indices, Indices, Indices, Indices,
+                            std::vector<std::pair<int32_t, bool>>, int32_t>;
+using RawToken = std::tuple<int32_t, int32_t, int32_t, Ints, Indices, Indices, Indices>;
+
+std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
+                             const std::vector<std::pair<int32_t, std::vector<Ints>>>& queues,
+                             size_t mutexes, const std::vector<RawOp>& ops,
+                             std::vector<RawEvent> events, std::vector<RawToken> tokens,
+                             Indices observed, Indices ended) {
+  auto program = std::make_unique<Program>();
+  ValueTable& table = program->constants;
+  for (const Ints& each : variables) program->initial.push_back(table.intern(each));
+  program->variables = variables.size();
+  program->queues = queues.size();
+  program->capacity.resize(variables.size());
+  for (const auto& [capacity, elements] : queues) {
+    std::vector<Value> values;
+    for (const Ints& each : elements) values.push_back(table.intern(each));
+    program->initial.push_back(queue_value(false, values, table));
+    program->capacity.push_back(capacity);
+  }
+  program->initial.resize(program->initial.size() + mutexes, 0);
+  for (const auto& [name, nesterov, rows, row_size, sizes] : ops) {
+    Op op{.code = op_code(name), .nesterov = nesterov, .rows = rows, .row_size = row_size};
+    std::tie(op.n, op.k, op.m) = sizes;
+    op.node = static_cast<int32_t>(program->ops.size());
+    program->ops.push_back(std::move(op));
+  }
+  for (auto& [access, op, variables, resources, needs, after, operands, guards, part] : events) {
+    program->events.push_back({static_cast<Access>(access), op, std::move(variables),
+                               std::move(resources), std::move(needs), std::move(after),
+                               std::move(operands), std::move(guards), part});
+  }
+  for (auto& [kind, op, event, value, inputs, waits, others] : tokens) {
+    Token token{.kind = static_cast<TokenKind>(kind), .op = op, .event = event};
+    if (token.kind == TokenKind::kConst) token.value = program->constants.intern(value);
+    token.inputs = std::move(inputs);
+    token.waits = std::move(waits);
+    token.events = std::move(others);
+    program->tokens.push_back(std::move(token));
+  }
+  program->observed = std::move(observed);
+  program->ended = std::move(ended);
+  return std::make_unique<Oracle>(std::move(program));
+}
+
+Ints read_ints(nb::handle value) {
+  Ints ints;
+  const Py_ssize_t size = PyTuple_GET_SIZE(value.ptr());
+  ints.reserve(static_cast<size_t>(size));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    int overflow = 0;
+    const long long each =
+        PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value.ptr(), i), &overflow);
+    if (each == -1 && PyErr_Occurred()) throw nb::python_error();
+    ints.push_back(overflow ? kMaxMagnitude : each);
+  }
+  return ints;
+}
+
+/// The values of an `Outcome`: pairs of a name and a tuple of ints, for a queue
+/// of such tuples; None for one not seen, False for one that is not there.
+/// False if one is anything else: torn.
+bool read_outcome(nb::tuple pairs, const Oracle& oracle, Outcome& out) {
+  if (pairs.size() != oracle.names()) throw nb::value_error("another test's outcome");
+  out.parts.reserve(oracle.names());
+  for (nb::handle pair : pairs) {
+    const nb::handle value = nb::borrow<nb::tuple>(pair)[1];
+    Part part;
+    if (value.is_none()) {
+      part.kind = Part::Kind::kAnything;
+    } else if (value.ptr() == Py_False) {
+      part.kind = Part::Kind::kAbsent;
+    } else if (!PyTuple_Check(value.ptr())) {
+      return false;
+    } else if (out.parts.size() < oracle.first_queue()) {
+      part.ints = read_ints(value);
+    } else {
+      part.kind = Part::Kind::kQueue;
+      for (nb::handle each : nb::borrow<nb::tuple>(value)) {
+        if (!PyTuple_Check(each.ptr())) return false;
+        part.elements.push_back(read_ints(each));
+      }
+    }
+    out.parts.push_back(std::move(part));
+  }
+  return true;
+}
+
+nb::tuple to_tuple(const Ints& ints) {
+  nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(ints.size())));
+  if (!out.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < ints.size(); ++i) {
+    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(ints[i]));
+  }
+  return nb::cast<nb::tuple>(out);
+}
+
+Oracle::Judgement judge(const Oracle& oracle, nb::tuple pairs, int status, uint64_t states,
+                        uint64_t bytes) {
+  Outcome outcome{.status = static_cast<Status>(status)};
+  if (!read_outcome(pairs, oracle, outcome)) return {Answer::kForbidden, 0, {}};
+  nb::gil_scoped_release release;
+  return oracle.judge(outcome, {states, bytes});
+}
+
+/// Status, and pairs of name and value; absent ones are left out.
+nb::tuple show(const Outcome& outcome, nb::tuple names) {
+  nb::list pairs;
+  for (size_t i = 0; i < outcome.parts.size(); ++i) {
+    const Part& part = outcome.parts[i];
+    if (part.kind == Part::Kind::kValue) {
+      pairs.append(nb::make_tuple(names[i], to_tuple(part.ints)));
+    } else if (part.kind == Part::Kind::kQueue) {
+      nb::list elements;
+      for (const Ints& each : part.elements) elements.append(to_tuple(each));
+      pairs.append(nb::make_tuple(names[i], nb::tuple(elements)));
+    }
+  }
+  return nb::make_tuple(static_cast<int>(outcome.status), nb::tuple(pairs));
+}
+
+}  // namespace
+
+NB_MODULE(_explorer, m) {
+  m.doc() = "The explorer's core; see oracles.explorer.";
+  // Its two arguments are the op's number and the value; oracles.explorer
+  // knows the names.
+  static PyObject* too_large =
+      PyErr_NewException("oracles._explorer.TooLarge", PyExc_ArithmeticError, nullptr);
+  if (!too_large) throw nb::python_error();
+  m.attr("TooLarge") = nb::borrow(too_large);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const ValueTooLarge& error) {
+      PyErr_SetObject(too_large, nb::make_tuple(error.node, error.value).ptr());
+    }
+  });
+
+  nb::class_<OutcomeSet>(m, "OutcomeSet")
+      .def_prop_ro("states", &OutcomeSet::states)
+      .def_prop_ro("complete", &OutcomeSet::complete)
+      .def("__len__", &OutcomeSet::size)
+      .def("outcome", [](const OutcomeSet& self, uint64_t number, nb::tuple names) {
+        return show(self.outcome(number), names);
+      });
+
+  nb::class_<Oracle>(m, "Oracle")
+      .def("all", [](const Oracle& self, uint64_t states, uint64_t bytes) {
+        nb::gil_scoped_release release;
+        return self.all({states, bytes});
+      })
+      .def("judge", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
+                       uint64_t bytes) {
+        return static_cast<int>(judge(self, outcome, status, states, bytes).answer);
+      })
+      .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
+                         uint64_t bytes) {
+        const auto found = judge(self, outcome, status, states, bytes);
+        return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
+      });
+
+  m.def("load", &load);
+}

@@ -1,0 +1,76 @@
+// What each op computes (semantics.md, 2), written from the page and from
+// nothing else: the reference oracle has its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "value.h"
+
+namespace litmusfuzz::oracle {
+
+enum class OpCode : uint8_t {
+  kNothing,  // NoOp, and reads: no value is computed
+  kIdentity,
+  kNeg,
+  kRelu,
+  kAdd,
+  kSub,
+  kMul,
+  kMaximum,
+  kMinimum,
+  kLess,
+  kEqual,
+  kSelect,
+  kReluGrad,
+  kMatMul,
+  kAssign,
+  kAssignAdd,
+  kAssignSub,
+  kGradientDescent,
+  kMomentum,
+  kKerasMomentum,
+  kScatterUpdate,
+  kScatterAdd,
+  kScatterSub,
+  kScatterMul,
+  kScatterMin,
+  kScatterMax,
+};
+
+/// One node's op, with its attributes.
+struct Op {
+  OpCode code = OpCode::kNothing;
+  bool nesterov = false;
+  /// Rows that a gather, scatter or slice touches; empty: all of them.
+  std::vector<int32_t> rows = {};
+  /// Ints in one row of its variables: 1, except for whole matrices.
+  int32_t row_size = 1;
+  /// MatMul: (n, k) times (k, m).
+  int32_t n = 0, k = 0, m = 0;
+  /// The caller's number for the node, to name it in errors.
+  int32_t node = 0;
+};
+
+/// The op with TensorFlow's name; throws std::invalid_argument if there is none.
+OpCode op_code(const std::string& name);
+
+/// A value reaches 2**24: the test is ill-formed.
+struct ValueTooLarge {
+  int32_t node;
+  int64_t value;
+};
+
+/// The result of a pure op.
+Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table);
+/// What a read returns of its variable's `value`.
+Value gathered(const Op& op, Value value, ValueTable& table);
+/// Whether that is `wanted`; adds nothing to the table.
+bool gathers(const Op& op, Value value, Value wanted, const ValueTable& table);
+/// What a write or update stores in its variable number `which`.
+Value stored(const Op& op, std::span<const Value> seen, std::span<const Value> operands,
+             size_t which, ValueTable& table);
+
+}  // namespace litmusfuzz::oracle

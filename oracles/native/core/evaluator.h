@@ -1,0 +1,100 @@
+// Values of tokens, from what reads returned.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "program.h"
+
+namespace litmusfuzz::oracle {
+
+class Evaluator {
+ public:
+  Evaluator(const Component& component, ValueTable& table)
+      : component_(component),
+        table_(table),
+        values_(component.program->tokens.size(), kNoValue) {}
+
+  /// Computes the tokens of a closure; `slots` has what reads returned, or
+  /// kNoValue where a read is not done: whatever needs that has no value.
+  void compute(const std::vector<int32_t>& closure, const Value* slots) {
+    for (const int32_t t : closure) {
+      try {
+        values_[t] = one(component_.program->tokens[t], slots);
+      } catch (const ValueTooLarge& error) {
+        // Counts only if the value is used: of a choice, one part is not.
+        values_[t] = kTooLarge;
+        too_large_ = error;
+      }
+    }
+  }
+
+  /// A constant, or computed last. May throw ValueTooLarge.
+  Value value(int32_t t) const {
+    const Value found = peek(t);
+    if (found == kTooLarge) throw too_large_;
+    return found;
+  }
+
+  /// A predicate is its first row (semantics.md, 1).
+  bool holds(int32_t t) const { return is_true(value(t)); }
+
+ private:
+  static constexpr Value kTooLarge = kNoValue + 3;
+
+  Value peek(int32_t t) const {
+    const Token& token = component_.program->tokens[t];
+    return token.kind == TokenKind::kConst ? token.value : values_[t];
+  }
+
+  bool is_true(Value predicate) const {
+    int64_t room = 0;
+    return table_.view(predicate, room)[0] != 0;
+  }
+
+  Value one(const Token& token, const Value* slots) {
+    switch (token.kind) {
+      case TokenKind::kResult:
+        return slots[component_.slot_of[token.event]];
+      case TokenKind::kStack:
+        return stacked(token, slots);
+      case TokenKind::kHeld:
+        return peek(token.inputs[0]);
+      case TokenKind::kPick: {
+        const Value predicate = peek(token.inputs[0]);
+        if (predicate == kNoValue || predicate == kTooLarge) return predicate;
+        return peek(token.inputs[is_true(predicate) ? 1 : 2]);
+      }
+      default:
+        break;
+    }
+    if (token.op < 0) return kNoValue;
+    std::array<Value, 4> inputs;
+    const size_t count = token.inputs.size();
+    for (size_t i = 0; i < count; ++i) {
+      inputs[i] = peek(token.inputs[i]);
+      if (inputs[i] == kNoValue || inputs[i] == kTooLarge) return inputs[i];
+    }
+    return evaluate(component_.program->ops[token.op], {inputs.data(), count}, table_);
+  }
+
+  Value stacked(const Token& token, const Value* slots) {
+    std::vector<int64_t> ints;
+    for (const int32_t e : token.events) {
+      const Value part = slots[component_.slot_of[e]];
+      if (part == kNoValue) return kNoValue;
+      int64_t room = 0;
+      const auto more = table_.view(part, room);
+      ints.insert(ints.end(), more.begin(), more.end());
+    }
+    return table_.intern(ints);
+  }
+
+  const Component& component_;
+  ValueTable& table_;
+  std::vector<Value> values_;
+  ValueTooLarge too_large_{};
+};
+
+}  // namespace litmusfuzz::oracle

@@ -1,0 +1,697 @@
+#include "search.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "evaluator.h"
+
+namespace litmusfuzz::oracle {
+namespace {
+
+/// Depth first, with a memo of states. `kWords` is the number of words of a
+/// set of events, 0 for any: most tests have at most 64 events, and their sets
+/// then live in registers.
+template <size_t kWords>
+class Search {
+ public:
+  Search(const Component& component, const Query* query, const Budget& budget, ValueTable& table)
+      : c_(component),
+        query_(query),
+        budget_(budget),
+        table_(table),
+        evaluator_(component, table),
+        before_(query ? query->order() : component.before),
+        direct_(query ? query->next() : component.direct),
+        blockers_(query ? query->blocking() : component.blockers),
+        n_(component.events.size()),
+        words_(component.words),
+        cells_(component.variables.size() + component.slots),
+        key_(2 * words_ * (component.dynamic ? 2 : 1) + cells_),
+        seen_(key_.size()),
+        blocking_(component.program->blocking()),
+        outcomes_(1 + component.observations.size() + component.variables.size()) {
+    keep_.assign(c_.slots, 0);
+    token_ready_.assign(c_.dynamic ? c_.program->tokens.size() : 0, 0);
+    for (const Observation& each : c_.observations) {
+      for (const int32_t t : each.ending) {
+        for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
+      }
+      // In a query, what a read returned is compared when it is done.
+      if (query && each.event >= 0) continue;
+      for (const int32_t t : each.closure) {
+        for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
+      }
+    }
+    bits_.resize((n_ + 2) * kSets * words());
+    values_.resize((n_ + 2) * cells_);
+    trail_at_.resize(n_ + 2);
+    trail_.reserve(n_);
+  }
+
+  /// Looks at all states, or until one order yields the outcome of the query.
+  Answer run() {
+    start();
+    if (!settle(0)) return matched_ ? Answer::kAllowed : Answer::kForbidden;
+    size_t depth = 0;
+    if (arrive(0)) {
+      if (query_ && matched_) return Answer::kAllowed;
+    } else {
+      return complete_ ? Answer::kForbidden : Answer::kUnknown;
+    }
+    while (true) {
+      const int32_t event = take(depth);
+      if (event < 0) {
+        if (depth == 0) break;
+        --depth;
+        continue;
+      }
+      copy(depth, depth + 1);
+      trail_.resize(trail_at_[depth]);
+      if (!execute(event, depth + 1) || !settle(depth + 1)) {
+        if (matched_) return Answer::kAllowed;
+        continue;
+      }
+      if (!arrive(depth + 1)) {
+        if (!complete_) return Answer::kUnknown;
+        continue;
+      }
+      if (query_ && matched_) return Answer::kAllowed;
+      ++depth;
+    }
+    return Answer::kForbidden;
+  }
+
+  std::vector<int32_t> witness() const {
+    std::vector<int32_t> out;
+    for (const int32_t e : trail_) out.push_back(c_.events[e].global);
+    return out;
+  }
+
+  StateSet& outcomes() { return outcomes_; }
+  uint64_t states() const { return seen_.size(); }
+  bool complete() const { return complete_; }
+
+ private:
+  // Sets of events in a frame.
+  enum Set : size_t { kDone, kDead, kReady, kTodo, kSets };
+
+  size_t words() const { return kWords ? kWords : words_; }
+  uint64_t* bits(size_t depth, Set set) {
+    return bits_.data() + (depth * kSets + set) * words();
+  }
+  Value* memory(size_t depth) { return values_.data() + depth * cells_; }
+  Value* slots(size_t depth) { return memory(depth) + c_.variables.size(); }
+  static bool has(const uint64_t* set, int32_t e) { return set[e >> 6] >> (e & 63) & 1; }
+  static void put(uint64_t* set, int32_t e) { set[e >> 6] |= uint64_t{1} << (e & 63); }
+  static void drop(uint64_t* set, int32_t e) { set[e >> 6] &= ~(uint64_t{1} << (e & 63)); }
+
+  bool within(const uint64_t* small, const uint64_t* large) const {
+    for (size_t w = 0; w < words(); ++w) {
+      if (small[w] & ~large[w]) return false;
+    }
+    return true;
+  }
+
+  /// Whether some event of `set` is neither done nor dead.
+  bool left(const uint64_t* set, size_t depth) {
+    const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
+    for (size_t w = 0; w < words(); ++w) {
+      if (set[w] & ~done[w] & ~dead[w]) return true;
+    }
+    return false;
+  }
+
+  void start() {
+    std::ranges::copy(c_.initial, memory(0));
+    std::fill_n(slots(0), c_.slots, 0);
+    if (c_.dynamic) {
+      bury(0);
+      return;
+    }
+    for (size_t e = 0; e < n_; ++e) {
+      if (is_ready(static_cast<int32_t>(e), 0)) put(bits(0, kReady), static_cast<int32_t>(e));
+    }
+  }
+
+  void copy(size_t from, size_t to) {
+    std::copy_n(bits(from, kDone), 3 * words(), bits(to, kDone));
+    std::copy_n(memory(from), cells_, memory(to));
+  }
+
+  /// The next event to try, -1 if all were tried.
+  int32_t take(size_t depth) {
+    uint64_t* todo = bits(depth, kTodo);
+    for (size_t w = 0; w < words(); ++w) {
+      if (!todo[w]) continue;
+      const auto bit = static_cast<int32_t>(__builtin_ctzll(todo[w]));
+      todo[w] &= todo[w] - 1;
+      return static_cast<int32_t>(w << 6) + bit;
+    }
+    return -1;
+  }
+
+  // --- readiness --------------------------------------------------------------------
+
+  bool is_ready(int32_t e, size_t depth) {
+    if (!within(before_.row(e), bits(depth, kDone))) return false;
+    if (!c_.dynamic) return true;
+    const LocalEvent& event = c_.events[e];
+    for (const auto& [token, polarity] : event.guards) {
+      if (!token_ready_[token] || evaluator_.holds(token) != polarity) return false;
+    }
+    return std::ranges::all_of(event.dynamic,
+                               [&](int32_t token) { return token_ready_[token] != 0; });
+  }
+
+  /// Finds which tokens are ready, and the values that decide on others.
+  void look_at_tokens(size_t depth) {
+    evaluator_.compute(c_.deciding, read_slots(depth));
+    const auto ready = [&](int32_t t) { return token_ready_[t] != 0; };
+    const auto done = [&](int32_t e) { return has(bits(depth, kDone), local(e)); };
+    for (const int32_t t : c_.watched) {
+      const Token& token = c_.program->tokens[t];
+      bool out = false;
+      switch (token.kind) {
+        case TokenKind::kResult:
+          out = done(token.event);
+          break;
+        case TokenKind::kStack:
+          out = std::ranges::all_of(token.events, done);
+          break;
+        case TokenKind::kSettled:
+          out = std::ranges::all_of(token.events, [&](int32_t e) {
+            return done(e) || has(bits(depth, kDead), local(e));
+          });
+          break;
+        case TokenKind::kPick:
+          out = ready(token.inputs[0]) &&
+                ready(token.inputs[evaluator_.holds(token.inputs[0]) ? 1 : 2]);
+          break;
+        default:
+          out = std::ranges::all_of(token.inputs, ready) && std::ranges::all_of(token.waits, ready);
+      }
+      token_ready_[t] = out;
+    }
+  }
+
+  /// What reads returned; kNoValue where they are not done.
+  const Value* read_slots(size_t depth) {
+    if (!c_.dynamic) return slots(depth);
+    asked_.assign(slots(depth), slots(depth) + c_.slots);
+    for (size_t e = 0; e < n_; ++e) {
+      const int32_t slot = c_.events[e].slot;
+      if (slot >= 0 && !has(bits(depth, kDone), static_cast<int32_t>(e))) asked_[slot] = kNoValue;
+    }
+    return asked_.data();
+  }
+
+  int32_t local(int32_t global) {
+    if (locals_.empty()) {
+      locals_.assign(c_.program->events.size(), -1);
+      for (size_t e = 0; e < n_; ++e) locals_[c_.events[e].global] = static_cast<int32_t>(e);
+    }
+    return locals_[global];
+  }
+
+  /// Finds what is dead now, and then ready: a choice may have been made.
+  void bury(size_t depth) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      look_at_tokens(depth);
+      for (size_t i = 0; i < n_; ++i) {
+        const auto e = static_cast<int32_t>(i);
+        if (has(bits(depth, kDone), e) || has(bits(depth, kDead), e)) continue;
+        const bool dies = std::ranges::any_of(c_.events[i].guards, [&](const auto& guard) {
+          return token_ready_[guard.first] && evaluator_.holds(guard.first) != guard.second;
+        });
+        if (!dies) continue;
+        put(bits(depth, kDead), e);
+        drop(bits(depth, kReady), e);
+        changed = true;
+      }
+    }
+    for (size_t i = 0; i < n_; ++i) {
+      const auto e = static_cast<int32_t>(i);
+      if (has(bits(depth, kDead), e)) {
+        forget(e, depth);
+      } else if (!has(bits(depth, kDone), e) && is_ready(e, depth)) {
+        put(bits(depth, kReady), e);
+      }
+    }
+  }
+
+  /// Values that only `e` needed are not part of the state any more.
+  void forget(int32_t e, size_t depth) {
+    for (const int32_t slot : c_.events[e].consumed) {
+      if (!keep_[slot] && !left(c_.consumers.row(slot), depth)) slots(depth)[slot] = 0;
+    }
+  }
+
+  /// Whether a ready event's resource lets it happen now.
+  bool possible(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    const Value held = memory(depth)[event.variables[0]];
+    switch (event.access) {
+      case Access::kAcquire:
+        return held == 0;
+      case Access::kEnqueue: {
+        const auto capacity = c_.program->capacity[c_.variables[event.variables[0]]];
+        return fails(event, held) ||
+               queue_elements(held, table_).size() < static_cast<size_t>(capacity);
+      }
+      case Access::kDequeue:
+        return fails(event, held) || !queue_elements(held, table_).empty();
+      default:
+        return true;
+    }
+  }
+
+  /// Whether an op on a queue ends in an error instead.
+  bool fails(const LocalEvent& event, Value held) const {
+    if (event.access == Access::kEnqueue) return queue_closed(held, table_);
+    return event.access == Access::kDequeue && queue_closed(held, table_) &&
+           queue_elements(held, table_).empty();
+  }
+
+  // --- execution --------------------------------------------------------------------
+
+  /// One event; false if the outcome of the query is out of reach then.
+  bool execute(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    Value* memory = this->memory(depth);
+    if (blocking_ && fails(event, memory[event.variables[0]])) {
+      trail_.push_back(e);
+      fail();
+      return false;
+    }
+    switch (event.access) {
+      case Access::kRead: {
+        const Value whole = memory[event.variables[0]];
+        if (query_ && query_->result[e] != kNoValue &&
+            !read_matches(event, whole, query_->result[e])) {
+          return false;
+        }
+        if (event.slot >= 0) {
+          slots(depth)[event.slot] = event.gathers ? gathered(*event.op, whole, table_) : whole;
+        }
+        break;
+      }
+      case Access::kWrite:
+        if (query_ && query_->known[e] != kNoValue) {
+          memory[event.variables[0]] = query_->known[e];
+        } else {
+          saw_.clear();
+          for (const int32_t slot : event.saw) saw_.push_back(slots(depth)[slot]);
+          const auto operands = operand_values(event, depth);
+          memory[event.variables[0]] =
+              stored(*event.op, saw_, operands, static_cast<size_t>(event.which[0]), table_);
+        }
+        break;
+      case Access::kUpdate: {
+        saw_.clear();
+        for (const int32_t v : event.variables) saw_.push_back(memory[v]);
+        const auto operands = operand_values(event, depth);
+        for (size_t i = 0; i < event.variables.size(); ++i) {
+          memory[event.variables[i]] =
+              stored(*event.op, saw_, operands, static_cast<size_t>(event.which[i]), table_);
+        }
+        break;
+      }
+      default:
+        break;  // queue_or_mutex
+    }
+    if (blocking_ && !queue_or_mutex(e, depth)) return false;
+    put(bits(depth, kDone), e);
+    drop(bits(depth, kReady), e);
+    forget(e, depth);
+    trail_.push_back(e);
+    if (c_.dynamic) {
+      bury(depth);
+    } else {
+      const uint64_t *done = bits(depth, kDone), *next = direct_.row(e);
+      uint64_t* ready = bits(depth, kReady);
+      for (size_t w = 0; w < words(); ++w) {
+        for (uint64_t rest = next[w]; rest; rest &= rest - 1) {
+          const auto other = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+          if (within(before_.row(other), done)) put(ready, other);
+        }
+      }
+    }
+    if (query_ && !only_looks(event.access)) {
+      for (const int32_t v : event.variables) {
+        if (!reachable(v, depth)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// The actions of rules 2 and 4; false as `execute`.
+  bool queue_or_mutex(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    Value& held = memory(depth)[event.variables[0]];
+    Value returned = kNoValue;
+    switch (event.access) {
+      case Access::kAcquire:
+        held = 1;
+        return true;
+      case Access::kRelease:
+        held = 0;
+        return true;
+      case Access::kEnqueue: {
+        Value element = operand_values(event, depth)[0];
+        if (event.part >= 0) {
+          int64_t room = 0;
+          element = static_cast<Value>(table_.view(element, room)[event.part]);
+        }
+        take_elements(held);
+        elements_.push_back(element);
+        held = queue_value(false, elements_, table_);
+        return true;
+      }
+      case Access::kClose:
+        take_elements(held);
+        held = queue_value(true, elements_, table_);
+        return true;
+      case Access::kDequeue: {
+        const bool closed = queue_closed(held, table_);
+        take_elements(held);
+        returned = elements_.front();
+        elements_.erase(elements_.begin());
+        held = queue_value(closed, elements_, table_);
+        break;
+      }
+      case Access::kSize:
+        returned = static_cast<Value>(queue_elements(held, table_).size());
+        break;
+      default:
+        return true;
+    }
+    if (query_ && query_->told[e] != kNoValue && query_->told[e] != returned) return false;
+    if (event.slot >= 0) slots(depth)[event.slot] = returned;
+    return true;
+  }
+
+  void take_elements(Value queue) {
+    const auto ints = queue_elements(queue, table_);
+    elements_.assign(ints.begin(), ints.end());
+  }
+
+  bool read_matches(const LocalEvent& event, Value whole, Value wanted) const {
+    return event.gathers ? gathers(*event.op, whole, wanted, table_) : whole == wanted;
+  }
+
+  std::span<const Value> operand_values(const LocalEvent& event, size_t depth) {
+    evaluator_.compute(event.closure, read_slots(depth));
+    operands_.clear();
+    for (const int32_t t : event.operands) operands_.push_back(evaluator_.value(t));
+    return operands_;
+  }
+
+  /// Whether all reads of `v` that are left, and its last value, can still get
+  /// what the outcome says: from memory, or from a write that is left.
+  bool reachable(int32_t v, size_t depth) {
+    const Value now = memory(depth)[v];
+    const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
+    const uint64_t* reads = query_->reads.row(v);
+    for (size_t w = 0; w < words(); ++w) {
+      for (uint64_t rest = reads[w] & ~done[w] & ~dead[w]; rest; rest &= rest - 1) {
+        const auto read = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+        if (left(query_->sources.row(read), depth)) continue;
+        if (!read_matches(c_.events[read], now, query_->result[read])) return false;
+      }
+    }
+    const Value last = query_->last[v];
+    return last == kAnything || last == contents(static_cast<size_t>(v), depth) || left(query_->final_sources.row(v), depth);
+  }
+
+  /// Executes, without looking at other orders, what may as well come now;
+  /// false if the outcome of the query is out of reach.
+  ///
+  /// That is: an event with which nothing that is left and may come before it
+  /// conflicts; a read that finds the value which the outcome says it returns,
+  /// since later it would return the same; a read whose value nobody needs.
+  bool settle(size_t depth) {
+    const uint64_t* ready = bits(depth, kReady);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t w = 0; w < words(); ++w) {
+        for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
+          const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+          if (!has(ready, e)) continue;  // dead since
+          if (blocking_ && !possible(e, depth)) continue;
+          const LocalEvent& event = c_.events[e];
+          const bool read = event.access == Access::kRead;
+          if (read && query_ && query_->result[e] != kNoValue) {
+            const Value now = memory(depth)[event.variables[0]];
+            if (!read_matches(event, now, query_->result[e])) {
+              if (!left(blockers_.row(e), depth)) return false;
+              continue;
+            }
+          } else if (!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)) {
+            continue;
+          }
+          if (!execute(e, depth)) return false;
+          changed = true;
+        }
+      }
+    }
+    trail_at_[depth] = trail_.size();
+    return true;
+  }
+
+  // --- states -----------------------------------------------------------------------
+
+  /// Notes the state, and what may come next; false if it was there before, or
+  /// is an end.
+  bool arrive(size_t depth) {
+    const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
+    const uint64_t* ready = bits(depth, kReady);
+    uint64_t* todo = bits(depth, kTodo);
+    size_t settled = 0;
+    bool enabled = false;
+    for (size_t w = 0; w < words(); ++w) {
+      settled += static_cast<size_t>(__builtin_popcountll(done[w] | dead[w]));
+      todo[w] = ready[w];
+      for (uint64_t rest = blocking_ ? ready[w] : 0; rest; rest &= rest - 1) {
+        const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+        if (!possible(e, depth)) drop(todo, e);
+      }
+      enabled |= todo[w] != 0;
+    }
+    if (!enabled) {
+      end(depth, settled == n_ ? Status::kCompleted : Status::kBlocked);
+      return matched_;
+    }
+    write_key(depth);
+    if (seen_.size() >= budget_.states || ((seen_.size() & 255) == 255 && bytes() > budget_.bytes)) {
+      complete_ = seen_.contains(key_.data());
+      return false;
+    }
+    if (!seen_.insert(key_.data())) return false;
+    if (query_) {
+      for (size_t w = 0; w < words(); ++w) {
+        for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
+          const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
+          // It would have been executed, had it found its value.
+          if (query_->result[e] != kNoValue) drop(todo, e);
+        }
+      }
+    }
+    return true;
+  }
+
+  /// A total order is complete: its outcome, or whether it is the one wanted.
+  void end(size_t depth, Status status) {
+    const auto shown = [&](const Observation& each) {
+      if (status == Status::kCompleted) return true;
+      return c_.dynamic ? token_ready_[each.ended] != 0 : done_behind(each.ended, depth);
+    };
+    if (c_.dynamic) look_at_tokens(depth);
+    if (!query_) {
+      row_.assign(1, static_cast<uint32_t>(status));
+      for (const Observation& each : c_.observations) {
+        row_.push_back(static_cast<uint32_t>(shown(each) ? observed(each, depth) : kAbsent));
+      }
+      for (size_t v = 0; v < c_.variables.size(); ++v) {
+        row_.push_back(static_cast<uint32_t>(contents(v, depth)));
+      }
+      outcomes_.insert(row_.data());
+      return;
+    }
+    if (status != query_->status) return;
+    for (size_t v = 0; v < c_.variables.size(); ++v) {
+      const Value last = query_->last[v];
+      if (last != kAnything && last != contents(v, depth)) return;
+    }
+    for (size_t i = 0; i < c_.observations.size(); ++i) {
+      const Observation& each = c_.observations[i];
+      const Value wanted = query_->wanted[i];
+      if (wanted == kAnything) continue;
+      if (shown(each) == (wanted == kAbsent)) return;
+      // What a read returned was compared when it was done.
+      if (wanted != kAbsent && each.event < 0 && observed(each, depth) != wanted) return;
+    }
+    matched_ = true;
+  }
+
+  /// Whether a token is ready, where no event is ever dead.
+  bool done_behind(int32_t wanted, size_t depth) {
+    std::vector<int32_t> stack{wanted};
+    std::vector<uint8_t> seen(c_.program->tokens.size());
+    while (!stack.empty()) {
+      const int32_t t = stack.back();
+      stack.pop_back();
+      if (seen[t]) continue;
+      seen[t] = 1;
+      const Token& token = c_.program->tokens[t];
+      if (token.event >= 0 && !has(bits(depth, kDone), local(token.event))) return false;
+      for (const int32_t e : token.events) {
+        if (!has(bits(depth, kDone), local(e))) return false;
+      }
+      stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
+      stack.insert(stack.end(), token.waits.begin(), token.waits.end());
+    }
+    return true;
+  }
+
+  /// An order that ends in an op's error shows nothing else.
+  void fail() {
+    if (query_) {
+      matched_ = query_->status == Status::kFailed;
+      return;
+    }
+    row_.assign(1, static_cast<uint32_t>(Status::kFailed));
+    row_.resize(1 + c_.observations.size() + c_.variables.size(), static_cast<uint32_t>(kAbsent));
+    outcomes_.insert(row_.data());
+  }
+
+  /// A resource as an outcome shows it: not whether a queue is closed, nor who
+  /// holds a mutex.
+  Value contents(size_t v, size_t depth) {
+    const Value held = memory(depth)[v];
+    if (static_cast<size_t>(c_.variables[v]) >= c_.program->finals()) return 0;
+    if (!c_.program->is_queue(static_cast<size_t>(c_.variables[v])) ||
+        !queue_closed(held, table_)) {
+      return held;
+    }
+    take_elements(held);
+    return queue_value(false, elements_, table_);
+  }
+
+  Value observed(const Observation& each, size_t depth) {
+    if (each.slot >= 0) return slots(depth)[each.slot];
+    evaluator_.compute(each.closure, read_slots(depth));
+    return evaluator_.value(each.token);
+  }
+
+  /// All that the future depends on; op instances that can be exchanged in an
+  /// order of their own.
+  void write_key(size_t depth) {
+    uint32_t* out = key_.data();
+    const auto put_set = [&](const uint64_t* set) {
+      for (size_t w = 0; w < words(); ++w) {
+        *out++ = static_cast<uint32_t>(set[w]);
+        *out++ = static_cast<uint32_t>(set[w] >> 32);
+      }
+    };
+    put_set(bits(depth, kDone));
+    if (c_.dynamic) put_set(bits(depth, kDead));
+    std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t));
+    for (const auto& twins : c_.twins) exchange(twins, depth, out + c_.variables.size());
+  }
+
+  /// Sorts the members of a class of twins within the key, by what is done of
+  /// each and what each has read.
+  void exchange(const std::vector<std::vector<int32_t>>& twins, size_t depth, uint32_t* slots_out) {
+    const size_t size = twins[0].size();
+    const uint64_t* done = bits(depth, kDone);
+    const Value* slots_now = slots(depth);
+    locals_of_twins_.clear();
+    for (const auto& member : twins) {
+      for (const int32_t e : member) {
+        const int32_t slot = c_.events[e].slot;
+        const Value value = slot >= 0 ? slots_now[slot] : 0;
+        locals_of_twins_.push_back({has(done, e), value});
+      }
+    }
+    order_.resize(twins.size());
+    for (size_t i = 0; i < order_.size(); ++i) order_[i] = i;
+    const auto part = [&](size_t i) { return locals_of_twins_.begin() + i * size; };
+    std::ranges::sort(order_, [&](size_t a, size_t b) {
+      return std::lexicographical_compare(part(a), part(a) + size, part(b), part(b) + size);
+    });
+    uint32_t* sets = key_.data();
+    for (size_t i = 0; i < twins.size(); ++i) {
+      for (size_t j = 0; j < size; ++j) {
+        const int32_t e = twins[i][j];
+        const auto& [is_done, value] = *(part(order_[i]) + j);
+        const uint32_t bit = uint32_t{1} << (e & 31);
+        sets[e >> 5] = is_done ? sets[e >> 5] | bit : sets[e >> 5] & ~bit;
+        const int32_t slot = c_.events[e].slot;
+        if (slot >= 0) slots_out[slot] = static_cast<uint32_t>(value);
+      }
+    }
+  }
+
+  size_t bytes() const { return seen_.bytes() + outcomes_.bytes() + table_.bytes(); }
+
+  const Component& c_;
+  const Query* query_;
+  const Budget budget_;
+  ValueTable& table_;
+  Evaluator evaluator_;
+  const BitMatrix &before_, &direct_, &blockers_;
+  const size_t n_, words_, cells_;
+  std::vector<uint32_t> key_;
+  StateSet seen_;
+  const bool blocking_;
+  StateSet outcomes_;
+  std::vector<uint8_t> keep_;  // by slot: until the end
+  // By depth: one state for each event on the way that was a choice.
+  std::vector<uint64_t> bits_;
+  std::vector<Value> values_;
+  std::vector<size_t> trail_at_;
+  std::vector<int32_t> trail_;  // events executed
+  std::vector<Value> saw_, operands_, asked_, elements_;
+  std::vector<uint32_t> row_;
+  std::vector<std::pair<bool, Value>> locals_of_twins_;
+  std::vector<size_t> order_;
+  std::vector<uint8_t> token_ready_;  // if dynamic
+  std::vector<int32_t> locals_;
+  bool matched_ = false;
+  bool complete_ = true;
+};
+
+template <typename F>
+auto with_words(const Component& component, F&& f) {
+  if (component.words <= 1) return f.template operator()<1>();
+  if (component.words == 2) return f.template operator()<2>();
+  return f.template operator()<0>();
+}
+
+}  // namespace
+
+Found explore(const Component& component, const Budget& budget, ValueTable& table) {
+  return with_words(component, [&]<size_t kWords>() {
+    Search<kWords> search(component, nullptr, budget, table);
+    search.run();
+    return Found{std::move(search.outcomes()), search.states(), search.complete()};
+  });
+}
+
+Membership decide(Query& query, const Budget& budget, ValueTable& table) {
+  if (query.impossible || !query.saturate()) return {};
+  const Component& component = query.component;
+  return with_words(component, [&]<size_t kWords>() {
+    Search<kWords> search(component, &query, budget, table);
+    Membership out;
+    out.answer = search.run();
+    out.states = search.states();
+    if (out.answer == Answer::kAllowed) out.witness = search.witness();
+    return out;
+  });
+}
+
+}  // namespace litmusfuzz::oracle

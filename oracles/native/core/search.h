@@ -1,0 +1,42 @@
+// Search over states: the set of events done, memory, and the values read that
+// something still needs. Two total orders that reach one state have the same
+// futures.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program.h"
+#include "query.h"
+#include "state_set.h"
+
+namespace litmusfuzz::oracle {
+
+struct Budget {
+  uint64_t states = 0;
+  uint64_t bytes = 0;
+};
+
+enum class Answer : uint8_t { kForbidden, kAllowed, kUnknown };
+
+struct Found {
+  /// Rows: status, the values of the component's observations, then of its
+  /// resources; kAbsent where the outcome has none.
+  StateSet outcomes;
+  uint64_t states = 0;
+  bool complete = true;
+};
+
+/// All outcomes of a component.
+Found explore(const Component& component, const Budget& budget, ValueTable& table);
+
+struct Membership {
+  Answer answer = Answer::kForbidden;
+  uint64_t states = 0;
+  std::vector<int32_t> witness;  // global events, in order; if allowed
+};
+
+/// Whether some total order of the component yields what `query` says.
+Membership decide(Query& query, const Budget& budget, ValueTable& table);
+
+}  // namespace litmusfuzz::oracle
