@@ -332,7 +332,7 @@ class Search {
       const uint64_t *done = bits(depth, kDone), *next = direct_.row(e);
       uint64_t* ready = bits(depth, kReady);
       for (size_t w = 0; w < words(); ++w) {
-        for (uint64_t rest = next[w]; rest; rest &= rest - 1) {
+        for (uint64_t rest = next[w] & ~done[w]; rest; rest &= rest - 1) {
           const auto other = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
           if (within(before_.row(other), done)) put(ready, other);
         }
