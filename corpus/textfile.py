@@ -334,6 +334,17 @@ def load(path: str | os.PathLike[str]) -> Entry:
     FileError
         For anything that is wrong with it, in one line.
     """
+    return loads(read_text(path), os.fspath(path))
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A file's text, whatever it holds.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8.
+    """
     source = os.fspath(path)
     try:
         with open(source, "rb") as file:
@@ -345,11 +356,10 @@ def load(path: str | os.PathLike[str]) -> Entry:
     if len(raw) > MAX_BYTES:
         raise FileError(source, 0, (), f"is larger than {MAX_BYTES} bytes")
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise FileError(source, line, (), "is not UTF-8") from None
-    return loads(text, source)
 
 
 def loads(text: str, source: str = "<text>") -> Entry:
@@ -933,6 +943,7 @@ __all__ = [
     "outcome_from_plain",
     "outcome_order",
     "plain_value",
+    "read_text",
     "save",
     "value_from_plain",
 ]

@@ -1,0 +1,668 @@
+"""From herd's C to a litmus test: header, threads, graph."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from corpus.graph import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
+from corpus.herd.condition import TRUE, Condition
+from corpus.herd.scanner import (
+    FINAL,
+    MAX_DEPTH,
+    Scanner,
+    is_name,
+    is_number,
+    read_condition,
+    read_locations,
+)
+from corpus.herd.words import (
+    BRANCHES,
+    FENCES,
+    FETCHES,
+    KERNEL_ADDS,
+    KERNEL_STEPS,
+    LOADS,
+    LOOPS,
+    ORDERS,
+    QUALIFIERS,
+    REFUSED_TYPES,
+    STORES,
+    TYPES,
+)
+from corpus.ops import MAX_MAGNITUDE, ConstAttrs
+from corpus.textfile import MAX_BYTES, FileError
+
+OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Register:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    operator: str
+    left: _Expression
+    right: _Expression
+
+
+_Expression = int | _Load | _Register | _Binary
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """`how` is assign (to a register), store, add or sub (to a variable)."""
+
+    line: int
+    how: str
+    target: str
+    value: _Expression
+
+
+@dataclass(slots=True)
+class _Source:
+    """A file's contents, before they are a graph."""
+
+    name: str
+    doc: str = ""
+    init: dict[str, int] = field(default_factory=dict)
+    dtypes: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # of each variable
+    threads: list[list[_Statement]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A test, the condition of its file, if any, and the locations that it lists.
+
+    `locations` are what herd shows in its states: those listed, then those that
+    the condition names.
+    """
+
+    test: LitmusTest
+    condition: Condition | None
+    locations: tuple[str, ...]
+
+
+def loads(text: str, source: str = "<text>") -> LitmusTest:
+    """The litmus test in herd's text.
+
+    Register r0 of thread P0 becomes the node ``P0_r0``, observed; a variable
+    keeps its name if that is one of ours. The quoted comment and the condition
+    are kept in `about`.
+
+    Raises
+    ------
+    FileError
+        For anything that is wrong, or not read, in one line.
+    """
+    return parse(text, source).test
+
+
+def parse(text: str, source: str = "<text>") -> Imported:
+    """As `loads`, with the condition."""
+    if len(text) > MAX_BYTES:
+        raise FileError(source, 0, (), f"is larger than {MAX_BYTES} bytes")
+    scanner = Scanner(text, source)
+    parsed = _header(scanner)
+    _initial(scanner, parsed)
+    while re.fullmatch(r"P[0-9]+", scanner.peek()):
+        _thread(scanner, parsed)
+    scanner.fields = ()
+    if not parsed.threads:
+        raise scanner.unexpected("a thread P0")
+    if scanner.peek() not in {"", "(", *FINAL}:
+        raise scanner.unexpected("a thread, 'locations' or a condition")
+    places = {f"{n}:{s.target}" for n, t in enumerate(parsed.threads) for s in t}
+    known = frozenset(places | parsed.init.keys() | parsed.dtypes.keys())
+    line = scanner.line
+    listed = read_locations(scanner, known)
+    condition = read_condition(scanner, known)
+    if scanner.peek():
+        raise scanner.unexpected("the end")
+    scanner.line = line
+    shown = dict.fromkeys([*listed, *(condition.locations if condition else ())])
+    test = _Build(scanner, parsed).test(condition)
+    return Imported(test, condition, tuple(shown))
+
+
+def _header(scanner: Scanner) -> _Source:
+    scanner.skip()
+    first = re.compile(r"(\S+)[ \t]+([A-Za-z0-9_/.+\[\]-]+)").match(scanner.text, scanner.position)
+    if not first:
+        raise scanner.error("a test begins with C and its name")
+    if first[1] != "C":
+        raise scanner.error(f"a test for {first[1][:40]}; only C is read")
+    scanner.move(first.end())
+    parsed = _Source(re.sub(r"[/\[\]]", "_", first[2]))
+    doc = re.compile(r'\s*"([^"]*)"').match(scanner.text, scanner.position)
+    if doc:
+        if CONTROL.search(doc[1].replace("\r", "")):
+            raise scanner.error("control characters are not part of the format")
+        parsed.doc = " ".join(doc[1].split())
+        scanner.move(doc.end())
+    # Further lines are for people, or `key=value` for tools.
+    while scanner.peek() != "{":
+        if not scanner.peek():
+            raise scanner.unexpected("'{' before the initial values")
+        end = re.compile(r"[^\n{(/]+|.", re.DOTALL).match(scanner.text, scanner.position)
+        assert end
+        scanner.move(end.end())
+    return parsed
+
+
+def _initial(scanner: Scanner, parsed: _Source) -> None:
+    scanner.expect("{")
+    scanner.fields = ("init",)
+    while not scanner.accept("}"):
+        if scanner.accept(";"):
+            continue
+        line = scanner.line
+        dtype = _type(scanner) if _at_type(scanner) else ""
+        scanner.accept("*")
+        place = scanner.location()
+        if scanner.peek() == "[":
+            raise scanner.error(f"{place[:40]}: an array; only scalars are read")
+        if place in parsed.init:
+            raise scanner.error(f"{place[:40]} stands twice", line)
+        parsed.init[place] = _initial_value(scanner) if scanner.accept("=") else 0
+        if ":" not in place:
+            parsed.lines[place] = line
+            if dtype:
+                parsed.dtypes[place] = dtype
+        if scanner.peek() != "}":
+            scanner.expect(";")
+
+
+def _initial_value(scanner: Scanner) -> int:
+    if scanner.accept("ATOMIC_INIT") or scanner.accept("ATOMIC_VAR_INIT"):
+        scanner.expect("(")
+        value = scanner.integer()
+        scanner.expect(")")
+        return value
+    word = scanner.peek()
+    if word == "{":
+        raise scanner.error("an array; only scalars are read")
+    if word == "&" or is_name(word):
+        raise scanner.error("a pointer as a value is not read")
+    return scanner.integer()
+
+
+def _at_type(scanner: Scanner) -> bool:
+    """Whether a declaration begins here."""
+    word = scanner.peek()
+    if word in TYPES or word in QUALIFIERS or word in REFUSED_TYPES:
+        return True
+    return is_name(word) and (is_name(scanner.peek_after()) or scanner.peek_after() == "*")
+
+
+def _type(scanner: Scanner) -> str:
+    """The dtype of a C type."""
+    dtype = ""
+    while True:
+        word = scanner.peek()
+        if word == "_Atomic" and scanner.peek_after() == "(":
+            scanner.take()
+            scanner.expect("(")
+            dtype = _type(scanner)
+            scanner.expect(")")
+        elif word in QUALIFIERS:
+            scanner.take()
+        elif word in TYPES and (not dtype or {dtype, TYPES[word]} != {"int32"}):
+            scanner.take()
+            dtype = "int64" if dtype == "int64" else TYPES[word]
+        elif dtype:
+            return dtype
+        else:
+            what = word[:40] if is_name(word) else "without a name"
+            raise scanner.error(f"type {what}: only int, int64_t, long and their atomics are read")
+
+
+def _thread(scanner: Scanner, parsed: _Source) -> None:
+    number = len(parsed.threads)
+    scanner.fields = ()
+    if scanner.peek() != f"P{number}":
+        message = f"threads are P0, P1, ... in order: expected P{number}, got {scanner.peek()[:40]}"
+        raise scanner.error(message)
+    line = scanner.line
+    scanner.take()
+    scanner.fields = (f"P{number}",)
+    scanner.expect("(")
+    scanner.ocaml = False
+    variables: list[str] = []
+    if scanner.peek() == "void" and scanner.peek_after() == ")":
+        scanner.take()
+    while not scanner.accept(")"):
+        if variables:
+            scanner.expect(",")
+        dtype = _type(scanner)
+        if not scanner.accept("*"):
+            raise scanner.error("a parameter is a pointer to a variable, as in int *x")
+        if scanner.peek() == "*":
+            raise scanner.error("a pointer as a value is not read")
+        while scanner.peek() in QUALIFIERS:
+            scanner.take()
+        parsed.lines.setdefault(scanner.peek(), scanner.line)
+        name = scanner.name("a variable")
+        if parsed.dtypes.setdefault(name, dtype) != dtype:
+            raise scanner.error(f"{name[:40]} is {parsed.dtypes[name]} elsewhere")
+        variables.append(name)
+    scanner.expect("{")
+    statements = _Statements(scanner, frozenset(variables), number, parsed)
+    while not scanner.accept("}"):
+        statements.statement()
+    if not statements.accesses:
+        raise scanner.error("a thread without an access to a variable", line)
+    parsed.threads.append(statements.found)
+    scanner.ocaml = True
+
+
+class _Statements:
+    """Reads the statements of one thread."""
+
+    def __init__(
+        self, scanner: Scanner, variables: frozenset[str], number: int, parsed: _Source
+    ) -> None:
+        self.scanner = scanner
+        self.variables = variables
+        self.found: list[_Statement] = []
+        self.accesses = 0
+        self.here = 0  # accesses of the present statement
+        self.depth = 0
+        self.assigned = {
+            place.partition(":")[2] for place in parsed.init if place.startswith(f"{number}:")
+        }
+
+    def statement(self) -> None:
+        scanner = self.scanner
+        self.here = 0
+        word = scanner.peek()
+        line = scanner.line
+        if word == ";":
+            scanner.take()
+        elif word in BRANCHES:
+            raise scanner.error(f"{word}: branches are not read")
+        elif word in LOOPS:
+            raise scanner.error(f"{word}: loops are not read")
+        elif word == "{":
+            raise scanner.error("a block inside a thread is not read")
+        elif word == "*":
+            target = self.variable("*x")
+            scanner.expect("=")
+            self.add(line, "store", target, self.expression())
+        elif _at_type(scanner) and scanner.peek_after() != "(":
+            _type(scanner)
+            if scanner.peek() == "*":
+                raise scanner.error("a pointer in a register is not read")
+            if scanner.peek_after() == ";":
+                scanner.name("a register")
+                scanner.expect(";")
+            else:
+                self.assign(line)
+        elif is_name(word) and scanner.peek_after() == "(":
+            self.call(line)
+        elif is_name(word):
+            self.assign(line)
+        else:
+            raise scanner.unexpected("a statement")
+
+    def add(self, line: int, how: str, target: str, value: _Expression) -> None:
+        self.scanner.expect(";")
+        self.here += how != "assign"
+        if self.here > 1:
+            raise self.scanner.error("more than one access in a statement", line)
+        self.accesses += self.here
+        self.found.append(_Statement(line, how, target, value))
+
+    def assign(self, line: int) -> None:
+        scanner = self.scanner
+        target = scanner.name("a register")
+        if target in self.variables:
+            raise scanner.error(f"{target[:40]} is a pointer to a variable, not a register")
+        if scanner.peek() != "=":
+            raise scanner.unexpected("'='")
+        scanner.take()
+        value = self.expression()
+        self.add(line, "assign", target, value)
+        self.assigned.add(target)
+
+    def call(self, line: int) -> None:
+        scanner = self.scanner
+        function = scanner.take()
+        scanner.expect("(")
+        if function in FENCES:
+            if scanner.peek() in ORDERS:
+                scanner.take()
+            scanner.expect(")")
+            scanner.expect(";")
+        elif function in STORES:
+            form, ordered = STORES[function]
+            target = self.variable(form)
+            scanner.expect(",")
+            value = self.expression()
+            self.close(ordered=ordered)
+            self.add(line, "store", target, value)
+        elif function in FETCHES:
+            how, ordered = FETCHES[function]
+            target = self.variable("x")
+            scanner.expect(",")
+            value = self.expression()
+            self.close(ordered=ordered)
+            self.add(line, how, target, value)
+        elif function in KERNEL_ADDS:
+            value = self.expression()
+            scanner.expect(",")
+            target = self.variable("x")
+            self.close(ordered=False)
+            self.add(line, KERNEL_ADDS[function], target, value)
+        elif function in KERNEL_STEPS:
+            target = self.variable("x")
+            self.close(ordered=False)
+            self.add(line, KERNEL_STEPS[function], target, 1)
+        elif function in LOADS:
+            raise scanner.error(f"{function}: its value is dropped", line)
+        else:
+            raise scanner.error(f"{function[:60]} is not read", line)
+
+    def close(self, *, ordered: bool) -> None:
+        """The end of a call's arguments."""
+        if ordered:
+            self.scanner.expect(",")
+            if self.scanner.peek() not in ORDERS:
+                raise self.scanner.unexpected("a memory order")
+            self.scanner.take()
+        self.scanner.expect(")")
+
+    def variable(self, form: str) -> str:
+        scanner = self.scanner
+        if form == "*x":
+            scanner.expect("*")
+        elif scanner.peek() in ("*", "&"):
+            raise scanner.unexpected("a variable")
+        name = scanner.name("a variable")
+        if name not in self.variables:
+            raise scanner.error(f"{name[:40]} is no parameter of this thread")
+        return name
+
+    def expression(self) -> _Expression:
+        """Sums and differences of products."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.scanner.error("is nested too deeply")
+        left = self.product()
+        while self.scanner.peek() in ("+", "-"):
+            operator = self.scanner.take()
+            left = self.binary(operator, left, self.product())
+        word = self.scanner.peek()
+        if word not in (";", ")", ","):
+            known = word in ("^", "&", "|", "/", "%", "==", "!=", "<", ">", "<=", ">=", "&&", "||")
+            if known:
+                raise self.scanner.error(f"operator {word}: only + - * are read")
+            raise self.scanner.unexpected("an operator or the end of the expression")
+        self.depth -= 1
+        return left
+
+    def product(self) -> _Expression:
+        left = self.factor()
+        while self.scanner.accept("*"):
+            left = self.binary("*", left, self.factor())
+        return left
+
+    def binary(self, operator: str, left: _Expression, right: _Expression) -> _Expression:
+        """Joins two operands; numbers are reckoned at once."""
+        if isinstance(left, int) and isinstance(right, int):
+            value = {"+": left + right, "-": left - right, "*": left * right}[operator]
+            if abs(value) >= MAX_MAGNITUDE:
+                raise self.scanner.error(f"magnitude must be below 2**24, got {value}")
+            return value
+        if max(_height(left), _height(right)) >= MAX_DEPTH:
+            raise self.scanner.error("an expression of too many parts")
+        return _Binary(operator, left, right)
+
+    def factor(self) -> _Expression:
+        scanner = self.scanner
+        word = scanner.peek()
+        if word == "-":
+            scanner.take()
+            return self.binary("-", 0, self.factor_again())
+        if is_number(word):
+            value = scanner.integer()
+            if abs(value) >= MAX_MAGNITUDE:
+                raise scanner.error(f"magnitude must be below 2**24, got {value}")
+            return value
+        if word == "(":
+            scanner.take()
+            if scanner.peek() in TYPES or scanner.peek() in QUALIFIERS | REFUSED_TYPES:
+                raise scanner.error("a cast is not read")
+            value_inside = self.expression()
+            scanner.expect(")")
+            return value_inside
+        if word == "*":
+            self.here += 1
+            return _Load(self.variable("*x"))
+        if word == "&":
+            raise scanner.error("a pointer as a value is not read")
+        if not is_name(word):
+            raise scanner.unexpected("a value")
+        if scanner.peek_after() == "(":
+            return self.load()
+        if word in self.variables:
+            raise scanner.error(f"{word[:40]}: a pointer as a value is not read")
+        if word not in self.assigned:
+            raise scanner.error(f"register {word[:40]} has no value yet")
+        return _Register(scanner.take())
+
+    def factor_again(self) -> _Expression:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.scanner.error("is nested too deeply")
+        value = self.factor()
+        self.depth -= 1
+        return value
+
+    def load(self) -> _Expression:
+        scanner = self.scanner
+        function = scanner.peek()
+        if function not in LOADS:
+            atomic = "atomic" in function or "xchg" in function
+            why = ": a read-modify-write whose value is used" if atomic else ""
+            raise scanner.error(f"{function[:60]}{why} is not read")
+        scanner.take()
+        scanner.expect("(")
+        form, ordered = LOADS[function]
+        variable = self.variable(form)
+        self.close(ordered=ordered)
+        self.here += 1
+        return _Load(variable)
+
+
+def _height(expression: _Expression) -> int:
+    """At most `MAX_DEPTH`, which `_Statements.binary` sees to."""
+    if isinstance(expression, _Binary):
+        return 1 + max(_height(expression.left), _height(expression.right))
+    return 0
+
+
+class _Build:
+    """Makes nodes of statements."""
+
+    def __init__(self, scanner: Scanner, parsed: _Source) -> None:
+        self.scanner = scanner
+        self.parsed = parsed
+        self.lines: dict[str, int] = {}  # of each node
+        self.nodes: list[Node] = []
+        self.dtypes: dict[str, str] = {}  # of each node's value
+        self.observed: list[str] = []
+        self.constants: dict[tuple[str, int], str] = {}
+        self.variables: dict[str, Variable] = {}
+        self.thread = 0
+        self.line = 1
+        self.previous: tuple[str, ...] = ()
+        self.registers: dict[str, int | str] = {}  # of the thread: a number, or a node
+        self.reserved = {
+            f"P{number}_{statement.target}"
+            for number, thread in enumerate(parsed.threads)
+            for statement in thread
+        }
+
+    def test(self, condition: Condition | None) -> LitmusTest:
+        parsed = self.parsed
+        self.scanner.fields = ()
+        for place in dict.fromkeys([*(p for p in parsed.init if ":" not in p), *parsed.dtypes]):
+            taken = {v.name for v in self.variables.values()}
+            dtype = parsed.dtypes.get(place, "int32")
+            self.variables[place] = Variable(
+                _our_name(place, taken), dtype, (), parsed.init.get(place, 0)
+            )
+        self.reserved |= {variable.name for variable in self.variables.values()}
+        for number, statements in enumerate(parsed.threads):
+            self.chain(number, statements)
+        about = [parsed.doc] if parsed.doc else []
+        if condition is not None and condition.prop != TRUE:
+            about.append(str(condition))
+        try:
+            return LitmusTest(
+                parsed.name,
+                tuple(self.variables.values()),
+                (Graph("main", tuple(self.nodes)),),
+                tuple(self.observed),
+                "\n".join(about),
+            )
+        except MalformedTest as error:
+            raise self.refused(error) from None
+
+    def refused(self, error: MalformedTest) -> FileError:
+        """What the format says of it, at the line that it comes from."""
+        line = 1
+        if error.path[:1] == ("graphs",) and len(error.path) > 2:
+            line = self.lines.get(str(error.path[2]), 1)
+        elif error.path[:1] == ("variables",) and len(error.path) > 1:
+            ours = {variable.name: place for place, variable in self.variables.items()}
+            line = self.parsed.lines.get(ours.get(str(error.path[1]), ""), 1)
+        return FileError(self.scanner.source, line, error.path[-1:], error.message)
+
+    def chain(self, number: int, statements: list[_Statement]) -> None:
+        self.thread = number
+        self.previous = ()
+        self.registers = {}
+        for place, value in self.parsed.init.items():
+            if place.startswith(f"{number}:"):
+                self.registers[place.partition(":")[2]] = value
+        left = Counter(s.target for s in statements if s.how == "assign")
+        for statement in statements:
+            self.line = statement.line
+            if statement.how != "assign":
+                self.write(statement)
+                continue
+            # Only the last value of a register is seen at the end.
+            target = statement.target
+            left[target] -= 1
+            name = f"P{number}_{target}" if left[target] == 0 else self.fresh(f"{target}_v")
+            self.registers[target] = self.value(statement.value, name, last=left[target] == 0)
+        assigned = dict.fromkeys(s.target for s in statements if s.how == "assign")
+        self.observed += [f"P{number}_{register}" for register in assigned]
+
+    def write(self, statement: _Statement) -> None:
+        variable = self.variables[statement.target]
+        op = {
+            "store": "AssignVariableOp",
+            "add": "AssignAddVariableOp",
+            "sub": "AssignSubVariableOp",
+        }[statement.how]
+        value = self.value(statement.value, "", last=False)
+        operand = self.operand(value, variable.dtype)
+        if self.dtypes[operand] != variable.dtype:
+            raise FileError(
+                self.scanner.source,
+                self.line,
+                (f"P{self.thread}",),
+                f"{statement.target} is {variable.dtype}, the value {self.dtypes[operand]}",
+            )
+        self.effect(Node(self.fresh("w"), op, (operand,), (variable.name,), self.previous))
+
+    def value(self, expression: _Expression, name: str, *, last: bool) -> int | str:
+        """The number, or the node, that an expression is.
+
+        A node of its own under `name` if it is the register's last value; else
+        under `name`, if given, where a node is made at all.
+        """
+        result: int | str
+        if isinstance(expression, _Load):
+            variable = self.variables[expression.variable]
+            result = name or self.fresh("t")
+            self.dtypes[result] = variable.dtype
+            self.effect(Node(result, "ReadVariableOp", (), (variable.name,), self.previous))
+            return result
+        if isinstance(expression, _Binary):
+            left = self.value(expression.left, "", last=False)
+            right = self.value(expression.right, "", last=False)
+            return self.binary(expression.operator, left, right, name)
+        result = (
+            self.registers[expression.name] if isinstance(expression, _Register) else expression
+        )
+        if not last:
+            return result
+        if isinstance(result, int):
+            self.pure(Node(name, "Const", attrs=ConstAttrs("int32", (), result)), "int32")
+            return result
+        self.pure(Node(name, "Identity", (result,)), self.dtypes[result])
+        return name
+
+    def binary(self, operator: str, left: int | str, right: int | str, name: str) -> str:
+        known = [self.dtypes[each] for each in (left, right) if isinstance(each, str)]
+        dtype = known[0] if known else "int32"
+        if len(set(known)) > 1:
+            message = f"{operator} of {known[0]} and {known[1]}"
+            raise FileError(self.scanner.source, self.line, (f"P{self.thread}",), message)
+        operands = (self.operand(left, dtype), self.operand(right, dtype))
+        result = name or self.fresh("t")
+        self.pure(Node(result, OPERATORS[operator], operands), dtype)
+        return result
+
+    def operand(self, value: int | str, dtype: str) -> str:
+        """The node for a value; numbers get one each."""
+        if isinstance(value, str):
+            return value
+        if (dtype, value) not in self.constants:
+            sign = "m" if value < 0 else ""
+            name = self.unused(f"c{sign}{abs(value)}_")
+            self.constants[dtype, value] = name
+            self.pure(Node(name, "Const", attrs=ConstAttrs(dtype, (), value)), dtype)
+        return self.constants[dtype, value]
+
+    def pure(self, node: Node, dtype: str) -> None:
+        self.dtypes[node.name] = dtype
+        self.lines[node.name] = self.line
+        self.nodes.append(node)
+
+    def effect(self, node: Node) -> None:
+        self.lines[node.name] = self.line
+        self.nodes.append(node)
+        self.previous = (node.name,)
+
+    def fresh(self, prefix: str) -> str:
+        return self.unused(f"P{self.thread}_{prefix}")
+
+    def unused(self, prefix: str) -> str:
+        number = 0
+        while f"{prefix}{number}" in self.reserved:
+            number += 1
+        self.reserved.add(f"{prefix}{number}")
+        return f"{prefix}{number}"
+
+
+def _our_name(name: str, taken: set[str]) -> str:
+    """The name itself, if it is one of ours."""
+    ours = name if name[0].isalpha() else f"v{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
+    while ours in taken:
+        ours += "_"
+    return ours

@@ -1,0 +1,312 @@
+"""From a litmus test to herd's C, and where its format puts each part."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import LitmusTest, Node, predecessors
+from corpus.herd.condition import TRUE, Condition
+from corpus.herd.scanner import Scanner, read_condition
+from corpus.herd.words import RESERVED
+from corpus.ops import ConstAttrs
+from corpus.textfile import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class DoesNotFit(ValueError):
+    """A litmus test that herd's C cannot say; the message names what."""
+
+
+MAX_EXPRESSION: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where herd's format puts the parts of a test.
+
+    `places` has, for each name of an outcome (`LitmusTest.names`), herd's
+    location: ``0:r0`` or ``X``; `threads` the effects of each thread, with the
+    run that they are of, in program order. It is empty if they do not fall into
+    threads: logs can be written all the same.
+    """
+
+    places: Mapping[str, str]
+    threads: tuple[tuple[str, tuple[Node, ...]], ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of an outcome for each location."""
+        return {place: name for name, place in self.places.items()}
+
+
+def layout(test: LitmusTest) -> Layout:
+    """The threads and locations of a test.
+
+    What is observed stands in its own thread if effects form chains, else
+    (a log of any test can be written) in one "thread" for each run.
+    """
+    variables: dict[str, str] = {}
+    for name in (*(v.name for v in test.variables), *(q.name for q in test.queues)):
+        variables[name] = _c_name(name, set(variables.values()))
+    try:
+        threads = _threads(test)
+    except DoesNotFit:
+        threads = ()
+    try:
+        registers = _registers(test, threads, set(variables.values()))
+    except DoesNotFit:
+        threads = ()
+        registers = _registers(test, (), set(variables.values()))
+    return Layout(registers | variables, threads)
+
+
+def _threads(test: LitmusTest) -> tuple[tuple[str, tuple[Node, ...]], ...]:
+    """Effects as chains, each with its run."""
+    found: list[tuple[str, tuple[Node, ...]]] = []
+    graphs = {graph.name: graph for graph in test.graphs}
+    for run in test.runs:
+        if run.after:
+            raise DoesNotFit(f"run {run.name} comes after {run.after[0]}")
+        chains: list[list[Node]] = []
+        for node, above in predecessors(graphs[run.graph]):
+            if not node.definition.has_effect:
+                continue
+            mine = [chain for chain in chains if any(each.name in above for each in chain)]
+            if not mine:
+                chains.append([node])
+                continue
+            if len(mine) > 1:
+                a, b = (next(n.name for n in c if n.name in above) for c in mine[:2])
+                raise DoesNotFit(f"{node.name} waits for {a} and {b}, which are in no order")
+            if mine[0][-1].name not in above:
+                raise DoesNotFit(
+                    f"{mine[0][-1].name} and {node.name} are in no order, but not apart"
+                )
+            mine[0].append(node)
+        found += [(run.name, tuple(chain)) for chain in chains]
+    return tuple(found)
+
+
+def _registers(
+    test: LitmusTest,
+    threads: tuple[tuple[str, tuple[Node, ...]], ...],
+    variables: set[str],
+) -> dict[str, str]:
+    """Herd's location for each observed name."""
+    home = {(run, n.name): i for i, (run, chain) in enumerate(threads) for n in chain}
+    runs = {run.name: number for number, run in enumerate(test.runs)}
+    above = {n.name: up for graph in test.graphs for n, up in predecessors(graph)}
+    places: dict[str, str] = {}
+    taken: dict[int, set[str]] = {}
+    for key in test.observe:
+        run, node = key.split(".", 1) if len(test.runs) > 1 else (test.runs[0].name, key)
+        base = node.partition(".")[0]
+        number = runs[run]
+        if threads:
+            near = sorted({home[run, n] for n in (base, *above[base]) if (run, n) in home})
+            if len(near) > 1:
+                raise DoesNotFit(f"{key} is made of values of several threads")
+            first = next((i for i, (of, _) in enumerate(threads) if of == run), 0)
+            own = re.match(r"P([0-9]{1,4})_", node)
+            named = int(own[1]) if own and int(own[1]) < len(threads) else first
+            number = near[0] if near else named
+        register = _c_name(
+            node.removeprefix(f"P{number}_"), variables | taken.setdefault(number, set())
+        )
+        taken[number].add(register)
+        places[key] = f"{number}:{register}"
+    return places
+
+
+def _c_name(name: str, taken: set[str]) -> str:
+    """The name, if herd can take it for one."""
+    bad = name in RESERVED or re.fullmatch(r"[PL][0-9A-Za-z]*[0-9]+|[0-9_].*", name)
+    chosen = f"v_{name}" if bad else name
+    while chosen in taken or chosen in RESERVED:
+        chosen += "_"
+    return chosen
+
+
+def condition_of(test: LitmusTest) -> Condition | None:
+    """The condition that an import has left in `about`, if it still fits the test."""
+    last = test.about.rpartition("\n")[2]
+    if not re.match(r"(~?exists|forall) \(", last):
+        return None
+    scanner = Scanner(last, test.name)
+    try:
+        return read_condition(scanner, frozenset(layout(test).places.values()))
+    except FileError:
+        return None
+
+
+def dumps(test: LitmusTest, model: str = "rfc") -> str:
+    """Herd's text of a test.
+
+    Parameters
+    ----------
+    model : str
+        Under which model herd, with sequential consistency, is to find the
+        allowed set: ``rfc``, where an update is a load and a store, or
+        ``executor``, where it is one fetch-and-add.
+
+    Raises
+    ------
+    DoesNotFit
+        Unless all variables are scalar ints, effects are reads, writes and
+        dense adds that form chains, and values are made by ``+ - *``. Devices
+        are left out: placement changes no allowed set.
+    """
+    writer = _Writer(test, model)
+    threads = [writer.thread(i, run, chain) for i, (run, chain) in enumerate(writer.chains)]
+    places = writer.layout.places
+    about, _, _ = test.about.partition("\n")
+    condition = condition_of(test)
+    doc = "" if about == test.about and condition else about.replace('"', "'")
+    lines = [f"C {test.name}"]
+    if doc and doc.isprintable():
+        lines.append(f'"{doc}"')
+    lines.append("{")
+    for variable in test.variables:
+        kind = "int64_t " if variable.dtype == "int64" else ""
+        name = places[variable.name] if kind else f"[{places[variable.name]}]"
+        lines.append(f"{kind}{name} = {test.initial(variable)[0]};")
+    lines += ["}", ""]
+    for text in threads:
+        lines += [*text, ""]
+    lines.append(f"locations [{' '.join(f'{places[name]};' for name in test.names)}]")
+    lines.append(str(condition or Condition("forall", TRUE)))
+    return "\n".join(lines) + "\n"
+
+
+class _Writer:
+    """Writes the threads of one test."""
+
+    def __init__(self, test: LitmusTest, model: str) -> None:
+        if test.mutexes or test.queues:
+            what = "critical sections" if test.mutexes else "queues"
+            raise DoesNotFit(f"{what} are not herd's")
+        for variable in test.variables:
+            if variable.shape or variable.dtype not in ("int32", "int64"):
+                kind = f"{variable.name} is {variable.type}"
+                raise DoesNotFit(f"{kind}; only scalar int32 and int64 fit")
+        self.test = test
+        self.model = model
+        self.nodes = {n.name: n for graph in test.graphs for n in graph.nodes}
+        for node in self.nodes.values():
+            if node.definition.has_effect and node.op not in _WRITTEN:
+                raise DoesNotFit(f"{node.name}: {node.op}")
+        self.chains = _threads(test)
+        variables = {v.name for v in test.variables}
+        _registers(test, self.chains, variables)  # raises
+        self.layout = layout(test)
+        self.registers: dict[str, str] = {}
+        self.taken: set[str] = set()
+        if not self.chains:
+            raise DoesNotFit("no op touches a variable")
+
+    def thread(self, number: int, run: str, chain: tuple[Node, ...]) -> list[str]:
+        places = self.layout.places
+        shown = self.shown(number, run)
+        self.taken = {places[v.name] for v in self.test.variables} | set(shown.values())
+        here = {n.name for n in chain}
+        # Only what is read has a register while the thread runs.
+        self.registers = {name: register for name, register in shown.items() if name in here}
+        lines: list[str] = []
+        for node in chain:
+            lines += self.effect(node)
+        for name, register in shown.items():
+            if name not in here:
+                kind = _C_TYPES.get(self.test.type_of(name).dtype)
+                lines.append(f"{kind} {register} = {self.expression(name)};")
+        used = {n.resources[0] for n in chain}
+        parameters = [
+            f"{_ATOMICS[v.dtype]}* {places[v.name]}" for v in self.test.variables if v.name in used
+        ]
+        return [f"P{number} ({', '.join(parameters)}) {{", *(f"  {line}" for line in lines), "}"]
+
+    def shown(self, number: int, run: str) -> dict[str, str]:
+        """Observed nodes of a thread, each with its register."""
+        found = {}
+        for key in self.test.observe:
+            of, node = key.split(".", 1) if len(self.test.runs) > 1 else (run, key)
+            thread, _, register = self.layout.places[key].partition(":")
+            if of == run and int(thread) == number:
+                found[node] = register
+        return found
+
+    def effect(self, node: Node) -> list[str]:
+        variable = self.layout.places[node.resources[0]]
+        kind = _C_TYPES[self.test.type_of(node.resources[0]).dtype]
+        order = "memory_order_seq_cst"
+        if node.op == "ReadVariableOp":
+            register = self.registers.get(node.name) or self.fresh(node.name)
+            self.registers[node.name] = register
+            return [f"{kind} {register} = atomic_load_explicit({variable}, {order});"]
+        value = self.expression(node.inputs[0])
+        if node.op == "AssignVariableOp":
+            return [f"atomic_store_explicit({variable}, {value}, {order});"]
+        sign = "+" if node.op == "AssignAddVariableOp" else "-"
+        operand = value if re.fullmatch(r"-?\w+", value) else f"({value})"
+        if self.model == "executor":
+            # Not atomic_fetch_sub: some versions of herd take it for an addition.
+            added = value if sign == "+" else f"0 - {operand}"
+            return [f"atomic_fetch_add_explicit({variable}, {added}, {order});"]
+        register = self.fresh(node.name)
+        return [
+            f"/* an update of {variable}, in two halves: another thread may come between */",
+            f"{kind} {register} = atomic_load_explicit({variable}, {order});",
+            f"atomic_store_explicit({variable}, {register} {sign} {operand}, {order});",
+        ]
+
+    def expression(self, name: str) -> str:
+        """A node's value in C; each node once, whatever shares it."""
+        known: dict[str, str] = {}
+        stack = [name]
+        while stack:
+            top = stack[-1]
+            node = self.nodes.get(top)
+            missing: list[str] = []
+            if top in self.registers:
+                known[top] = self.registers[top]
+            elif node is None or (node.op not in _VALUES and node.op != "Const"):
+                raise DoesNotFit(f"{top}: {node.op if node else 'a result'}")
+            else:
+                missing = [each for each in node.inputs if each not in known]
+                if not missing:
+                    known[top] = self.made(node, [known[each] for each in node.inputs])
+            if missing:
+                stack += missing
+            else:
+                stack.pop()
+        return known[name]
+
+    def made(self, node: Node, parts: list[str]) -> str:
+        if node.op == "Const":
+            assert isinstance(node.attrs, ConstAttrs)
+            if node.attrs.shape or node.attrs.dtype not in _C_TYPES:
+                raise DoesNotFit(f"{node.name} is {self.test.types[node.name]}")
+            return str(self.test.constant(node)[0])
+        if node.op == "Identity":
+            return parts[0]
+        parts = [part if re.fullmatch(r"-?\w+", part) else f"({part})" for part in parts]
+        text = f" {_VALUES[node.op]} ".join(parts if len(parts) > 1 else ["0", *parts])
+        if len(text) > MAX_EXPRESSION:
+            raise DoesNotFit(f"{node.name}: an expression of more than {MAX_EXPRESSION} characters")
+        return text
+
+    def fresh(self, name: str) -> str:
+        register = _c_name(re.sub(r"^P[0-9]+_", "", name), self.taken)
+        self.taken.add(register)
+        return register
+
+
+_C_TYPES: Final = {"int32": "int", "int64": "int64_t"}
+_ATOMICS: Final = {"int32": "atomic_int", "int64": "_Atomic int64_t"}
+_VALUES: Final = {"AddV2": "+", "Sub": "-", "Mul": "*", "Neg": "-", "Identity": ""}
+_WRITTEN: Final = frozenset(
+    {"ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}
+)

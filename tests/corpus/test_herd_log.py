@@ -1,0 +1,231 @@
+"""Herd's logs: written as herd writes them, read back, refused with their line."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.herd import Condition, DoesNotFit, layout, log, parse, read_log
+from corpus.herd.log import state_of
+from corpus.outcome import TORN, Outcome, Status
+from corpus.textfile import Digest, FileError, load
+from oracles.model import RFC
+from oracles.reference import allowed_outcomes
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+
+SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
+# As herd7 prints it: hexadecimal where a variant asks for it, old and new brackets.
+HERD = """Warning: something else
+Test SB Allowed
+States 3
+0:r0=0; 1:r1=0x1; [X]=1; Y=1;
+0:r0=1; 1:r1=0; [X]=1; Y=1;
+0:r0=1; 1:r1=1; [X]=1; Y=1;
+No
+Witnesses
+Positive: 0 Negative: 3
+Flag something
+Condition exists (0:r0=0 /\\ 1:r1=0)
+Observation SB Never 0 3
+Time SB 0.01
+Hash=c1b6f0ad6ffd6fcd5ff0de1d3ed4e0f1
+
+Test empty Required
+States 1
+
+Ok
+Witnesses
+Positive: 1 Negative: 0
+Condition forall (true)
+Observation empty Always 1 0
+Hash=c1b6f0ad6ffd6fcd5ff0de1d3ed4e0f1
+
+"""
+LITMUS7 = """Test MP Allowed\r
+Histogram (3 states)\r
+1000001:>1:r0=0; 1:r1=0;\r
+7     *>1:r0=1; 1:r1=0;\r
+999992:>1:r0=1; 1:r1=-1; # a comment\r
+Ok\r
+\r
+Witnesses\r
+Positive: 7, Negative: 1999993\r
+Condition exists (1:r0=1 /\\ 1:r1=0) is validated\r
+"""
+
+
+def allowed(test: LitmusTest) -> dict[Outcome, int]:
+    found = allowed_outcomes(test, RFC)
+    assert found.complete
+    return dict.fromkeys(found.witnesses, 1)
+
+
+def refusal(text: str) -> str:
+    """Why a log is not read; "" if it is."""
+    try:
+        read_log(text, "f")
+    except FileError as error:
+        return str(error)
+    return ""
+
+
+def condition(test: LitmusTest, text: str) -> Condition:
+    """A condition on `SB`, read in a test in C that has its locations."""
+    source = "C t\n{}\nP0 (int *X, int *Y) { *X = 1; int r0 = *Y; }\n"
+    source += "P1 (int *X, int *Y) { *Y = 1; int r1 = *X; }\n"
+    found = parse(source + text).condition
+    assert found is not None
+    assert set(found.locations) <= set(layout(test).names)
+    return found
+
+
+def test_a_log_is_what_herd_prints() -> None:
+    text = log(SB, allowed(SB), condition(SB, "exists (0:r0=0 /\\ 1:r1=0)"))
+    assert text.splitlines()[:-2] == [
+        "Test SB Allowed",
+        "States 3",
+        "0:r0=0; 1:r1=1; [X]=1; [Y]=1;",
+        "0:r0=1; 1:r1=0; [X]=1; [Y]=1;",
+        "0:r0=1; 1:r1=1; [X]=1; [Y]=1;",
+        "No",
+        "Witnesses",
+        "Positive: 0 Negative: 3",
+        "Condition exists (0:r0=0 /\\ 1:r1=0)",
+        "Observation SB Never 0 3",
+    ]
+    assert text.splitlines()[-2].startswith("Hash=")
+    assert text.endswith("\n\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        ("exists (0:r0=1)", ("Allowed", "Ok", "Positive: 2 Negative: 1", "Sometimes 2 1")),
+        # Of ~exists what refutes is positive, yet an observation is of the proposition.
+        ("~exists (0:r0=1)", ("Forbidden", "No", "Positive: 1 Negative: 2", "Sometimes 2 1")),
+        ("~exists (X=0)", ("Forbidden", "Ok", "Positive: 3 Negative: 0", "Never 0 3")),
+        ("forall (X=1)", ("Required", "Ok", "Positive: 3 Negative: 0", "Always 3 0")),
+        ("forall (0:r0=1)", ("Required", "No", "Positive: 2 Negative: 1", "Sometimes 2 1")),
+    ],
+)
+def test_how_conditions_are_counted(asked: str, lines: tuple[str, str, str, str]) -> None:
+    text = log(SB, allowed(SB), condition(SB, asked))
+    kind, valid, counts, observed = lines
+    assert f"Test SB {kind}\n" in text
+    assert f"\n{valid}\nWitnesses\n{counts}\n" in text
+    assert f"\nObservation SB {observed}\n" in text
+
+
+def test_a_histogram_has_the_counts() -> None:
+    counts = {outcome: 10**n for n, outcome in enumerate(sorted(allowed(SB), key=str))}
+    text = log(SB, counts, condition(SB, "exists (0:r0=1)"), histogram=True)
+    assert text.splitlines()[1:3] == [
+        "Histogram (3 states)",
+        "1       :>0:r0=0; 1:r1=1; [X]=1; [Y]=1;",
+    ]
+    assert "10      *>0:r0=1; 1:r1=0;" in text
+    (read,) = read_log(text)
+    assert read.states == {state_of(SB, outcome): count for outcome, count in counts.items()}
+
+
+def test_every_test_of_the_corpus_has_a_log_that_is_read_back() -> None:
+    """Arrays, matrices, queues and what is no thread, too.
+
+    Not what may block or fail, nor queues of arrays.
+    """
+    texts, wanted = [], {}
+    for path in LITMUS:
+        entry = load(path)
+        test, kept = entry.test, entry.allowed["rfc"]
+        if isinstance(kept, Digest):
+            continue
+        outcomes = dict.fromkeys(kept, 1)
+        ended = all(outcome.status is Status.COMPLETED for outcome in kept)
+        flat = "[[" not in "".join(map(str, kept))
+        if not (ended and flat):
+            with pytest.raises(DoesNotFit, match=r"a log has no"):
+                log(test, outcomes)
+            continue
+        wanted[test.name] = {state_of(test, outcome): 1 for outcome in outcomes}
+        assert len(wanted[test.name]) == len(outcomes)
+        texts.append(log(test, outcomes))
+    assert len(wanted) > 150
+    assert {each.name: each.states for each in read_log("\n".join(texts))} == wanted
+
+
+def test_logs_of_herd7_are_read() -> None:
+    sb, empty = read_log(HERD)
+    assert sb.states == {state_of(SB, outcome): 1 for outcome in allowed(SB)}
+    assert sb.locations == {"0:r0", "1:r1", "X", "Y"}
+    assert (sb.line, sb.condition) == (2, "exists (0:r0=0 /\\ 1:r1=0)")
+    assert empty.states == {(): 1}
+
+
+def test_logs_of_litmus7_are_read() -> None:
+    (mp,) = read_log(LITMUS7)
+    assert sorted(mp.states.items()) == [
+        ((("1:r0", 0), ("1:r1", 0)), 1000001),
+        ((("1:r0", 1), ("1:r1", -1)), 999992),
+        ((("1:r0", 1), ("1:r1", 0)), 7),
+    ]
+
+
+def test_values_that_are_no_numbers_are_kept() -> None:
+    (read,) = read_log("Test a\nStates 1\n0:r0=x; y={1,-2,0x3}; z[1]=2;\nOk\n")
+    assert list(read.states) == [(("0:r0", "x"), ("y", (1, -2, 3)), ("z[1]", 2))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (HERD, "", "f:1: no test in this log"),
+        (HERD, "nothing\nof use\n", "f:1: no test in this log"),
+        ("States 3", "States 4", "f:7: SB: 4 states stated, 3 listed"),
+        ("States 3\n", "", "f:15: SB: a test without its states"),
+        ("Test empty", "Test SB", "f:16: test SB stands twice; also in line 2"),
+        ("1:r1=0;", "1:r1=;", "f:5: SB: not a state: '1:r1=; [X]=1; Y=1;'"),
+        ("0:r0=1; 1:r1=0;", "0:r0=1; 0:r0=0;", "f:5: SB: 0:r0 stands twice"),
+        ("1:r1=0;", "1:r1=1;", "f:6: SB: a state stands twice"),
+        ("1:r1=0;", f"1:r1={'9' * 30};", "f:5: SB: not a number of 64 bits: '999"),
+        ("1:r1=0;", "1:r1={1-2};", "f:5: SB: not a number of 64 bits: '1-2'"),
+        (HERD[HERD.index("No\n") :], "", "f:7: SB: ends among its states"),
+    ],
+)
+def test_bad_logs_name_the_line(old: str, new: str, message: str) -> None:
+    assert old in HERD
+    with pytest.raises(FileError) as caught:
+        read_log(HERD.replace(old, new, 1), "f")
+    assert str(caught.value).startswith(message)
+
+
+def test_damaged_logs_are_read_or_refused_in_one_line() -> None:
+    """Seeded: what fails here fails again."""
+    rng = random.Random(12)
+    words = ("Test ", "States ", "\n", ";", "=", "{", "-", "9" * 5000, "0x", ":>", "Ok", "\0", "²")
+    read = 0
+    for _ in range(600):
+        text = rng.choice((HERD, LITMUS7))
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            begin = rng.randrange(len(text))
+            end = begin + rng.choice((0, 1, 3, 30))
+            text = text[:begin] + rng.choice((*words, "")) + text[end:]
+        message = refusal(text)
+        assert message.isprintable()
+        read += not message
+    assert 50 < read < 550  # both happen; the seed is fixed
+
+
+def test_what_a_log_cannot_say_is_named() -> None:
+    one = litmus("r0=X", name="one")
+    for outcome, message in (
+        (Outcome.of(one, {"X": (0,)}, Status.BLOCKED), "a log has no blocked outcome"),
+        (Outcome.of(one, {"X": (0,), "r0": TORN}), "a log has no value r0=torn"),
+    ):
+        with pytest.raises(DoesNotFit, match=message):
+            log(one, {outcome: 1})
