@@ -121,17 +121,22 @@ class Wall:
         Names outside, each with its name inside.
     scope : dict of str to TensorType
         Types of what has come in, carried values included.
+    sources : list of str
+        Those of them that tell what happened.
     """
 
     outer: Block
     takes: dict[str, str] = field(default_factory=dict)
     scope: dict[str, TensorType] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
 
     def take(self, name: str) -> str:
         """Let a value in; its name inside."""
         if name not in self.takes:
             self.takes[name] = self.outer.draft.fresh("a")
             self.scope[self.takes[name]] = self.outer.types[name]
+            if name in self.outer.sources:
+                self.sources.append(self.takes[name])
         return self.takes[name]
 
 
@@ -154,7 +159,7 @@ class Block:
         self.wall = wall
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = dict(wall.scope) if wall else {}
-        self.sources: list[str] = list(self.types)
+        self.sources: list[str] = list(wall.sources) if wall else []
 
     def add(
         self,
@@ -219,6 +224,8 @@ class Block:
         assert self.wall is not None
         inner = self.wall.take(name)
         self.types[inner] = self.wall.scope[inner]
+        if inner in self.wall.sources and inner not in self.sources:
+            self.sources.append(inner)
         return inner
 
     def operand(self, kind: TensorType) -> str:
