@@ -34,6 +34,6 @@ def load(
     tokens: list[_Token],
     observed: list[int],
     ended: list[int],
-    fifo: bool,  # noqa: FBT001
-    speculates: bool,  # noqa: FBT001
+    fifo: bool,
+    speculates: bool,
 ) -> Oracle: ...

@@ -43,7 +43,6 @@ from oracles.events import (
     strictnesses,
     unfold,
 )
-
 from oracles.model import Axiom
 
 if TYPE_CHECKING:
