@@ -515,7 +515,8 @@ class _Unfolder:
                 done,
                 operands=tuple(t for v in group for t in (function.store[v], function.written[v])),
             )
-            for group in self.at_once(writes)
+            # A loop that goes round no time at all writes nothing on any path.
+            for group in self.at_once(v for v in writes if v in function.written)
         ]
         done += tuple(self.token(Result(event)) for event in events)
         return {name: self.token(Held(token, done)) for name, token in results.items()}

@@ -15,7 +15,7 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import conditionals, dag, loops, mixed, queues, runs, sections
+from fuzz.strategies import clusters, conditionals, dag, loops, mixed, queues, runs, sections
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -28,6 +28,7 @@ FAMILIES: Final = MappingProxyType(
         "conditionals": conditionals.draw,
         "loops": loops.draw,
         "runs": runs.draw,
+        "clusters": clusters.draw,
         "mixed": mixed.draw,
     }
 )

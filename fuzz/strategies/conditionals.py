@@ -20,12 +20,12 @@ _MIX = Mix(branch=1, plain=8)
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(7, 12))
+    return small(rng, _sketch, rng.randint(12, 17))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
     scene = Scene(Stage(resources(rng, arithmetic=arithmetic), _MIX, most))
-    others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(1, 5))
+    others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(3, 7))
     plan = ["branch", "plain", *others] if rng.random() < 0.6 else ["plain", "branch", *others]
     scene.play(plan, rng.choice((2, 2, 3)))
     return one_graph("conditionals", scene)

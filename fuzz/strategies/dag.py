@@ -83,9 +83,7 @@ def _built(block: Block) -> LitmusTest:
     # Nearly every read is observed; one that is not leaves TensorFlow free to
     # drop its result at once.
     observed = [
-        n.name
-        for n in block.nodes
-        if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
+        n.name for n in block.nodes if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
     ]
     graph = Graph("main", tuple(block.nodes))
     return LitmusTest("dag", block.draft.variables, (graph,), tuple(observed))

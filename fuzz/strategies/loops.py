@@ -21,12 +21,12 @@ _MIX = Mix(branch=1, loop=1, plain=9)
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(7, 12))
+    return small(rng, _sketch, rng.randint(11, 16))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
     scene = Scene(Stage(resources(rng, arithmetic=arithmetic), _MIX, most))
-    others = rng.choices(("plain", "loop"), (6, 1), k=rng.randint(0, 3))
+    others = rng.choices(("plain", "loop"), (6, 1), k=rng.randint(2, 5))
     plan = ["loop", "plain", *others] if rng.random() < 0.7 else ["plain", "loop", *others]
     scene.play(plan, rng.choice((2, 2, 3)))
     return one_graph("loops", scene)

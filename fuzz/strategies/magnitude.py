@@ -7,15 +7,30 @@ costs little, and is what generators go by. It may be far too large.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpus.ops import Kind, RowsAttrs
-from oracles.events import Access, Held, Pick, Pure, Result, Stack, unfold
+from oracles.events import (
+    Access,
+    Gathered,
+    Held,
+    Known,
+    Pick,
+    Pure,
+    Result,
+    Seen,
+    Stack,
+    Stored,
+    unfold,
+)
 from oracles.model import RFC
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
-    from oracles.events import Event, Unfolding
+    from oracles.events import Unfolding
+
+
+_STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)
 
 
 def largest_magnitude(test: LitmusTest) -> int:
@@ -34,15 +49,20 @@ def largest_magnitude(test: LitmusTest) -> int:
     for queue in test.queues:
         elements = test.initial_elements(queue)
         memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
-    storing = [e for e in unfolding.events if e.access in (Access.WRITE, Access.ENQUEUE)]
+    storing = [e for e in unfolding.events if e.access in _STORING]
     largest = max(memory.values(), default=0)
     for _ in range(len(storing) + 1):
         values = _values(test, unfolding, memory)
         largest = max(largest, *values, 0)
         stored = dict(memory)
         for event in storing:
-            value = _stored(event, memory, [values[token] for token in event.operands])
-            stored[event.variables[0]] = max(stored[event.variables[0]], value)
+            operands = [values[token] for token in event.operands]
+            for place, name in enumerate(event.variables):
+                if event.access is Access.WRITE_BACK:
+                    value = operands[2 * place]
+                else:
+                    value = _left(event.node, [memory[v] for v in event.node.resources], operands)
+                stored[name] = max(stored[name], value)
         if stored == memory:
             break
         memory = stored
@@ -64,8 +84,15 @@ def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> l
                 value = memory[event.variables[0]]
         elif isinstance(token, Pick):
             value = max(values[token.then], values[token.other])
-        elif isinstance(token, Held):
+        elif isinstance(token, (Held, Gathered)):
             value = values[token.token]
+        elif isinstance(token, Known):
+            value = max(map(abs, token.value))
+        elif isinstance(token, Seen):
+            value = memory[unfolding.events[token.event].variables[token.place]]
+        elif isinstance(token, Stored):
+            seen = [values[part] for part in token.seen]
+            value = _left(token.node, seen, [values[part] for part in token.operands])
         elif isinstance(token, Pure) and token.node.op != "NoOp":
             value = _pure(test, token.node, [values[part] for part in token.inputs])
         values.append(value)
@@ -88,15 +115,16 @@ def _pure(test: LitmusTest, node: Node, inputs: list[int]) -> int:
     return max(inputs)
 
 
-def _stored(event: Event, memory: dict[str, int], inputs: list[int]) -> int:
-    """What the event stores at most; of an update of several, into either."""
-    node = event.node
+def _left(node: Node, seen: list[int], inputs: list[int]) -> int:
+    """What an op leaves in a resource at most; of several, in either.
+
+    `seen` is what they held, if it looks.
+    """
     if node.definition.kind in (Kind.WRITE, Kind.QUEUE):
         return inputs[0]
     repeats = 1
     if isinstance(node.attrs, RowsAttrs):
         repeats = max(node.attrs.indices.count(i) for i in node.attrs.indices)
-    seen = [memory[name] for name in node.resources]
     if node.op == "ResourceScatterMul":
         return int(seen[0] * max(1, inputs[0]) ** repeats)
     if node.op == "ResourceApplyGradientDescent":

@@ -26,7 +26,7 @@ _PAIRS = (
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(6, 9))
+    return small(rng, _sketch, rng.randint(8, 12))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
@@ -39,10 +39,10 @@ def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # n
         arithmetic=arithmetic,
     )
     mix = Mix(plain=1, **{inner: 2})
-    stage = Stage(draft, mix, most)
+    stage = Stage(draft, mix, most, balanced=rng.random() < 0.8)
     # Beside it what makes it wait: another section, or the other end of a queue.
     company = [kind for kind in ("section", "queue") if kind in pair]
-    others = rng.choices(("plain", *company), k=rng.randint(1, 3))
+    others = rng.choices(("plain", *company), k=rng.randint(2, 4))
     if rng.random() < 0.25:
         client = drawn_client(rng, 2)
         scenes = {}
@@ -50,7 +50,11 @@ def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # n
             times = sum(run.graph == graph for run in client)
             scenes[graph] = scene = Scene(stage, times=times)
             scene.play(plan, rng.choice((1, 2)))
+        if stage.balanced:
+            scene.balance()
         return several("mixed", rng, client, scenes)
     scene = Scene(stage)
     scene.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
+    if stage.balanced:
+        scene.balance()
     return one_graph("mixed", scene)

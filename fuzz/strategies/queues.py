@@ -22,15 +22,16 @@ _MIX = Mix()
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(7, 11))
+    return small(rng, _sketch, rng.randint(10, 14))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
     draft = resources(rng, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
-    scene = Scene(Stage(draft, _MIX, most))
-    scene.balanced = rng.random() < 0.5
-    plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(3, 8))
+    scene = Scene(Stage(draft, _MIX, most, balanced=rng.random() < 0.8))
+    plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(4, 9))
     scene.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
+    if scene.stage.balanced:
+        scene.balance()
     if rng.random() < 0.08:
         scene.close()
     return one_graph("queues", scene)

@@ -19,7 +19,7 @@ _MIX = Mix()
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(7, 11))
+    return small(rng, _sketch, rng.randint(10, 15))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
@@ -30,13 +30,17 @@ def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # n
     kinds, weights = ("plain", "queue", "section"), (4, 2 if draft.queues else 0, 0)
     if draft.mutexes:
         weights = (2, 0, 2)
-    stage = Stage(draft, _MIX, most)
+    stage = Stage(draft, _MIX, most, balanced=rng.random() < 0.8)
     client = drawn_client(rng, rng.choice((1, 2, 2, 2, 3)))
     scenes = {}
     for graph in sorted({run.graph for run in client}):
         times = sum(run.graph == graph for run in client)
         scenes[graph] = scene = Scene(stage, times=times)
-        scene.play(rng.choices(kinds, weights, k=rng.choice((1, 2, 2, 3))), rng.choice((1, 1, 2)))
+        scene.play(
+            rng.choices(kinds, weights, k=rng.choice((1, 2, 2, 3, 4))), rng.choice((1, 1, 2))
+        )
+    if stage.balanced:
+        scene.balance()
     return several("runs", rng, client, scenes)
 
 

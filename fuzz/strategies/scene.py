@@ -12,7 +12,7 @@ smaller (`small`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Mutex, Queue, Variable
@@ -31,22 +31,26 @@ from corpus.ops import (
 )
 from fuzz.strategies.drafting import Block, Draft, Wall
 from fuzz.strategies.magnitude import largest_magnitude
-from fuzz.strategies.size import count_all
+from fuzz.strategies.size import count_all, count_races
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from corpus.ops import Nested, OpDef
+    from corpus.ops import OpDef
 
 MAX_ORDERS: Final = 4_000
 """Total orders under `rfc`, over all choices of strictness where something may
 block: the reference oracle looks at so many in a tenth of a second."""
+MIN_RACES: Final = 3
+"""Pairs of events whose order is open and may be seen; with fewer there is
+mostly one outcome only."""
 TRIES: Final = 24
 _PLAIN: Final = {
     kind: tuple(name for name in EFFECT_OPS if OPS[name].kind is kind)
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
 }
+_KINDS: Final = (*(Kind.READ,) * 4, *(Kind.WRITE,) * 2, *(Kind.UPDATE,) * 3)
 _BODY_DEPTH: Final = 2
 
 
@@ -74,6 +78,13 @@ class Stage:
     draft: Draft
     mix: Mix
     left: int
+    balanced: bool = True
+    """Whether what is put into queues is taken out again, as far as is known."""
+    held: dict[str, int] = field(init=False)
+    """Elements of each queue if all that was drawn had been done."""
+
+    def __post_init__(self) -> None:
+        self.held = {queue.name: len(queue.init) for queue in self.draft.queues}
 
     def pay(self, events: int) -> None:
         """Note that so many events were drawn."""
@@ -86,9 +97,9 @@ def resources(
     """A draft with one to three variables, and as many mutexes and queues as asked for."""
     dtype = rng.choice(DTYPES)
     shape: tuple[int, ...] = ()
-    if rng.random() < 0.35:
+    if rng.random() < 0.5:
         shape = (rng.randint(1, 3), *rng.choice(((), (), (16,), (256,))))
-    count = rng.choice((1, 2, 2, 2, 3))
+    count = rng.choice((1, 1, 2, 2, 2, 3))
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
     draft = Draft(rng, dtype, variables, arithmetic=arithmetic)
@@ -96,7 +107,7 @@ def resources(
     drawn = []
     for name in "QP"[:queues]:
         element = () if rng.random() < 0.75 else shape
-        capacity = rng.choice((1, 1, 2, 2, 3))
+        capacity = rng.choice((1, 1, 2, 2, 3, 4))
         held = rng.choice((0, 0, 0, 1, 1, 2))
         first = tuple(draft.unique(TensorType(dtype, element)) for _ in range(min(held, capacity)))
         drawn.append(Queue(name, dtype, element, capacity, first))
@@ -136,7 +147,6 @@ class Scene(Block):
         self.held = list(held)
         self.waits: list[str] = []  # what later statements may come after
         self.shown: list[str] = []  # what an outcome may have of it
-        self.balanced = False  # whether takes follow puts, one for one, as they are drawn
 
     def inner(self, wall: Wall, times: int) -> Scene:
         """A body of a statement of this scene."""
@@ -145,14 +155,14 @@ class Scene(Block):
     def play(self, plan: Sequence[str], chains: int) -> None:
         """Draw the statements of a plan, each in one of several chains.
 
-        The first of them is always drawn, others while events are left.
+        The first of each chain are always drawn, others while events are left.
         """
         last = [""] * chains
         if self.wall is not None and self.types and self.rng.random() < 0.4:
             # What came in orders the first of a body as well as its values do.
             last[0] = self.rng.choice(list(self.types))
         for number, kind in enumerate(plan):
-            if number and self.stage.left <= 0:
+            if number >= chains and self.stage.left <= 0:
                 return
             chain = number % chains if number < chains else self.rng.randrange(chains)
             last[chain] = self.statement(kind, last[chain])
@@ -195,9 +205,7 @@ class Scene(Block):
 
     def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
         """One op on a variable: reads, writes and updates alike."""
-        kind = self.rng.choice(
-            kinds or (Kind.READ, Kind.READ, Kind.READ, Kind.WRITE, Kind.WRITE, Kind.UPDATE)
-        )
+        kind = self.rng.choice(kinds or _KINDS)
         possible = [name for name in _PLAIN[kind] if self.draft.possible(OPS[name])]
         return self.noted(self.effect(OPS[self.rng.choice(possible)], after))
 
@@ -237,9 +245,7 @@ class Scene(Block):
             for n in self.nodes[first:]
             if isinstance(n.attrs, SectionAttrs)
         ]
-        members = [
-            n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")
-        ]
+        members = [n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")]
         if frozenset(members) in within:
             # One that holds exactly what another holds lies neither inside nor outside.
             last = self.plain((last,))
@@ -261,72 +267,81 @@ class Scene(Block):
 
     # --- queues ----------------------------------------------------------------------
 
-    def queue_op(
-        self,
-        after: tuple[str, ...],
-        among: Sequence[str] = ("put", "put", "put", "take", "take", "take", "size"),
-    ) -> str:
+    def queue_op(self, after: tuple[str, ...]) -> str:
         """One op on a queue: mostly a put or a take, of one element or several."""
-        rng, draft = self.rng, self.draft
-        queue = rng.choice(draft.queues)
-        how = rng.choice(among)
-        if self.balanced and how == "take" and self.supply(queue) < self.times:
-            how = "put"
-        elif self.balanced and how == "put" and self.supply(queue) >= queue.capacity:
-            how = "take"
-        if queue.shape == () and how != "size" and rng.random() < 0.25:
-            how += " many"
+        rng = self.rng
+        queue = rng.choice(self.draft.queues)
+        how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
         if how == "size":
-            self.stage.pay(self.times)
-            name = self.add(
-                draft.fresh("z"),
-                "QueueSizeV2",
-                resources=(queue.name,),
-                after=after,
-                kind=TensorType("int32", ()),
-            )
-        elif how.startswith("put"):
-            kind = TensorType(draft.dtype, queue.shape)
-            if how == "put many":
-                kind = TensorType(draft.dtype, (rng.choice((1, 2, 2, 3)),))
-            element = self.operand(kind)
-            self.stage.pay(self.times * (kind.size if how == "put many" else 1))
-            op = "QueueEnqueueManyV2" if how == "put many" else "QueueEnqueueV2"
-            name = self.add(
-                draft.fresh("e"), op, (element,), resources=(queue.name,), after=after
-            )
-        else:
-            many = how == "take many"
-            count = rng.choice((1, 2, 2)) if many else 1
-            self.stage.pay(self.times * count)
-            name = self.add(
-                draft.fresh("d"),
-                "QueueDequeueManyV2" if many else "QueueDequeueV2",
-                resources=(queue.name,),
-                after=after,
-                attrs=CountAttrs(count) if many else None,
-                kind=TensorType(draft.dtype, (count,) if many else queue.shape),
-            )
-        if name in self.types:
-            self.sources.append(name)
+            return self.size(queue, after)
+        count = rng.choice((0, 0, 0, 1, 2, 2, 3)) if queue.shape == () else 0
+        if self.stage.balanced:
+            # In the order in which they are drawn, nothing blocks.
+            wanted = self.times * max(1, count)
+            held = self.stage.held[queue.name]
+            if how == "take" and held < wanted:
+                how = "put"
+            elif how == "put" and held + wanted > queue.capacity:
+                how = "take"
+            if not wanted <= held <= queue.capacity - wanted:
+                count = 0  # perhaps neither fits; one element does no harm
+        if how == "put":
+            return self.put(queue, count, after)
+        return self.take_from(queue, count, after)
+
+    def size(self, queue: Queue, after: tuple[str, ...]) -> str:
+        """Ask a queue how many elements it holds."""
+        self.stage.pay(self.times)
+        name = self.add(
+            self.draft.fresh("z"),
+            "QueueSizeV2",
+            resources=(queue.name,),
+            after=after,
+            kind=TensorType("int32", ()),
+        )
+        self.sources.append(name)
         return self.noted(name)
 
-    def supply(self, queue: Queue) -> int:
-        """Elements that a queue would hold if all that was drawn here had been done."""
-        held = len(queue.init)
-        for node in self.nodes:
-            if queue.name not in node.resources:
-                continue
-            if node.op.startswith("QueueEnqueue"):
-                many = "Many" in node.op
-                held += self.types[node.inputs[0]].shape[0] if many else 1
-            elif node.op.startswith("QueueDequeue"):
-                held -= node.attrs.count if isinstance(node.attrs, CountAttrs) else 1
-        return held
+    def put(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
+        """Put one element, or `count` by a many-op if that is not 0."""
+        events = self.times * max(1, count)
+        self.stage.pay(events)
+        self.stage.held[queue.name] += events
+        element = self.operand(TensorType(self.draft.dtype, (count,) if count else queue.shape))
+        op = "QueueEnqueueManyV2" if count else "QueueEnqueueV2"
+        name = self.draft.fresh("e")
+        return self.noted(self.add(name, op, (element,), resources=(queue.name,), after=after))
+
+    def take_from(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
+        """Take one element, or `count` by a many-op if that is not 0."""
+        events = self.times * max(1, count)
+        self.stage.pay(events)
+        self.stage.held[queue.name] -= events
+        name = self.add(
+            self.draft.fresh("d"),
+            "QueueDequeueManyV2" if count else "QueueDequeueV2",
+            resources=(queue.name,),
+            after=after,
+            attrs=CountAttrs(count) if count else None,
+            kind=TensorType(self.draft.dtype, (count,) if count else queue.shape),
+        )
+        self.sources.append(name)
+        return self.noted(name)
+
+    def balance(self) -> None:
+        """Feed the takes that were drawn, and make room for the puts."""
+        for queue in self.draft.queues:
+            before = ""
+            for _ in range(8):
+                held = self.stage.held[queue.name]
+                if 0 <= held <= queue.capacity:
+                    break
+                after = (before,) if before else ()
+                do = self.put if held < 0 else self.take_from
+                before = do(queue, 0, after)
 
     def close(self) -> None:
         """Close a queue after all that is put into it; perhaps take once more."""
-        self.balanced = False
         queue = self.draft.queues[0]
         puts = tuple(
             n.name
@@ -334,19 +349,19 @@ class Scene(Block):
             if n.op.startswith("QueueEnqueue") and n.resources == (queue.name,)
         )
         self.stage.pay(1)
-        name = self.add(
-            self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts
-        )
+        name = self.add(self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts)
         self.waits.append(name)
-        if self.rng.random() < 0.5:
-            # Of another queue, perhaps; but nothing is put into this one.
-            self.queue_op((name,), ("take", "size"))
+        then = self.rng.random()
+        if then < 0.25:
+            self.size(queue, (name,))
+        elif then < 0.6:
+            self.take_from(queue, 0, (name,))
 
     # --- conditionals ----------------------------------------------------------------
 
     def predicate(self, after: tuple[str, ...]) -> tuple[str, TensorType]:
         """A bool of one element, mostly from something that races; with its type."""
-        rng, draft = self.rng, self.draft
+        rng = self.rng
         single = [
             name
             for name in self.sources
@@ -356,10 +371,8 @@ class Scene(Block):
             # One branch is dead in every total order.
             flag = TensorType(BOOL, ())
             return self.constant(flag, rng.randint(0, 1)), flag
-        if single and rng.random() < 0.5:
-            source = rng.choice(single)
-        else:
-            source = self.probe(after)
+        known = single and rng.random() < 0.5
+        source = rng.choice(single) if known else self.probe(after)
         kind = self.types[source]
         level = self.constant(TensorType(kind.dtype, ()), self.level(source))
         flag = TensorType(BOOL, kind.shape)
@@ -480,7 +493,10 @@ class Scene(Block):
             inputs.append(first or rng.choice(fitting))
         wall.scope.update(zip(carried, kinds, strict=True))
         wall.sources += carried
-        step, limit = ((self.constant(counting, v) if rng.random() < 0.5 else "") for v in (1, bound))
+        # Constants come in from outside, or stand inside.
+        step, limit = (
+            self.constant(counting, value) if rng.random() < 0.5 else "" for value in (1, bound)
+        )
         condition = self.condition(wall, carried[0], limit, bound)
         body = self.inner(wall, self.times * max(1, bound))
         body.play(body.some(rng.choice((1, 1, 2, 2, 3))), rng.choice((1, 1, 2)))
@@ -567,7 +583,11 @@ def small(
         # The last few are so small that nothing can be wrong with them.
         events = max(2, round(most * (1 - number / (TRIES - 4))))
         test = sketch(rng, events, number < TRIES // 2)
-        if count_all(test, MAX_ORDERS) < MAX_ORDERS and largest_magnitude(test) < MAX_MAGNITUDE:
+        if largest_magnitude(test) >= MAX_MAGNITUDE:
+            continue
+        if number < TRIES // 2 and count_races(test) < MIN_RACES:
+            continue
+        if count_all(test, MAX_ORDERS) < MAX_ORDERS:
             break
     assert test is not None
     return test

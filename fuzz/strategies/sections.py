@@ -21,7 +21,7 @@ _MIX = Mix(section=2)
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(11, 17))
+    return small(rng, _sketch, rng.randint(14, 20))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001

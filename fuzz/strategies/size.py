@@ -1,4 +1,4 @@
-"""How many total orders a test has, counted without looking at each.
+"""How many total orders a test has, and how many races, without looking at each order.
 
 What generators go by: the reference oracle looks at every order, and must come
 to an end. Orders are counted by downsets, of which there are far fewer. What
@@ -10,7 +10,9 @@ that of one of its paths, a long one; else it is exact.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
 
 from oracles.events import (
     Access,
@@ -29,6 +31,24 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from oracles.events import Event, Unfolding
 
+_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
+"""What races with its like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The events of one path through a test, and their order.
+
+    Parameters
+    ----------
+    events : tuple of Event
+    before : tuple of int
+        For each, the events that come before it, as bits by position.
+    """
+
+    events: tuple[Event, ...]
+    before: tuple[int, ...]
+
 
 def count_all(test: LitmusTest, limit: int) -> int:
     """Orders that the reference oracle looks at under `rfc`, or `limit` if not fewer.
@@ -38,35 +58,26 @@ def count_all(test: LitmusTest, limit: int) -> int:
     blocks = {"queues", "critical sections"} & test.features
     total = 0
     for strictness in strictnesses(test, RFC):
-        total += count(test, unfold(test, RFC, strictness), limit - total)
+        total += count(test, long_path(unfold(test, RFC, strictness)), limit - total)
         if total >= limit or not blocks:
             break
     return min(total, limit)
 
 
-def count(test: LitmusTest, unfolding: Unfolding, limit: int) -> int:
-    """Total orders of one unfolding, or `limit` if there are at least as many."""
-    taken = _larger_branches(unfolding)
-    live = [all(taken[p] is wanted for p, wanted in e.guards) for e in unfolding.events]
-    before = _before(unfolding, taken, live)
+def count(test: LitmusTest, path: Path, limit: int) -> int:
+    """Total orders of one path, or `limit` if there are at least as many."""
     room = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
-    gates = [
-        _Gate(event, unfolding.events, live, room)
-        for event, alive in zip(unfolding.events, live, strict=True)
-        if alive
-    ]
-    above = [mask for mask, alive in zip(before, live, strict=True) if alive]
-    bits = [1 << i for i, alive in enumerate(live) if alive]
+    gates = [_Gate(event, path.events, room) for event in path.events]
     total = 0
     ways = {0: 1}  # downsets of one size, with the number of orders of each
     while ways:
         larger: dict[int, int] = {}
         for done, number in ways.items():
             stuck = True
-            for bit, mask, gate in zip(bits, above, gates, strict=True):
-                if not done & bit and not mask & ~done and gate.open(done):
+            for i, (above, gate) in enumerate(zip(path.before, gates, strict=True)):
+                if not done >> i & 1 and not above & ~done and gate.open(done):
                     stuck = False
-                    larger[done | bit] = larger.get(done | bit, 0) + number
+                    larger[done | 1 << i] = larger.get(done | 1 << i, 0) + number
             if stuck:
                 total += number
         ways = larger
@@ -76,18 +87,42 @@ def count(test: LitmusTest, unfolding: Unfolding, limit: int) -> int:
     return total
 
 
-def _larger_branches(unfolding: Unfolding) -> dict[int, bool]:
-    """For each predicate, what it is taken to be."""
+def count_races(test: LitmusTest) -> int:
+    """Pairs of events, on one resource and in no order, whose order may be seen."""
+    path = long_path(unfold(test, RFC))
+    found = 0
+    for i, j in combinations(range(len(path.events)), 2):
+        one, other = path.events[i], path.events[j]
+        ordered = path.before[i] >> j & 1 or path.before[j] >> i & 1
+        if not ordered and set(one.variables) & set(other.variables):
+            found += _races(one.access, other.access)
+    return found
+
+
+def _races(one: Access, other: Access) -> bool:
+    """Whether it may be seen which of two came first on one resource."""
+    both = {one, other}
+    if both & {Access.WRITE, Access.UPDATE, Access.WRITE_BACK}:
+        return True
+    moves = both & {Access.ENQUEUE, Access.DEQUEUE}
+    # An acquire and a release come in the order in which they can.
+    return (Access.SIZE in both and bool(moves)) or (len(both) == 1 and one in _ALIKE)
+
+
+def long_path(unfolding: Unfolding) -> Path:
+    """The path on which loops go on to their bounds, and the larger branches are taken."""
     weight = Counter(guard for event in unfolding.events for guard in event.guards)
     picks = {token.predicate for token in unfolding.tokens if isinstance(token, Pick)}
-    predicates = picks | {predicate for predicate, _ in weight}
-    return {p: weight[(p, True)] >= weight[(p, False)] for p in predicates}
-
-
-def _before(
-    unfolding: Unfolding, taken: dict[int, bool], live: list[bool]
-) -> list[int]:
-    """For each event those before it, as bits."""
+    taken = {
+        predicate: weight[(predicate, True)] >= weight[(predicate, False)]
+        for predicate in picks | {each for each, _ in weight}
+    }
+    bits: list[int] = []  # of each event; none if it is dead
+    live: list[Event] = []
+    for event in unfolding.events:
+        alive = all(taken[predicate] is wanted for predicate, wanted in event.guards)
+        bits.append(1 << len(live) if alive else 0)
+        live += [event] if alive else []
     before: list[int] = []
     behind: list[int] = []  # a token: the events that are done when it is ready
     for event in unfolding.events:
@@ -95,7 +130,7 @@ def _before(
             token = unfolding.tokens[len(behind)]
             if isinstance(token, (Result, Seen, Stack, Settled)):
                 events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
-                masks = [before[e] | 1 << e for e in events if live[e]]
+                masks = [before[e] | bits[e] for e in events if bits[e]]
             elif isinstance(token, Pick):
                 chosen = token.then if taken[token.predicate] else token.other
                 masks = [behind[token.predicate], behind[chosen]]
@@ -103,8 +138,9 @@ def _before(
                 masks = [behind[part] for part in parts_of(token)]
             behind.append(_union(masks))
         masks = [behind[token] for token in event.needs]
-        before.append(_union(masks + [before[e] | 1 << e for e in event.after]))
-    return before
+        before.append(_union(masks + [before[e] | bits[e] for e in event.after]))
+    kept = tuple(mask for mask, bit in zip(before, bits, strict=True) if bit)
+    return Path(tuple(live), kept)
 
 
 def _union(masks: list[int]) -> int:
@@ -118,11 +154,7 @@ class _Gate:
     """What a resource says of an event: how full it is depends on what is done."""
 
     def __init__(
-        self,
-        event: Event,
-        events: tuple[Event, ...],
-        live: list[bool],
-        room: dict[str, tuple[int, int]],
+        self, event: Event, events: tuple[Event, ...], room: dict[str, tuple[int, int]]
     ) -> None:
         self.access = event.access
         self.closed = self.more = self.fewer = 0
@@ -131,7 +163,7 @@ class _Gate:
         more = Access.ACQUIRE if event.access is Access.ACQUIRE else Access.ENQUEUE
         fewer = Access.RELEASE if event.access is Access.ACQUIRE else Access.DEQUEUE
         for i, other in enumerate(events):
-            if live[i] and other.variables[0] == name:
+            if other.variables[0] == name:
                 self.more |= (other.access is more) << i
                 self.fewer |= (other.access is fewer) << i
                 self.closed |= (other.access is Access.CLOSE) << i
