@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
@@ -12,6 +12,9 @@ from corpus.textfile import load
 from fuzz.orders import outcome_of, random_order
 from oracles.explorer import Explorer
 from oracles.model import MODELS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
