@@ -22,13 +22,13 @@ def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
     ----------
     order : Witness
         Of `test` under `model`, however strict the executor: events are found
-        by what they are called.
+        by what they are called. `model` has the axiom first in, first out.
     """
     walk = _Walk(test, model, {})
     number = {str(event): i for i, event in enumerate(walk.events)}
     assert len(number) == len(walk.events), "two events of one name"
     for event in order:
-        if not _play(walk, number[str(event)]):
+        if not _play(walk, number[str(event)], 0):
             return Outcome.of(test, {}, Status.FAILED)
     return walk.outcome()
 
@@ -40,17 +40,21 @@ def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Ou
     """
     walk = _Walk(test, model, {})
     while enabled := walk.enabled():
-        if not _play(walk, rng.choice(enabled)):
+        if not _play(walk, *rng.choice(enabled)):
             return Outcome.of(test, {}, Status.FAILED), tuple(walk.prefix)
     return walk.outcome(), tuple(walk.prefix)
 
 
-def _play(walk: _Walk, index: int) -> bool:
-    """Execute one event; False if its op fails, which ends the order."""
+def _play(walk: _Walk, index: int, element: int) -> bool:
+    """Execute one event; False if its op fails, which ends the order.
+
+    `element` is the place in the queue that a dequeue takes from: 0 in models
+    in which the first in is the first out.
+    """
     event = walk.events[index]
     walk.prefix.append(event)
     walk.done.add(index)
     if walk.fails(event):
         return False
-    walk.step(index)
+    walk.step(index, element)
     return True
