@@ -942,26 +942,27 @@ def bench() -> None:
 @click.option("--compare/--no-compare", default=True, help="Run the reference beside it.")
 @_json
 def bench_oracle(compare: bool, as_json: bool) -> None:
-    """How fast the explorer finds sets and verdicts."""
-    from dataclasses import asdict
+    """How fast the explorer finds sets and verdicts, and how that grows.
 
-    from fuzz.bench.oracle import figures
+    Takes about two minutes, half of it the reference.
+    """
+    from fuzz.bench.oracle import report
 
-    measured = figures(compare=compare)
+    terminal = sys.stderr.isatty()
+
+    def progress(part: str) -> None:
+        if terminal:
+            click.echo(f"\r\x1b[K{part} ...", err=True, nl=False)
+
+    try:
+        measured = report(progress, compare=compare)
+    finally:
+        if terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
     if as_json:
-        _print_json([asdict(figure) | {"met": figure.met} for figure in measured])
-        return
-    for figure in measured:
-        line = (
-            f"{figure.name:26} {figure.seconds * 1e3:9.4f} ms of {figure.limit_s * 1e3:g}"
-            f"  load {figure.load_s * 1e3:.3f} ms  {figure.count} found"
-            f"  unknown {figure.unknown:.0%}"
-        )
-        if figure.made_s is not None:
-            line += f"  as objects {figure.made_s * 1e3:.1f} ms"
-        if figure.ratio is not None:
-            line += f"  {figure.ratio:,.0f} times faster than the reference"
-        click.echo(line + ("" if figure.met else "  MISSED"))
+        _print_json(measured.as_json())
+    else:
+        click.echo(measured.text())
 
 
 def run_command() -> NoReturn:
