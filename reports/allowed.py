@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpus.outcome import Outcome, Status
 from corpus.textfile import outcome_order
-from reports.text import cells, counted, table
+from reports.text import counted, outcome_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,20 +54,14 @@ class SetsReport:
 
     def text(self) -> str:
         """A table with a column for each model, then each model's counts."""
-        outcomes = self.outcomes
-        ended = any(outcome.status is not Status.COMPLETED for outcome in outcomes)
         several = len(self.sets) > 1
-        header = [*self.test.names, *(["ended"] if ended else [])]
-        header += [each.model for each in self.sets] if several else []
-        rows = (
-            [
-                *cells(outcome, self.test.names),
-                *([str(outcome.status)] if ended else []),
-                *([each.mark(outcome) for each in self.sets] if several else []),
-            ]
-            for outcome in outcomes
-        )
-        return "\n".join([table(header, rows), "", *(self._counts(each) for each in self.sets)])
+        rows = [
+            (outcome, [each.mark(outcome) for each in self.sets] if several else [])
+            for outcome in self.outcomes
+        ]
+        titles = [each.model for each in self.sets] if several else []
+        shown = outcome_table(self.test.names, titles, rows)
+        return "\n".join([shown, "", *(self._counts(each) for each in self.sets)])
 
     def _counts(self, each: ModelSet) -> str:
         line = f"{counted(len(each.outcomes), 'outcome')} allowed under {each.model}"

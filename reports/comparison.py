@@ -11,8 +11,6 @@ from reports.text import counted, table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-Judge = "Callable[[str, State], str | None]"
-"""The verdict on a state of the test of that name; None if there is no such test."""
 MAX_SHOWN: Final = 20
 
 
@@ -91,7 +89,9 @@ class Comparison:
 
     def text(self) -> str:
         """What differs, test by test, and a summary."""
-        parts = [_test(each) for each in self.tests if not each.same]
+        parts = [_test(each) for each in self.tests if not each.same and not each.missing]
+        absent = [_test(each) for each in self.tests if each.missing]
+        parts += ["\n".join(absent)] if absent else []
         return "\n\n".join([*parts, self._summary()])
 
     def _summary(self) -> str:
@@ -163,11 +163,15 @@ class Comparison:
 
 
 def _test(each: TestComparison) -> str:
-    """A test that differs."""
-    agreed = counted(each.both, "outcome") + " in both"
-    lines = [f"{each.name}: {f'not in {each.missing}' if each.missing else agreed}"]
+    """A test that differs; of one that a log lacks only what is forbidden."""
+    told = each.only
+    line = f"{each.name}: {counted(each.both, 'outcome')} in both"
+    if each.missing:
+        line = f"{each.name}: not in {each.missing}, {counted(len(told), 'outcome')} elsewhere"
+        told = tuple(only for only in told if only.verdict == "forbidden")
+    lines = [line]
     by_file: dict[str, list[Only]] = {}
-    for only in each.only:
+    for only in told:
         by_file.setdefault(only.file, []).append(only)
     for file, found in by_file.items():
         lines.append(f"  only in {file}:")

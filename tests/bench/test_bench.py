@@ -83,7 +83,7 @@ def test_an_oracle_that_is_wrong_stops_the_bench(monkeypatch: pytest.MonkeyPatch
         oracle.answers(chains(random.Random(1), (2, 2), "X", 0), random.Random(1), Budget())
 
 
-def test_a_set_over_budget_is_no_time() -> None:
+def test_a_limit_that_is_missed_is_said() -> None:
     figure = oracle.whole_set("s", chains(random.Random(1), (2, 2), "X", 0), 1e-12)
     assert (figure.asked, figure.answered, figure.met) == (1, 1, False)
     assert "MISSED" in figure.cells()[-1]

@@ -480,7 +480,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
-    """In bodies and sections too."""
+    """In bodies and sections too; a cluster above its members."""
     test = load(path).test
     shown = "\n".join(drawn(test))
     results = {
@@ -493,6 +493,7 @@ def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     effects = [
         n.name for graph in test.graphs for n in all_nodes(graph.nodes) if n.definition.has_effect
     ]
+    effects += [cluster.name for cluster in test.clusters]
     found = re.findall(r"\| +(?!chain |next )(\w+)(?::| =)", shown)
     assert sorted(name for name in found if name not in results) == sorted(effects)
 
