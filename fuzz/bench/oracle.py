@@ -28,7 +28,7 @@ REPEATS: Final = 7
 ENOUGH_S: Final = 0.5  # a call this long is not repeated: its noise is small
 TESTS: Final = 50
 LARGE_TESTS: Final = 8
-POINT_TESTS: Final = 5
+POINT_TESTS: Final = 9
 BUDGET: Final = Budget(states=200_000)
 LARGE_BUDGET: Final = Budget(states=200_000, memory_bytes=64 << 20)
 POINT_BUDGET: Final = Budget(states=20_000, memory_bytes=256 << 20)

@@ -266,5 +266,5 @@ def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz, tmp_path: Pat
 
 def test_help_names_every_command(litmusfuzz) -> None:
     text = litmusfuzz("--help").stdout
-    for command in ("run", "replay", "oracle", "show", "promote"):
+    for command in ("run", "replay", "oracle", "show", "promote", "herd", "compare", "bench"):
         assert command in text
