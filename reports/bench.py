@@ -151,7 +151,8 @@ class BenchReport:
         header = ["", "median", "worst", "limit", "load", "unknown", ""]
         parts = [table(header, [f.cells() for f in self.figures]), self.peak.text()]
         parts += [curve.text() for curve in self.curves]
-        parts.append("\n".join([f"CPU times, best of {self.repeats}; long calls count once.", *self.budgets]))
+        how = f"CPU times, best of {self.repeats}; long calls count once."
+        parts.append("\n".join([how, *self.budgets]))
         return "\n\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
