@@ -517,8 +517,7 @@ class _Unfolder:
                 done,
                 operands=tuple(t for v in group for t in (function.store[v], function.written[v])),
             )
-            # A loop that goes round no time at all writes nothing on any path.
-            for group in self.at_once(v for v in writes if v in function.written)
+            for group in self.at_once(writes)
         ]
         done += tuple(self.token(Result(event)) for event in events)
         return {name: self.token(Held(token, done)) for name, token in results.items()}
