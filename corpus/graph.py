@@ -115,6 +115,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes of one graph or body that run as one: a snapshot, then a write-back.
+
+    `members` stand in the order in which they are made a pure function (SSA
+    order). The nodes stay where they are: without its clusters, a test is the
+    one that was clustered.
+
+    References
+    ----------
+    semantics.md, section 5; BLOG, "Auto-clustering".
+    """
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One op of a graph.
 
@@ -234,6 +251,7 @@ class LitmusTest:
     client : tuple of Run
         A run stands after those that it comes after. If empty, each graph runs
         once, concurrently with the others, under its own name.
+    clusters : tuple of Cluster
 
     Raises
     ------
@@ -249,6 +267,7 @@ class LitmusTest:
     mutexes: tuple[Mutex, ...] = ()
     queues: tuple[Queue, ...] = ()
     client: tuple[Run, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
     types: Mapping[str, TensorType | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -271,6 +290,7 @@ class LitmusTest:
         for graph in self.graphs:
             self._check_graph(graph, types, bounds, resources)
         self._check_client(types)
+        self._check_clusters({*types, *resources})
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         self._check_closes()
@@ -340,6 +360,31 @@ class LitmusTest:
                 if name in run.after[:position]:
                     raise MalformedTest(f"{name!r} stands twice", (*path, "after", position))
             earlier.add(run.name)
+
+    def _check_clusters(self, taken: set[str]) -> None:
+        """Refuse what cannot be one node with two events (semantics.md, 5)."""
+        levels = [
+            level for graph in self.graphs for level in _levels(graph.nodes, ("graphs", graph.name))
+        ]
+        home = {node.name: nodes for nodes, _ in levels for node in nodes}
+        clustered: set[str] = set()
+        for cluster in self.clusters:
+            path = ("clusters", cluster.name)
+            check_name(cluster.name, path)
+            if cluster.name in taken:
+                raise MalformedTest("is also the name of something else", path)
+            taken.add(cluster.name)
+            if not cluster.members:
+                raise MalformedTest("a cluster has at least one member", path)
+            if cluster.members[0] not in home:
+                raise MalformedTest(f"no node {cluster.members[0]!r}", (*path, 0))
+            siblings = {node.name: node for node in home[cluster.members[0]]}
+            _check_members(cluster, siblings, clustered, path)
+            clustered.update(cluster.members)
+        for nodes, where in levels:
+            here = clusters_of(nodes, self.clusters)
+            if here:
+                steps(Graph("", nodes), here, where)
 
     def _check_observe(self) -> None:
         nodes = self.nodes_by_key()
@@ -441,6 +486,8 @@ class LitmusTest:
             found.add("conditionals")
         if Kind.LOOP in kinds:
             found.add("loops")
+        if self.clusters:
+            found.add("clusters")
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
@@ -803,60 +850,147 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
                 message = f"overlaps {other!r}, and neither lies inside the other"
                 raise MalformedTest(message, path)
         members[node.name] = mine
-    section_order(graph, where)
+    steps(graph, (), where)
 
 
-def section_order(graph: Graph, where: tuple[str | int, ...] = ()) -> list[tuple[str, Node]]:
+def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+    """Those whose members are among these nodes, which are all of one graph or body."""
+    names = {node.name for node in nodes}
+    return tuple(cluster for cluster in clusters if cluster.members[0] in names)
+
+
+def _levels(
+    nodes: tuple[Node, ...], path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[Node, ...], tuple[str | int, ...]]]:
+    """The nodes of a graph, and those of each body in it, with the path to them."""
+    yield nodes, path
+    for node in nodes:
+        for field_name, body in bodies(node):
+            yield from _levels(body.nodes, (*path, node.name, field_name, "nodes"))
+
+
+_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION)
+
+
+def _check_members(
+    cluster: Cluster,
+    nodes: Mapping[str, Node],
+    elsewhere: set[str],
+    path: tuple[str | int, ...],
+) -> None:
+    """Refuse members that are no nodes of one body, blocking ops, and another order.
+
+    References
+    ----------
+    semantics.md, section 5, "SSA order".
+    """
+    earlier: set[str] = set()
+    mine = set(cluster.members)
+    for position, name in enumerate(cluster.members):
+        where = (*path, position)
+        node = nodes.get(name)
+        if node is None:
+            message = f"{name!r} is no node beside {cluster.members[0]!r} in one graph or body"
+            raise MalformedTest(message, where)
+        if name in earlier:
+            raise MalformedTest(f"{name!r} stands twice", where)
+        if name in elsewhere:
+            raise MalformedTest(f"{name!r} is in another cluster as well", where)
+        for inner in all_nodes([node]):
+            if inner.definition.kind in _NOT_CLUSTERED:
+                raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
+        for source in (each.partition(".")[0] for each in (*node.inputs, *node.after)):
+            if source in mine - earlier:
+                message = f"{name!r} stands before {source!r}, which it waits for"
+                raise MalformedTest(message, where)
+        for _, outer in taken_from_outside(node):
+            if outer.partition(".")[0] in mine - earlier:
+                message = f"{name!r} stands before {outer!r}, which it takes"
+                raise MalformedTest(message, where)
+        earlier.add(name)
+    for node in nodes.values():
+        if isinstance(node.attrs, SectionAttrs):
+            inside = mine & set(node.attrs.members)
+            if inside and inside != mine:
+                raise MalformedTest(f"lies across the boundary of {node.name!r}", path)
+
+
+def taken_from_outside(node: Node) -> tuple[tuple[str, str], ...]:
+    """What a node's bodies take from around it, as (name inside, name outside)."""
+    return node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+
+
+def steps(
+    graph: Graph, clusters: Iterable[Cluster] = (), where: tuple[str | int, ...] = ()
+) -> list[tuple[str, Node | Cluster]]:
     """A graph's nodes in an order in which each can be taken apart.
+
+    Parameters
+    ----------
+    clusters : iterable of Cluster
+        Those of this graph.
 
     Returns
     -------
-    list of (str, Node)
-        ("node", n) for each node that is no section, ("acquire", s) and
-        ("release", s) for each that is; all that must come before stands
-        before.
+    list of (str, Node or Cluster)
+        ("node", n) for each node that is no section and in no cluster,
+        ("acquire", s) and ("release", s) for each section, ("cluster", c);
+        all that must come before stands before.
 
     Raises
     ------
     MalformedTest
-        If a cycle goes through a section.
+        If a cycle goes through a section or a cluster.
     """
     sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-    if not sections:
+    within = {name: cluster for cluster in clusters for name in cluster.members}
+    if not sections and not within:
         return [("node", n) for n in graph.nodes]
     is_section = {n.name for n in sections}
     nodes = {n.name: n for n in graph.nodes}
+
+    def done(name: str) -> tuple[str, str]:
+        """The step after which a node is done."""
+        if name in within:
+            return ("cluster", within[name].name)
+        return ("release" if name in is_section else "node", name)
+
     before: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for node in graph.nodes:
-        sources = (name.partition(".")[0] for name in (*node.inputs, *node.after))
-        waits = {
-            ("release" if name in is_section else "node", name)
-            for name in sources
-            if name in nodes  # else a value from outside the body
-        }
+        given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+        sources = (name.partition(".")[0] for name in given)
+        # What is not among the nodes is a value from outside the body.
+        waits = {done(name) for name in sources if name in nodes}
         if node.name in is_section:
             before[("acquire", node.name)] = waits
             before.setdefault(("release", node.name), set()).add(("acquire", node.name))
         else:
-            before[("node", node.name)] = waits
+            before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
     for section in sections:
         assert isinstance(section.attrs, SectionAttrs)
         for name in section.attrs.members:
-            before[("node", name)].add(("acquire", section.name))
-            before[("release", section.name)].add(("node", name))
+            before[done(name)].add(("acquire", section.name))
+            before[("release", section.name)].add(done(name))
         for outer in enclosing(section, sections):
             before[("acquire", section.name)].add(("acquire", outer.name))
             before[("release", outer.name)].add(("release", section.name))
-    ordered: list[tuple[str, Node]] = []
+    named = {cluster.name: cluster for cluster in within.values()}
+    ordered: list[tuple[str, Node | Cluster]] = []
     placed: set[tuple[str, str]] = set()
     while len(placed) < len(before):
         ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
         if not ready:
             stuck = sorted({name for key, name in before.keys() - placed})
+            for name in stuck:
+                if name in named:
+                    message = f"cycle through a cluster: {', '.join(stuck)}"
+                    raise MalformedTest(message, ("clusters", name))
             path = (*where, next(n for n in stuck if n in is_section))
             raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
         placed.update(ready)
-        ordered += [(kind, nodes[name]) for kind, name in ready]
+        ordered += [
+            (kind, named[name] if kind == "cluster" else nodes[name]) for kind, name in ready
+        ]
     return ordered
 
 
@@ -913,6 +1047,7 @@ __all__ = [
     "MAX_NODES",
     "Body",
     "BranchAttrs",
+    "Cluster",
     "Graph",
     "Kind",
     "LitmusTest",
@@ -928,8 +1063,10 @@ __all__ = [
     "all_nodes",
     "bodies",
     "check_name",
+    "clusters_of",
     "enclosing",
     "loop_bound",
     "predecessors",
-    "section_order",
+    "steps",
+    "taken_from_outside",
 ]

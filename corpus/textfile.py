@@ -26,6 +26,7 @@ from corpus.graph import (
     CONTROL,
     Body,
     BranchAttrs,
+    Cluster,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -182,6 +183,7 @@ class _Top(_Strict, kw_only=True):
     queues: dict[str, Any] = {}
     graphs: dict[str, Any]
     client: dict[str, Any] = {}
+    clusters: dict[str, Any] = {}
     observe: list[str] = []
     allowed: dict[str, Any] = {}
     finding: dict[str, Any] | None = None
@@ -510,6 +512,7 @@ class _Reader:
                 mutexes=tuple(self.mutex(name, each) for name, each in top.mutexes.items()),
                 queues=tuple(self.queue(name, each) for name, each in top.queues.items()),
                 client=tuple(self.run(name, each) for name, each in top.client.items()),
+                clusters=tuple(self.cluster(name, each) for name, each in top.clusters.items()),
             )
         except MalformedTest as error:
             raise self.error(error.path, error.message) from None
@@ -533,6 +536,10 @@ class _Reader:
     def run(self, name: str, data: Any) -> Run:
         raw: _Run = self.convert(data, _Run, ("client", name))
         return Run(name, raw.graph, tuple(raw.after))
+
+    def cluster(self, name: str, data: Any) -> Cluster:
+        members: list[str] = self.convert(data, list[str], ("clusters", name))
+        return Cluster(name, tuple(members))
 
     def graph(self, name: str, data: Any) -> Graph:
         path = ("graphs", name)
@@ -781,6 +788,9 @@ def dumps(entry: Entry) -> str:
     top.append(("graphs", _block(graphs)))
     if test.client:
         top.append(("client", _block([(r.name, _flow(_run_fields(r))) for r in test.client])))
+    if test.clusters:
+        clusters = [(c.name, _flow(list(c.members))) for c in test.clusters]
+        top.append(("clusters", _block(clusters)))
     if test.observe:
         top.append(("observe", _flow(list(test.observe))))
     if entry.allowed:

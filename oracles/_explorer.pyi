@@ -34,4 +34,6 @@ def load(
     tokens: list[_Token],
     observed: list[int],
     ended: list[int],
+    fifo: bool,
+    speculates: bool,
 ) -> Oracle: ...

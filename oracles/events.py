@@ -32,12 +32,16 @@ from typing import TYPE_CHECKING
 
 from corpus.graph import (
     BranchAttrs,
+    Cluster,
     Graph,
     LoopAttrs,
+    Node,
     all_nodes,
     bodies,
+    clusters_of,
     enclosing,
-    section_order,
+    steps,
+    taken_from_outside,
 )
 from corpus.ops import CountAttrs, Kind, SectionAttrs
 from oracles.model import Axiom
@@ -45,7 +49,7 @@ from oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpus.graph import LitmusTest, Node
+    from corpus.graph import LitmusTest
     from oracles.model import Model
 
 Ints = tuple[int, ...]
@@ -73,6 +77,12 @@ class Access(Enum):
     SIZE = "size"
     CLOSE = "close"
 
+    SNAPSHOT = "snapshot"
+    """Of a cluster: reads all of its variables."""
+
+    WRITE_BACK = "write-back"
+    """Of a cluster: writes what it wrote on the path taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -85,7 +95,7 @@ class Event:
     access : Access
     variables : tuple of str
         The resources that it touches: a single one, except for the indivisible
-        update of several.
+        update of several, and a cluster's events.
     needs : tuple of int
         Tokens that must be ready.
     after : tuple of int
@@ -93,7 +103,8 @@ class Event:
         order of the node's resources. They say what the update saw.
     operands : tuple of int
         Tokens whose values it uses, in the order of the node's inputs; among
-        `needs` too.
+        `needs` too. Of a write-back, for each variable two: its value, and
+        whether (1 or 0) it was written at all.
     guards : tuple of (int, bool)
         Tokens of predicates, and what each must be; outermost first.
     part : int
@@ -176,7 +187,43 @@ class Settled:
     events: tuple[int, ...]
 
 
-Token = Result | Join | Stack | Pure | Pick | Held | Settled
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that is always there."""
+
+    value: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a snapshot saw of its variable at `place`: ready when it is done."""
+
+    event: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What `node`, a read inside a cluster, returns of a variable with that value."""
+
+    node: Node
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What `node`, inside a cluster, leaves in its resource at `place`.
+
+    `seen` are the values that it found, for an update; none for a write.
+    """
+
+    node: Node
+    place: int
+    seen: tuple[int, ...]
+    operands: tuple[int, ...]
+
+
+Token = Result | Join | Stack | Pure | Pick | Held | Settled | Known | Seen | Gathered | Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +241,15 @@ class Unfolding:
     observed : tuple of (str, int, int)
         Name in an outcome, the token that has its value, and the token that is
         ready when its run has ended; in the order of `LitmusTest.observe`.
+    axioms : frozenset of Axiom
+        Of the model. All but `FIFO`, `CAPACITY` and `PREDICATES` are in the
+        events and tokens already; these are the oracles' part.
     """
 
     events: tuple[Event, ...]
     tokens: tuple[Token, ...]
     observed: tuple[tuple[str, int, int], ...]
+    axioms: frozenset[Axiom]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +285,12 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
     """
     names: list[str] = []
     options: list[list[Strictness]] = []
-    for node in (n for graph in test.graphs for n in all_nodes(graph.nodes)):
+    everything = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    members = {name for cluster in test.clusters for name in cluster.members}
+    compiled = {n.name for n in all_nodes(each for each in everything if each.name in members)}
+    for node in everything:
+        if node.name in compiled:
+            continue  # nothing of it happens by itself
         flags = [(g, late) for g in (False, True) for late in (False, True)]
         parallels: list[int | None] = [None]
         if isinstance(node.attrs, LoopAttrs):
@@ -275,7 +331,9 @@ def unfold(
     for run in test.runs:
         graph = next(g for g in test.graphs if g.name == run.graph)
         # RFC, rule 3: a run's source is ordered after the sinks of those before it.
-        source = tuple(ended[name] for name in run.after)
+        source: tuple[int, ...] = ()
+        if Axiom.RUNS in model.axioms:
+            source = tuple(ended[name] for name in run.after)
         first = len(unfolder.events)
         frame = _Frame(run.name if len(test.runs) > 1 else "", source)
         token_of = unfolder.graph(graph, {}, frame)
@@ -285,7 +343,7 @@ def unfold(
             key = name if len(test.runs) == 1 else f"{run.name}.{name}"
             keys[key], run_of[key] = token, ended[run.name]
     observed = tuple((name, keys[name], run_of[name]) for name in test.observe)
-    return Unfolding(tuple(unfolder.events), tuple(unfolder.tokens), observed)
+    return Unfolding(tuple(unfolder.events), tuple(unfolder.tokens), observed, model.axioms)
 
 
 _Step = tuple[Access, tuple[str, ...]]
@@ -367,7 +425,13 @@ class _Unfolder:
         held: dict[str, tuple[int, ...]] = {}  # nodes: acquires of the sections around them
         inside: dict[str, tuple[int, ...]] = {}  # nodes with bodies: all of it done or dead
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-        for kind, node in section_order(graph):
+        for kind, step in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
+            if isinstance(step, Cluster):
+                waits = frame.waits + held.get(step.members[0], ())
+                for name, token in self.cluster(graph, step, values, waits, frame).items():
+                    token_of[name] = values[name] = token
+                continue
+            node = step
             inputs = tuple(values[name] for name in node.inputs)
             waits = frame.waits
             if Axiom.DEPENDENCIES in self.model.axioms:
@@ -402,6 +466,66 @@ class _Unfolder:
                 released = self.event(frame, node, Access.RELEASE, node.resources, needs)
                 token_of[node.name] = values[node.name] = self.token(Result(released))
         return token_of
+
+    def cluster(
+        self,
+        graph: Graph,
+        cluster: Cluster,
+        values: Mapping[str, int],
+        waits: tuple[int, ...],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add one instance of a cluster; its members' tokens, and those of their results.
+
+        References
+        ----------
+        semantics.md, section 5.
+        """
+        nodes = {node.name: node for node in graph.nodes}
+        members = [nodes[name] for name in cluster.members]
+        # Edges into any member precede the snapshot.
+        sources = [name for n in members for name in n.inputs]
+        sources += [outer for n in members for _, outer in taken_from_outside(n)]
+        if Axiom.DEPENDENCIES in self.model.axioms:
+            sources += [name for n in members for name in n.after]
+        outside = [s for s in sources if s.partition(".")[0] not in cluster.members]
+        needs = waits + tuple(values[name] for name in dict.fromkeys(outside))
+        inner = [n for n in all_nodes(members) if n.resources]
+        reads = [v for n in inner if n.definition.kind is not Kind.WRITE for v in n.resources]
+        writes = [v for n in inner if n.definition.kind is not Kind.READ for v in n.resources]
+        node = Node(cluster.name, "Cluster", resources=tuple(dict.fromkeys(reads + writes)))
+
+        store: dict[str, int] = {}
+        snapshots: list[int] = []
+        for group in self.at_once(reads):
+            event = self.event(frame, node, Access.SNAPSHOT, group, needs)
+            snapshots.append(self.token(Result(event)))
+            for place, name in enumerate(group):
+                store[name] = self.token(Seen(event, place))
+        function = _Function(self, store)
+        results = function.run(members, values)
+        done = needs + tuple(snapshots)
+        # Edges out of any member follow the write-back.
+        events = [
+            self.event(
+                frame,
+                node,
+                Access.WRITE_BACK,
+                group,
+                done,
+                operands=tuple(t for v in group for t in (function.store[v], function.written[v])),
+            )
+            for group in self.at_once(writes)
+        ]
+        done += tuple(self.token(Result(event)) for event in events)
+        return {name: self.token(Held(token, done)) for name, token in results.items()}
+
+    def at_once(self, variables: Iterable[str]) -> list[tuple[str, ...]]:
+        """What one event of a cluster touches, and the next."""
+        distinct = tuple(dict.fromkeys(variables))
+        if Axiom.CLUSTERS in self.model.axioms:
+            return [distinct] if distinct else []
+        return [(name,) for name in distinct]
 
     def branch(
         self,
@@ -470,7 +594,9 @@ class _Unfolder:
                 begins += (self.settled(earlier), *over)
             gathered = tuple(scope.values()) if strict.gathers else ()
             first = len(self.events)
-            starts = (*begins, carried[0], *gathered)
+            starts = (*begins, *gathered)
+            if Axiom.ITERATIONS in self.model.axioms:
+                starts += (carried[0],)
             testing = self.graph(condition, scope, _Frame(frame.run, starts, guards, name))
             inside = scope | testing
             tested = range(first, len(self.events))
@@ -582,6 +708,134 @@ class _Unfolder:
         return [reads, writes]
 
 
+class _Function:
+    """A cluster's members as a pure function of what its snapshot saw (SSA conversion).
+
+    `store` has the value of each variable as the members have left it so far,
+    `written` a token that is 1 if one of them wrote it on the path taken.
+    Nothing in here is an event: a body is evaluated, not executed.
+    """
+
+    def __init__(self, unfolder: _Unfolder, store: Mapping[str, int]) -> None:
+        self.unfolder = unfolder
+        self.store = dict(store)
+        self.written: dict[str, int] = {}
+        self.no = unfolder.token(Known((0,)))
+        self.yes = unfolder.token(Known((1,)))
+
+    def run(self, nodes: Iterable[Node], scope: Mapping[str, int]) -> dict[str, int]:
+        """The tokens of the nodes, in that order, and of their results."""
+        values = dict(scope)
+        found: dict[str, int] = {}
+        for node in nodes:
+            for name, token in self.node(node, values).items():
+                found[name] = values[name] = token
+        return found
+
+    def node(self, node: Node, values: Mapping[str, int]) -> dict[str, int]:
+        token = self.unfolder.token
+        inputs = tuple(values[name] for name in node.inputs)
+        if isinstance(node.attrs, BranchAttrs):
+            return self.branch(node, node.attrs, inputs[0], values)
+        if isinstance(node.attrs, LoopAttrs):
+            return self.loop(node, node.attrs, inputs, values)
+        kind = node.definition.kind
+        if kind is Kind.PURE:
+            return {node.name: token(Pure(node, inputs))}
+        if kind is Kind.READ:
+            return {node.name: token(Gathered(node, self.store[node.resources[0]]))}
+        seen: tuple[int, ...] = ()
+        if kind is Kind.UPDATE:
+            seen = tuple(self.store[name] for name in node.resources)
+        for place, name in enumerate(node.resources):
+            self.store[name] = token(Stored(node, place, seen, inputs))
+            self.written[name] = self.yes
+        return {node.name: self.yes}
+
+    def branch(
+        self, node: Node, attrs: BranchAttrs, predicate: int, values: Mapping[str, int]
+    ) -> dict[str, int]:
+        scope = {inner: values[outer] for inner, outer in attrs.takes}
+        before = self.state()
+        then = self.body(attrs.then.nodes, attrs.then.results, scope)
+        left = self.state()
+        self.store, self.written = before
+        orelse = self.body(attrs.orelse.nodes, attrs.orelse.results, scope)
+        self.merge(predicate, left, self.state())
+        results = {
+            f"{node.name}.{name}": self.pick(predicate, one, other)
+            for name, one, other in zip(attrs.results, then, orelse, strict=True)
+        }
+        return {node.name: self.yes} | results
+
+    def loop(
+        self, node: Node, attrs: LoopAttrs, inputs: tuple[int, ...], values: Mapping[str, int]
+    ) -> dict[str, int]:
+        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        carried = inputs
+        left: list[tuple[int, tuple[int, ...], _State]] = []  # as if it ended with iteration i
+        bound = self.unfolder.test.bounds[node.name]
+        for number in range(bound + 1):
+            scope = takes | dict(zip(attrs.carried, carried, strict=True))
+            inside = scope | self.run(attrs.condition.nodes, scope)
+            left.append((inside[attrs.condition.results[0]], carried, self.state()))
+            if number < bound:
+                carried = self.body(attrs.body.nodes, attrs.body.results, inside)
+        _, carried, _ = left.pop()
+        for predicate, leaving, state in reversed(left):
+            carried = tuple(map(self.pick, [predicate] * len(carried), carried, leaving))
+            self.merge(predicate, self.state(), state)
+        results = {
+            f"{node.name}.{name}": token for name, token in zip(attrs.carried, carried, strict=True)
+        }
+        return {node.name: self.yes} | results
+
+    def body(
+        self, nodes: Iterable[Node], results: Iterable[str], scope: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        inside = dict(scope) | self.run(nodes, scope)
+        return tuple(inside[name] for name in results)
+
+    def state(self) -> _State:
+        return dict(self.store), dict(self.written)
+
+    def merge(self, predicate: int, then: _State, other: _State) -> None:
+        """What is left of two paths, of which the predicate takes one."""
+        # A variable that no path reads, and one path alone writes, has no value
+        # on the other, and needs none: there it is not written.
+        self.store = other[0] | then[0]
+        for name in then[0].keys() & other[0].keys():
+            self.store[name] = self.pick(predicate, then[0][name], other[0][name])
+        self.written = {
+            name: self.pick(predicate, then[1].get(name, self.no), other[1].get(name, self.no))
+            for name in self.store
+            if name in then[1] or name in other[1]
+        }
+
+    def pick(self, predicate: int, then: int, other: int) -> int:
+        return then if then == other else self.unfolder.token(Pick(predicate, then, other))
+
+
+_State = tuple[dict[str, int], dict[str, int]]
+
+
+def parts_of(token: Token) -> tuple[int, ...]:
+    """The tokens that it is made of, or waits for."""
+    if isinstance(token, Join):
+        return token.tokens
+    if isinstance(token, Pure):
+        return token.inputs + token.waits
+    if isinstance(token, Pick):
+        return token.predicate, token.then, token.other
+    if isinstance(token, Held):
+        return (token.token, *token.waits)
+    if isinstance(token, Gathered):
+        return (token.token,)
+    if isinstance(token, Stored):
+        return token.seen + token.operands
+    return ()
+
+
 def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:
     """For each event, all events that come before it in every total order.
 
@@ -596,13 +850,12 @@ def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:
         nonlocal position
         while position < limit:
             token = unfolding.tokens[position]
-            assert not isinstance(token, (Pick, Held))
-            if isinstance(token, (Result, Stack, Settled)):
-                events = (token.event,) if isinstance(token, Result) else token.events
+            if isinstance(token, (Result, Seen, Stack, Settled)):
+                events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
                 behind.append(frozenset(events).union(*(before[event] for event in events)))
             else:
-                parts = token.tokens if isinstance(token, Join) else token.inputs + token.waits
-                behind.append(frozenset[int]().union(*(behind[part] for part in parts)))
+                assert not isinstance(token, Pick)
+                behind.append(frozenset[int]().union(*(behind[part] for part in parts_of(token))))
             position += 1
 
     for event in unfolding.events:

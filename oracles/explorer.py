@@ -29,16 +29,21 @@ from oracles import _explorer
 from oracles.allowed import AllowedSet, ValueTooLarge
 from oracles.events import (
     Access,
+    Gathered,
     Held,
     Join,
+    Known,
     Pick,
     Pure,
     Result,
+    Seen,
     Settled,
     Stack,
+    Stored,
     strictnesses,
     unfold,
 )
+from oracles.model import Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,12 +83,14 @@ _ACCESSES: Final = {
         (
             *(Access.READ, Access.WRITE, Access.UPDATE, Access.ACQUIRE, Access.RELEASE),
             *(Access.ENQUEUE, Access.DEQUEUE, Access.SIZE, Access.CLOSE),
+            *(Access.SNAPSHOT, Access.WRITE_BACK),
         )
     )
 }
 _NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
 """Kinds of which the core needs no arithmetic."""
-_CONST, _RESULT, _PURE, _PICK, _SETTLED, _HELD, _STACK = range(7)
+_NO_CAPACITY: Final = 1 << 30
+_CONST, _RESULT, _PURE, _PICK, _SETTLED, _HELD, _STACK, _SEEN, _STORED = range(9)
 
 
 def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> AllowedSet:
@@ -306,12 +313,21 @@ class _Encoder:
     def load(self) -> _explorer.Oracle:
         events = [self.event(event) for event in self.events]
         tokens = [self.token(token) for token in self.unfolding.tokens]
-        queues = [(q.capacity, self.test.initial_elements(q)) for q in self.test.queues]
+        axioms = self.unfolding.axioms
+        queues = [
+            (
+                q.capacity if Axiom.CAPACITY in axioms else _NO_CAPACITY,
+                self.test.initial_elements(q),
+            )
+            for q in self.test.queues
+        ]
         observed = [token for _, token, _ in self.unfolding.observed]
         ended = [token for _, _, token in self.unfolding.observed]
         mutexes = len(self.test.mutexes)
         return _explorer.load(
-            self.initial, queues, mutexes, self.ops, events, tokens, observed, ended
+            *(self.initial, queues, mutexes, self.ops, events, tokens, observed, ended),
+            Axiom.FIFO in axioms,
+            Axiom.PREDICATES not in axioms,
         )
 
     def event(self, event: Event) -> _explorer._Event:
@@ -340,6 +356,19 @@ class _Encoder:
             return (_HELD, -1, -1, (), (token.token,), token.waits, ())
         if isinstance(token, Settled):
             return (_SETTLED, -1, -1, (), (), (), token.events)
+        if isinstance(token, Known):
+            return (_CONST, -1, -1, token.value, (), (), ())
+        if isinstance(token, Seen):
+            read = self.events[token.event].variables
+            sizes = [len(self.initial[self.places[name]]) for name in read]
+            part = (sum(sizes[: token.place]), sizes[token.place])
+            return (_SEEN, -1, token.event, part, (), (), ())
+        if isinstance(token, Gathered):
+            return (_PURE, self.op(token.node), -1, (), (token.token,), (), ())
+        if isinstance(token, Stored):
+            part = (token.place, len(token.seen))
+            inputs = token.seen + token.operands
+            return (_STORED, self.op(token.node), -1, part, inputs, (), ())
         assert isinstance(token, Pure)
         node = token.node
         if node.op == "NoOp":
@@ -368,7 +397,8 @@ class _Encoder:
             (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)
             sizes = (n, k, m)
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
-        name = "NoOp" if node.definition.kind in _NO_VALUE else node.op
+        nothing = node.op == "Cluster" or node.definition.kind in _NO_VALUE
+        name = "NoOp" if nothing else node.op
         return (name, nesterov, tuple(rows), self.row_size(node), sizes)
 
     def row_size(self, node: Node) -> int:

@@ -10,6 +10,7 @@ sequential semantics as if they were executed in this total order."
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from corpus.outcome import Outcome, Status
@@ -18,21 +19,26 @@ from oracles.arithmetic import gathered, pure, written
 from oracles.events import (
     Access,
     Event,
+    Gathered,
     Held,
-    Join,
+    Known,
     Pick,
     Pure,
     Result,
+    Seen,
     Settled,
     Stack,
+    Stored,
+    parts_of,
     strictnesses,
     unfold,
 )
+from oracles.model import Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpus.graph import LitmusTest
+    from corpus.graph import LitmusTest, Node
     from oracles.allowed import Witness
     from oracles.arithmetic import Ints
     from oracles.events import Strictness
@@ -106,7 +112,9 @@ class _Walk:
         self.row_size = {
             v.name: len(self.memory[v.name]) // v.shape[0] if v.shape else 1 for v in test.variables
         }
-        self.capacity = {queue.name: queue.capacity for queue in test.queues}
+        self.capacity: dict[str, float] = {queue.name: queue.capacity for queue in test.queues}
+        if Axiom.CAPACITY not in model.axioms:
+            self.capacity = dict.fromkeys(self.capacity, math.inf)
         self.memory |= {queue.name: test.initial_elements(queue) for queue in test.queues}
         self.memory |= {mutex.name: False for mutex in test.mutexes}
         self.closed: set[str] = set()
@@ -131,7 +139,7 @@ class _Walk:
                     if self.events[index].access is Access.CLOSE:
                         self.closed.remove(self.events[index].variables[0])
                 continue
-            index = untried[-1].pop()
+            index, element = untried[-1].pop()
             event = self.events[index]
             trail.append((index, {name: self.memory[name] for name in event.variables}))
             self.prefix.append(event)
@@ -139,25 +147,50 @@ class _Walk:
             if self.fails(event):
                 # The order ends here (semantics.md, 3, "Not specified").
                 untried.append([])
-                yield Outcome.of(self.test, {}, Status.FAILED)
+                if self.chosen():
+                    yield Outcome.of(self.test, {}, Status.FAILED)
                 continue
-            self.step(index)
+            self.step(index, element)
             untried.append(self.enabled())
-            if not untried[-1]:
+            if not untried[-1] and self.chosen():
                 yield self.outcome()
 
-    def enabled(self) -> list[int]:
-        """Events that may come next; the first is last."""
+    def enabled(self) -> list[tuple[int, int]]:
+        """Events that may come next, and which element a dequeue takes; the first is last."""
         ready = self.ready()
         return [
-            i
+            (i, element)
             for i, event in reversed(list(enumerate(self.events)))
             if i not in self.done
             and all(ready[token] for token in event.needs)
             and all(other in self.done for other in event.after)
-            and all(ready[token] and self.holds(token) is wanted for token, wanted in event.guards)
+            and self.may_come(event, ready)
             and self.possible(event)
+            for element in self.elements(event)
         ]
+
+    def elements(self, event: Event) -> range:
+        """Places in the queue that a dequeue may take from; one for any other event."""
+        if event.access is Access.DEQUEUE and Axiom.FIFO not in self.unfolding.axioms:
+            return range(max(1, len(self.memory[event.variables[0]])))
+        return range(1)
+
+    def may_come(self, event: Event, ready: list[bool]) -> bool:
+        """Whether its predicates let it happen now."""
+        if Axiom.PREDICATES not in self.unfolding.axioms:
+            return not self.dead(event, ready)
+        return all(ready[token] and self.holds(token) is wanted for token, wanted in event.guards)
+
+    def chosen(self) -> bool:
+        """Whether what came before its predicate was chosen by it in the end."""
+        if Axiom.PREDICATES in self.unfolding.axioms:
+            return True
+        ready = self.ready()
+        return all(
+            ready[token] and self.holds(token) is wanted
+            for event in self.prefix
+            for token, wanted in event.guards
+        )
 
     def holds(self, token: int) -> bool:
         """Whether a predicate that is ready is true."""
@@ -207,31 +240,36 @@ class _Walk:
                 if ready[token.predicate] and self.holds(token.predicate):
                     chosen = token.then
                 ready.append(ready[token.predicate] and ready[chosen])
-            elif isinstance(token, Held):
-                ready.append(ready[token.token] and all(ready[part] for part in token.waits))
+            elif isinstance(token, Seen):
+                ready.append(token.event in self.done)
             else:
-                parts = token.tokens if isinstance(token, Join) else token.inputs + token.waits
-                ready.append(all(ready[part] for part in parts))
+                ready.append(all(ready[part] for part in parts_of(token)))
         return ready
 
-    def step(self, index: int) -> None:
+    def step(self, index: int, element: int) -> None:
         """Execute one event: reads see memory, writes change it."""
         event = self.events[index]
         name = event.variables[0]
-        if event.access in (Access.READ, Access.UPDATE):
+        if event.access in (Access.READ, Access.UPDATE, Access.SNAPSHOT):
             self.seen[index] = [self.memory[name] for name in event.variables]
         if event.access in (Access.WRITE, Access.UPDATE):
             self.write(index)
+        elif event.access is Access.WRITE_BACK:
+            for i, target in enumerate(event.variables):
+                value, flag = event.operands[2 * i : 2 * i + 2]
+                if self.holds(flag):
+                    self.memory[target] = self.values([value])[value]
         elif event.access in (Access.ACQUIRE, Access.RELEASE):
             self.memory[name] = event.access is Access.ACQUIRE
         elif event.access is Access.ENQUEUE:
-            element = self.values(event.operands)[event.operands[0]]
+            put = self.values(event.operands)[event.operands[0]]
             if "Many" in event.node.op:
-                element = element[event.part : event.part + 1]
-            self.memory[name] = (*self.memory[name], element)
+                put = put[event.part : event.part + 1]
+            self.memory[name] = (*self.memory[name], put)
         elif event.access is Access.DEQUEUE:
-            self.seen[index] = [self.memory[name][0]]
-            self.memory[name] = self.memory[name][1:]
+            held = self.memory[name]
+            self.seen[index] = [held[element]]
+            self.memory[name] = held[:element] + held[element + 1 :]
         elif event.access is Access.SIZE:
             self.seen[index] = [(len(self.memory[name]),)]
         elif event.access is Access.CLOSE:
@@ -246,11 +284,14 @@ class _Walk:
         saw = self.seen[index] if event.access is Access.UPDATE else []
         saw = saw + [value for other in event.after for value in self.seen[other]]
         values = self.values(event.operands)
-        row = self.row_size[node.resources[0]]
-        stored = written(node, saw, [values[token] for token in event.operands], row)
+        stored = self.stored(node, saw, [values[token] for token in event.operands])
         for name, value in zip(node.resources, stored, strict=True):
             if name in event.variables:
                 self.memory[name] = value
+
+    def stored(self, node: Node, saw: list[Ints], operands: list[Ints]) -> list[Ints]:
+        """What a write or update leaves in each of its resources."""
+        return written(node, saw, operands, self.row_size[node.resources[0]])
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
         """Values of the tokens wanted, which are ready, and of all that they are made of."""
@@ -277,7 +318,7 @@ class _Walk:
             if token.predicate not in values:
                 return (token.predicate,)
             return (token.then if values[token.predicate][0] else token.other,)
-        return ()
+        return parts_of(token) if isinstance(token, (Gathered, Stored)) else ()
 
     def compute(self, index: int, values: dict[int, Ints]) -> None:
         """Note the value of a token, if it has one; its parts have theirs."""
@@ -291,6 +332,19 @@ class _Walk:
         elif isinstance(token, Stack):
             seen = [self.seen[event][0] for event in token.events if event in self.seen]
             values[index] = tuple(v for part in seen for v in part)
+        elif isinstance(token, Known):
+            values[index] = token.value
+        elif isinstance(token, Seen):
+            values[index] = self.seen[token.event][token.place]
+        elif isinstance(token, Gathered):
+            row = self.row_size[token.node.resources[0]]
+            values[index] = gathered(token.node, values[token.token], row)
+        elif isinstance(token, Stored):
+            values[index] = self.stored(
+                token.node,
+                [values[part] for part in token.seen],
+                [values[part] for part in token.operands],
+            )[token.place]
         elif isinstance(token, (Held, Pick)):
             values[index] = values[self.parts(index, values)[0]]
         elif isinstance(token, Pure) and token.node.op == "Const":

@@ -208,3 +208,85 @@ def test_outcomes_of_queues_and_of_blocked_runs() -> None:
     ):
         with pytest.raises(FileError, match=message):
             loads(f"{small}  - {row}\n")
+
+
+CLUSTERS = """\
+litmusfuzz: 1
+name: clusters
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+queues:
+  Q: {dtype: int32, shape: [], capacity: 2, init: []}
+graphs:
+  main:
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [one]}
+    r0: {op: ReadVariableOp, resources: [X], after: [w0]}
+    sum: {op: AddV2, inputs: [r0, one]}
+    sec: {op: CriticalSection, resources: [M], members: [w0, r0, sum]}
+    w1: {op: AssignVariableOp, resources: [X], inputs: [sum]}
+    put: {op: QueueEnqueueV2, resources: [Q], inputs: [one]}
+    high: {op: Less, inputs: [one, r0]}
+    pick:
+      op: If
+      inputs: [high]
+      takes: {v: one}
+      results: [out]
+      then:
+        nodes:
+          add: {op: AssignAddVariableOp, resources: [X], inputs: [v]}
+        results: [v]
+      else:
+        nodes:
+          minus: {op: Neg, inputs: [v]}
+        results: [minus]
+clusters:
+  k0: [w0, r0, sum]
+  k1: [w1]
+"""
+
+
+def test_clusters_load_and_are_byte_stable() -> None:
+    entry = loads(CLUSTERS)
+    assert dumps(entry) == CLUSTERS
+    assert "clusters" in entry.test.features
+    assert [c.members for c in entry.test.clusters] == [("w0", "r0", "sum"), ("w1",)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields", "message"),
+    [
+        ("k1: [w1]", "k1: []", "clusters.k1", "at least one member"),
+        ("k1: [w1]", "k1: [w9]", "clusters.k1.0", "no node 'w9'"),
+        ("k1: [w1]", "k1: [w1, w9]", "clusters.k1.1", "'w9' is no node beside 'w1'"),
+        ("k1: [w1]", "k1: [w1, add]", "clusters.k1.1", "'add' is no node beside 'w1'"),
+        ("k1: [w1]", "k1: [add, one]", "clusters.k1.1", "'one' is no node beside 'add'"),
+        ("k1: [w1]", "k1: [w1, w1]", "clusters.k1.1", "stands twice"),
+        ("k1: [w1]", "k1: [sum, w1]", "clusters.k1.0", "in another cluster"),
+        ("k1: [w1]", "k1: [put]", "clusters.k1.0", "cannot be compiled"),
+        ("k1: [w1]", "k1: [sec]", "clusters.k1.0", "cannot be compiled"),
+        ("k1: [w1]", "w1: [w1]", "clusters.w1", "name of something else"),
+        ("k1: [w1]", "X: [w1]", "clusters.X", "name of something else"),
+        ("k1: [w1]", "1k: [w1]", "clusters.1k", "a name is a letter"),
+        ("k1: [w1]", "k1: 5", "clusters.k1", "list"),
+        ("[w0, r0, sum]\n  k1", "[r0, w0, sum]\n  k1", "clusters.k0.0", "stands before 'w0'"),
+        (
+            "[w0, r0, sum]\n  k1",
+            "[w0, r0, sum, high]\n  k1",
+            "clusters.k0",
+            "across the boundary of 'sec'",
+        ),
+        ("k1: [w1]", "k1: [pick, high]", "clusters.k1.0", "stands before 'high'"),
+        ("k1: [w1]", "k1: [one, w1]", "clusters.k", "cycle through a cluster"),
+        ("k1: [w1]", "k1: [one, high]", "clusters.k", "cycle through a cluster"),
+    ],
+)
+def test_a_cluster_that_is_none_is_refused(old: str, new: str, fields: str, message: str) -> None:
+    assert CLUSTERS.count(old) == 1
+    with pytest.raises(FileError) as caught:
+        loads(CLUSTERS.replace(old, new, 1), "f.yaml")
+    assert ".".join(map(str, caught.value.fields)).startswith(fields)
+    assert caught.value.line > 0
+    assert message in str(caught.value)

@@ -63,12 +63,12 @@ class _Replay(reference._Walk):
         for event in order:
             left = [i for i in equal[id(event)] if i not in self.done]
             index = indices.get(id(event), left[0] if left else -1)
-            if index not in self.enabled():
+            if (index, 0) not in self.enabled():
                 raise _NotLegal(str(event))
             self.done.add(index)
             if self.fails(event):
                 return Outcome.of(self.test, {}, Status.FAILED)
-            self.step(index)
+            self.step(index, 0)
         if self.enabled():
             raise _NotLegal("it goes on")
         return self.outcome()

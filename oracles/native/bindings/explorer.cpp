@@ -23,7 +23,7 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
                              const std::vector<std::pair<int32_t, std::vector<Ints>>>& queues,
                              size_t mutexes, const std::vector<RawOp>& ops,
                              std::vector<RawEvent> events, std::vector<RawToken> tokens,
-                             Indices observed, Indices ended) {
+                             Indices observed, Indices ended, bool fifo, bool speculates) {
   auto program = std::make_unique<Program>();
   ValueTable& table = program->constants;
   for (const Ints& each : variables) program->initial.push_back(table.intern(each));
@@ -50,7 +50,12 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
   }
   for (auto& [kind, op, event, value, inputs, waits, others] : tokens) {
     Token token{.kind = static_cast<TokenKind>(kind), .op = op, .event = event};
-    if (token.kind == TokenKind::kConst) token.value = program->constants.intern(value);
+    if (token.kind == TokenKind::kConst) {
+      token.value = program->constants.intern(value);
+    } else if (!value.empty()) {
+      token.first = static_cast<int32_t>(value[0]);
+      token.count = static_cast<int32_t>(value[1]);
+    }
     token.inputs = std::move(inputs);
     token.waits = std::move(waits);
     token.events = std::move(others);
@@ -58,6 +63,8 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
   }
   program->observed = std::move(observed);
   program->ended = std::move(ended);
+  program->fifo = fifo;
+  program->speculates = speculates;
   return std::make_unique<Oracle>(std::move(program));
 }
 

@@ -191,6 +191,8 @@ OpCode op_code(const std::string& name) {
 
 Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table) {
   switch (op.code) {
+    case OpCode::kNothing:  // a read inside a cluster
+      return gathered(op, inputs[0], table);
     case OpCode::kIdentity:
       return inputs[0];
     case OpCode::kNeg:

@@ -61,6 +61,10 @@ class Evaluator {
         return stacked(token, slots);
       case TokenKind::kHeld:
         return peek(token.inputs[0]);
+      case TokenKind::kSeen:
+        return part(token, slots);
+      case TokenKind::kStored:
+        break;
       case TokenKind::kPick: {
         const Value predicate = peek(token.inputs[0]);
         if (predicate == kNoValue || predicate == kTooLarge) return predicate;
@@ -70,13 +74,27 @@ class Evaluator {
         break;
     }
     if (token.op < 0) return kNoValue;
-    std::array<Value, 4> inputs;
+    std::array<Value, 8> inputs;
     const size_t count = token.inputs.size();
     for (size_t i = 0; i < count; ++i) {
       inputs[i] = peek(token.inputs[i]);
       if (inputs[i] == kNoValue || inputs[i] == kTooLarge) return inputs[i];
     }
-    return evaluate(component_.program->ops[token.op], {inputs.data(), count}, table_);
+    const Op& op = component_.program->ops[token.op];
+    if (token.kind != TokenKind::kStored) return evaluate(op, {inputs.data(), count}, table_);
+    const auto seen = static_cast<size_t>(token.count);
+    return stored(op, {inputs.data(), seen}, {inputs.data() + seen, count - seen},
+                  static_cast<size_t>(token.first), table_);
+  }
+
+  /// One variable of a snapshot.
+  Value part(const Token& token, const Value* slots) {
+    const Value whole = slots[component_.slot_of[token.event]];
+    if (whole == kNoValue) return kNoValue;
+    int64_t room = 0;
+    const auto ints = table_.view(whole, room);
+    std::vector<int64_t> own(ints.begin() + token.first, ints.begin() + token.first + token.count);
+    return table_.intern(own);
   }
 
   Value stacked(const Token& token, const Value* slots) {

@@ -126,7 +126,9 @@ class Builder {
         wanted.merge(0, front_, t);
         if (dynamic_[t]) out_.events[e].dynamic.push_back(t);
       }
-      for (const auto& [t, polarity] : event.guards) wanted.merge(0, front_, t);
+      for (const auto& [t, polarity] : event.guards) {
+        if (!program_.speculates) wanted.merge(0, front_, t);
+      }
       for (const int32_t other : event.after) wanted.set(0, local_[other]);
       out_.dynamic |= !out_.events[e].dynamic.empty();
       for_each_bit(wanted.row(0), words, [&](int32_t other) {
@@ -278,10 +280,17 @@ class Builder {
     const size_t n = out_.events.size(), words = out_.words;
     BitMatrix touching(out_.variables.size(), words);
     out_.writers = BitMatrix(out_.variables.size(), words);
+    out_.definite = BitMatrix(out_.variables.size(), words);
     for (size_t e = 0; e < n; ++e) {
-      for (const int32_t v : out_.events[e].variables) {
+      const LocalEvent& event = out_.events[e];
+      for (size_t i = 0; i < event.variables.size(); ++i) {
+        const int32_t v = event.variables[i];
         touching.set(v, e);
-        if (!only_looks(out_.events[e].access)) out_.writers.set(v, e);
+        if (only_looks(event.access)) continue;
+        out_.writers.set(v, e);
+        const bool maybe = event.access == Access::kWriteBack &&
+                           program_.tokens[event.operands[2 * i + 1]].kind != TokenKind::kConst;
+        if (!maybe) out_.definite.set(v, e);
       }
     }
     out_.conflicts = BitMatrix(n, words);
@@ -482,7 +491,7 @@ Split split(const Program& program, ValueTable& table) {
     if (!used[t]) continue;
     const Token& token = program.tokens[t];
     const size_t self = of_token(static_cast<int32_t>(t));
-    if (token.kind == TokenKind::kResult) unions.join(self, static_cast<size_t>(token.event));
+    if (token.event >= 0) unions.join(self, static_cast<size_t>(token.event));
     for (const int32_t e : token.events) unions.join(self, static_cast<size_t>(e));
     join_tokens(self, token.inputs);
     join_tokens(self, token.waits);

@@ -23,11 +23,13 @@ enum class Access : uint8_t {
   kDequeue,
   kSize,
   kClose,
+  kSnapshot,
+  kWriteBack,
 };
 
 /// Whether it leaves its resource as it is.
 inline bool only_looks(Access access) {
-  return access == Access::kRead || access == Access::kSize;
+  return access == Access::kRead || access == Access::kSize || access == Access::kSnapshot;
 }
 
 /// What can become ready. A new token: a line here, and a case in `split`
@@ -40,6 +42,9 @@ enum class TokenKind : uint8_t {
   kSettled,  // ready when each of `events` is done or dead
   kHeld,     // the value of its input, ready with that and its waits
   kStack,    // what `events` returned, one after another
+  kSeen,     // ints [`first`, `first` + `count`) of what `event`, a snapshot, returned
+  kStored,   // what `op` stores in its resource number `first`; inputs: `count`
+             // values that it saw, then its operands
 };
 
 struct Event {
@@ -49,7 +54,7 @@ struct Event {
   std::vector<int32_t> resources;  // of its node, in the roles' order
   std::vector<int32_t> needs;      // tokens
   std::vector<int32_t> after;      // events: what a split update saw, in order
-  std::vector<int32_t> operands;   // tokens
+  std::vector<int32_t> operands;   // tokens; of a write-back see oracles/events.py
   std::vector<std::pair<int32_t, bool>> guards;  // tokens, and what each must be
   int32_t part = -1;  // of a many-op: which element of its operand
 };
@@ -57,7 +62,8 @@ struct Event {
 struct Token {
   TokenKind kind;
   int32_t op = -1;                  // of a pure node with a value
-  int32_t event = -1;               // kResult
+  int32_t event = -1;               // kResult, kSeen
+  int32_t first = 0, count = 0;     // kSeen, kStored
   Value value = kNoValue;           // kConst
   std::vector<int32_t> inputs = {};
   std::vector<int32_t> waits = {};
@@ -76,6 +82,8 @@ struct Program {
   std::vector<Token> tokens;
   std::vector<int32_t> observed;  // tokens
   std::vector<int32_t> ended;     // for each: ready when its run has ended
+  bool fifo = true;         // else a dequeue takes any element
+  bool speculates = false;  // an event may come before its predicates are known
 
   bool is_queue(size_t resource) const {
     return resource >= variables && resource < variables + queues;
@@ -129,7 +137,7 @@ void for_each_bit(const uint64_t* bits, size_t words, F&& f) {
 /// Calls `f` for each event whose result the token holds.
 template <typename F>
 void for_each_result(const Token& token, F&& f) {
-  if (token.kind == TokenKind::kResult) f(token.event);
+  if (token.event >= 0) f(token.event);
   if (token.kind == TokenKind::kStack) {
     for (const int32_t e : token.events) f(e);
   }
@@ -188,6 +196,7 @@ struct Component {
   BitMatrix conflicts;  // same variable, at least one writes
   BitMatrix blockers;   // conflicts, less those that are always later
   BitMatrix writers;    // by variable
+  BitMatrix definite;   // by variable: those that always write it
   BitMatrix consumers;  // by slot
   std::vector<uint8_t> shown;  // by slot: an outcome depends on it
   std::vector<int32_t> slot_of;  // by global event; -1

@@ -140,7 +140,8 @@ bool Query::add(int32_t earlier, int32_t later) {
 bool Query::saturate_read(int32_t read, bool& changed) {
   const Component& c = component;
   const int32_t v = c.events[read].variables[0];
-  const uint64_t* writers = c.writers.row(v);
+  // What writes on some paths only need not come between anything.
+  const uint64_t* writers = c.definite.row(v);
   int32_t left = 0, only = -1;
   std::vector<int32_t> gone;
   for_each_bit(sources.row(read), c.words, [&](int32_t write) {
@@ -197,7 +198,7 @@ bool Query::saturate_read(int32_t read, bool& changed) {
 
 bool Query::saturate_last(size_t variable, bool& changed) {
   const Component& c = component;
-  const uint64_t* writers = c.writers.row(variable);
+  const uint64_t* writers = c.definite.row(variable);
   if (!any(writers, c.words)) return true;
   int32_t left = 0, only = -1;
   std::vector<int32_t> gone;

@@ -43,6 +43,12 @@ class Search {
         for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
       }
     }
+    for (const LocalEvent& event : c_.events) {
+      // Whether what came early was chosen in the end is known at the end.
+      if (!c_.program->speculates || event.guards.empty()) continue;
+      for (const int32_t slot : event.consumed) keep_[slot] = 1;
+    }
+    choices_.resize(n_ + 2);
     bits_.resize((n_ + 2) * kSets * words());
     values_.resize((n_ + 2) * cells_);
     trail_at_.resize(n_ + 2);
@@ -139,16 +145,28 @@ class Search {
     std::copy_n(memory(from), cells_, memory(to));
   }
 
-  /// The next event to try, -1 if all were tried.
+  /// The next event to try, and for a dequeue the `element_` that it takes; -1
+  /// if all were tried.
   int32_t take(size_t depth) {
     uint64_t* todo = bits(depth, kTodo);
     for (size_t w = 0; w < words(); ++w) {
       if (!todo[w]) continue;
-      const auto bit = static_cast<int32_t>(__builtin_ctzll(todo[w]));
-      todo[w] &= todo[w] - 1;
-      return static_cast<int32_t>(w << 6) + bit;
+      const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(todo[w]));
+      element_ = choices_[depth]++;
+      if (choices_[depth] >= elements(e, depth)) {
+        todo[w] &= todo[w] - 1;
+        choices_[depth] = 0;
+      }
+      return e;
     }
     return -1;
+  }
+
+  /// From how many elements of its queue an event chooses.
+  size_t elements(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    if (c_.program->fifo || event.access != Access::kDequeue) return 1;
+    return queue_elements(memory(depth)[event.variables[0]], table_).size();
   }
 
   // --- readiness --------------------------------------------------------------------
@@ -158,7 +176,11 @@ class Search {
     if (!c_.dynamic) return true;
     const LocalEvent& event = c_.events[e];
     for (const auto& [token, polarity] : event.guards) {
-      if (!token_ready_[token] || evaluator_.holds(token) != polarity) return false;
+      if (!token_ready_[token]) {
+        if (!c_.program->speculates) return false;
+      } else if (evaluator_.holds(token) != polarity) {
+        return false;
+      }
     }
     return std::ranges::all_of(event.dynamic,
                                [&](int32_t token) { return token_ready_[token] != 0; });
@@ -212,6 +234,24 @@ class Search {
       for (size_t e = 0; e < n_; ++e) locals_[c_.events[e].global] = static_cast<int32_t>(e);
     }
     return locals_[global];
+  }
+
+  /// Whether all its predicates are known, and hold.
+  bool chosen(int32_t e) {
+    return std::ranges::all_of(c_.events[e].guards, [&](const auto& guard) {
+      return token_ready_[guard.first] && evaluator_.holds(guard.first) == guard.second;
+    });
+  }
+
+  /// Whether what came before its predicates was chosen by them in the end.
+  bool all_chosen(size_t depth) {
+    if (!c_.program->speculates || !c_.dynamic) return true;
+    look_at_tokens(depth);
+    for (size_t i = 0; i < n_; ++i) {
+      const auto e = static_cast<int32_t>(i);
+      if (has(bits(depth, kDone), e) && !chosen(e)) return false;
+    }
+    return true;
   }
 
   /// Finds what is dead now, and then ready: a choice may have been made.
@@ -282,7 +322,8 @@ class Search {
     Value* memory = this->memory(depth);
     if (blocking_ && fails(event, memory[event.variables[0]])) {
       trail_.push_back(e);
-      fail();
+      put(bits(depth, kDone), e);
+      if (all_chosen(depth)) fail();
       return false;
     }
     switch (event.access) {
@@ -318,6 +359,17 @@ class Search {
         }
         break;
       }
+      case Access::kSnapshot:
+        if (event.slot >= 0) slots(depth)[event.slot] = snapshot(event, memory);
+        break;
+      case Access::kWriteBack:
+        evaluator_.compute(event.closure, read_slots(depth));
+        for (size_t i = 0; i < event.variables.size(); ++i) {
+          if (evaluator_.holds(event.operands[2 * i + 1])) {
+            memory[event.variables[i]] = evaluator_.value(event.operands[2 * i]);
+          }
+        }
+        break;
       default:
         break;  // queue_or_mutex
     }
@@ -344,6 +396,18 @@ class Search {
       }
     }
     return true;
+  }
+
+  /// The variables of a cluster, one after another.
+  Value snapshot(const LocalEvent& event, const Value* memory) {
+    if (event.variables.size() == 1) return memory[event.variables[0]];
+    std::vector<int64_t> ints;
+    for (const int32_t v : event.variables) {
+      int64_t room = 0;
+      const auto more = table_.view(memory[v], room);
+      ints.insert(ints.end(), more.begin(), more.end());
+    }
+    return table_.intern(ints);
   }
 
   /// The actions of rules 2 and 4; false as `execute`.
@@ -376,8 +440,8 @@ class Search {
       case Access::kDequeue: {
         const bool closed = queue_closed(held, table_);
         take_elements(held);
-        returned = elements_.front();
-        elements_.erase(elements_.begin());
+        returned = static_cast<Value>(elements_[element_]);
+        elements_.erase(elements_.begin() + static_cast<std::ptrdiff_t>(element_));
         held = queue_value(closed, elements_, table_);
         break;
       }
@@ -442,6 +506,9 @@ class Search {
           if (!has(ready, e)) continue;  // dead since
           if (blocking_ && !possible(e, depth)) continue;
           const LocalEvent& event = c_.events[e];
+          // Nothing that is a choice comes without a look at the others.
+          if (elements(e, depth) > 1 || (c_.program->speculates && !chosen(e))) continue;
+          element_ = 0;
           const bool read = event.access == Access::kRead;
           if (read && query_ && query_->result[e] != kNoValue) {
             const Value now = memory(depth)[event.variables[0]];
@@ -469,6 +536,7 @@ class Search {
     const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
     const uint64_t* ready = bits(depth, kReady);
     uint64_t* todo = bits(depth, kTodo);
+    choices_[depth] = 0;
     size_t settled = 0;
     bool enabled = false;
     for (size_t w = 0; w < words(); ++w) {
@@ -509,6 +577,7 @@ class Search {
       return c_.dynamic ? token_ready_[each.ended] != 0 : done_behind(each.ended, depth);
     };
     if (c_.dynamic) look_at_tokens(depth);
+    if (!all_chosen(depth)) return;
     if (!query_) {
       row_.assign(1, static_cast<uint32_t>(status));
       for (const Observation& each : c_.observations) {
@@ -653,6 +722,8 @@ class Search {
   std::vector<uint64_t> bits_;
   std::vector<Value> values_;
   std::vector<size_t> trail_at_;
+  std::vector<size_t> choices_;  // elements tried of the event that is tried
+  size_t element_ = 0;           // that a dequeue takes
   std::vector<int32_t> trail_;  // events executed
   std::vector<Value> saw_, operands_, asked_, elements_;
   std::vector<uint32_t> row_;
