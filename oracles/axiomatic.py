@@ -29,31 +29,36 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.outcome import Status, Verdict
 from corpus.ops import RowsAttrs
+from corpus.outcome import Status, Verdict
 from oracles.events import (
     Access,
     Event,
+    Gathered,
     Held,
-    Join,
+    Known,
     Pick,
     Pure,
     Result,
+    Seen,
     Settled,
     Stack,
+    Stored,
+    parts_of,
     strictnesses,
     unfold,
 )
+from oracles.model import Axiom
 from oracles.saturation import Choice, OverBudget, find_order
 from oracles.terms import Arithmetic, Script, touched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Queue
+    from corpus.graph import LitmusTest, Node, Queue
     from corpus.outcome import Outcome, Value
     from oracles.allowed import Witness
-    from oracles.events import Unfolding
+    from oracles.events import Token, Unfolding
     from oracles.model import Model
     from oracles.terms import Bool, Int, Ints
 
@@ -282,7 +287,7 @@ class Case:
         self.seen: list[list[Ints] | None] = []
         self.stored: list[dict[str, Ints]] = []
         for index, event in enumerate(self.events):
-            self._resolve(1 + max((*event.needs, *(token for token, _ in event.guards)), default=-1))
+            self._resolve(1 + max((*event.needs, *(t for t, _ in event.guards)), default=-1))
             self._add_event(index, event)
         self._resolve(len(self.tokens))
         self._show()
@@ -294,15 +299,19 @@ class Case:
         self.above: list[int] = []
         self.surely: list[int] = []  # tokens: those that are done when it is ready
         for event in self.events:
-            waits = [*event.needs, *(token for token, _ in event.guards)]
-            self._find_surely(1 + max(waits, default=-1))
+            self._find_surely(1 + max(self._awaited(event), default=-1))
             above = 0
-            for token in waits:
+            for token in self._awaited(event):
                 above |= self.surely[token]
             for other in event.after:
                 above |= self.above[other] | 1 << other
             self.above.append(above)
         self._find_surely(len(self.tokens))
+
+    def _awaited(self, event: Event) -> list[int]:
+        """Tokens that must be ready before an event."""
+        early = Axiom.PREDICATES not in self.unfolding.axioms
+        return [*event.needs, *(() if early else (token for token, _ in event.guards))]
 
     def _find_surely(self, limit: int) -> None:
         for token in self.tokens[len(self.surely) : limit]:
@@ -310,14 +319,13 @@ class Case:
             if isinstance(token, Pick):
                 found = self.surely[token.then] & self.surely[token.other]
                 found |= self.surely[token.predicate]
-            elif isinstance(token, (Result, Stack, Settled)):
-                events = (token.event,) if isinstance(token, Result) else token.events
-                for event in events:
+            elif isinstance(token, (Result, Seen, Stack, Settled)):
+                for event in _events(token):
                     # What is dead need not be done for it to have settled.
                     if not (isinstance(token, Settled) and self.events[event].guards):
                         found |= self.above[event] | 1 << event
             else:
-                for part in _parts(token):
+                for part in parts_of(token):
                     found |= self.surely[part]
             self.surely.append(found)
 
@@ -342,11 +350,8 @@ class Case:
                     continue
                 self.needed.add(index)
                 token = self.tokens[index]
-                events = []
-                if isinstance(token, (Result, Stack)):
-                    events = [token.event] if isinstance(token, Result) else [*token.events]
-                else:
-                    tokens += _operands(token)
+                tokens += _operands(token)
+                events = [] if isinstance(token, Settled) else [*_events(token)]
             for event in events:
                 self.reads.add(event)
                 for name in self.events[event].variables:
@@ -360,7 +365,9 @@ class Case:
         reads: list[int] = []
         for index in self.touching.get(name, ()):
             event = self.events[index]
-            if event.access in (Access.WRITE, Access.UPDATE, Access.ENQUEUE):
+            if event.access is Access.WRITE_BACK:
+                tokens += _written(event, name)
+            elif event.access in (Access.WRITE, Access.UPDATE, Access.ENQUEUE):
                 tokens += event.operands
                 reads += event.after if event.access is Access.WRITE else ()
                 reads += [index] if event.access is Access.UPDATE else ()
@@ -368,32 +375,34 @@ class Case:
 
     def _tell(self) -> None:
         """Note what the outcome says that reads and dequeues returned."""
-        self.told: dict[int, dict[int, int]] = {}  # events: int by place
+        self.told: dict[tuple[int, int], dict[int, int]] = {}
         for name, index, _ in self.unfolding.observed:
             wanted: Any = self.question.values.get(name)
             if wanted is None:
                 continue
             token = self.tokens[index]
-            while isinstance(token, Held) or (
+            gathers: Node | None = None
+            while isinstance(token, (Held, Gathered)) or (
                 isinstance(token, Pure) and token.node.op == "Identity"
             ):
+                gathers = token.node if isinstance(token, Gathered) else gathers
                 token = self.tokens[_operands(token)[0]]
-            if isinstance(token, Result):
-                event = self.events[token.event]
+            if isinstance(token, Stack):
+                for event, each in zip(token.events, wanted, strict=False):
+                    self.told[event, 0] = {0: each}
+            elif isinstance(token, (Result, Seen)):
+                if isinstance(token, Result):
+                    gathers = self.events[token.event].node
                 places: Sequence[int] = range(len(wanted))
-                if event.access is Access.READ and isinstance(event.node.attrs, RowsAttrs):
-                    places = touched(event.node, self.row[event.variables[0]])
-                self.told[token.event] = dict(zip(places, wanted, strict=False))
-            elif isinstance(token, Stack):
-                for event_index, each in zip(token.events, wanted, strict=False):
-                    self.told[event_index] = {0: each}
+                if gathers is not None and isinstance(gathers.attrs, RowsAttrs):
+                    places = touched(gathers, self.row[gathers.resources[0]])
+                place = token.place if isinstance(token, Seen) else 0
+                self.told[token.event, place] = dict(zip(places, wanted, strict=False))
 
-    def _unknown(self, index: int, size: int) -> Ints:
-        """What an event saw: as told, else anything."""
-        told = self.told.get(index, {})
-        return tuple(
-            told[place] if place in told else self.script.integer() for place in range(size)
-        )
+    def _unknown(self, index: int, place: int, size: int) -> Ints:
+        """What an event saw of the resource at `place`: as told, else anything."""
+        told = self.told.get((index, place), {})
+        return tuple(told[i] if i in told else self.script.integer() for i in range(size))
 
     # --- terms ------------------------------------------------------------------------------
 
@@ -419,9 +428,21 @@ class Case:
         holds = self._holds(token)
         return holds if wanted else self.script.neg(holds)
 
-    def _value(self, token: Any) -> Ints | None:
+    def _value(self, token: Token) -> Ints | None:
+        """A token's value, of the values that it is made of."""
         if isinstance(token, Result):
             return self._returned(token.event)
+        if isinstance(token, Known):
+            return token.value
+        if isinstance(token, Seen):
+            seen = self.seen[token.event]
+            assert seen is not None
+            return seen[token.place]
+        if isinstance(token, Gathered):
+            return self._gathered(token.node, self._known(token.token))
+        if isinstance(token, Stored):
+            saw = [self._known(part) for part in token.seen]
+            return self._made(token.node, saw, token.operands)[token.place]
         if isinstance(token, Stack):
             return tuple(each for event in token.events for each in self._returned(event) or ())
         if isinstance(token, Held):
@@ -444,15 +465,24 @@ class Case:
         seen, event = self.seen[index], self.events[index]
         if seen is None or event.access not in (Access.READ, Access.DEQUEUE, Access.SIZE):
             return None
-        if event.access is Access.READ and isinstance(event.node.attrs, RowsAttrs):
-            return tuple(seen[0][p] for p in touched(event.node, self.row[event.variables[0]]))
-        return seen[0]
+        return self._gathered(event.node, seen[0])
 
-    def _readiness(self, token: Any) -> tuple[Bool, _Time]:
+    def _gathered(self, node: Node, value: Ints) -> Ints:
+        """What a read or dequeue returns of what it saw."""
+        if not isinstance(node.attrs, RowsAttrs):
+            return value
+        return tuple(value[place] for place in touched(node, self.row[node.resources[0]]))
+
+    def _made(self, node: Node, saw: Sequence[Ints], operands: Iterable[int]) -> tuple[Ints, ...]:
+        """What a write or update leaves in each of its resources."""
+        values = [self._known(token) for token in operands]
+        return self.math.stored(node, saw, values, self.row[node.resources[0]])
+
+    def _readiness(self, token: Token) -> tuple[Bool, _Time]:
         """Whether a token is ready in the end, and since when."""
         s = self.script
-        if isinstance(token, (Result, Stack)):
-            events = (token.event,) if isinstance(token, Result) else token.events
+        if isinstance(token, (Result, Seen, Stack)):
+            events = _events(token)
             return s.conj(self.done[e] for e in events), _Time(sum(1 << e for e in set(events)))
         if isinstance(token, Settled):
             return self._settled(token.events)
@@ -469,11 +499,11 @@ class Case:
                 )
             )
             position = s.integer()
-            self._not_before(position, True, self.time[token.predicate])
-            self._not_before(position, holds, self.time[token.then])
-            self._not_before(position, other, self.time[token.other])
+            s.require(self._reached(position, self.time[token.predicate]))
+            s.require(s.implies(holds, self._reached(position, self.time[token.then])))
+            s.require(s.implies(other, self._reached(position, self.time[token.other])))
             return ready, _Time(0, frozenset({position}))
-        return self._all(_parts(token))
+        return self._all(parts_of(token))
 
     def _all(self, tokens: Iterable[int]) -> tuple[Bool, _Time]:
         time = _Time()
@@ -502,7 +532,7 @@ class Case:
                 time |= killers[0][1]
                 continue
             position = position or s.integer()
-            self._not_before(position, self.done[event], _Time(1 << event))
+            s.require(s.implies(self.done[event], self._reached(position, _Time(1 << event))))
             s.require(
                 s.disj(
                     (
@@ -525,9 +555,6 @@ class Case:
             s.neg(s.less(position, other))
             for other in (*map(_position, self._last(time.events)), *sorted(time.others))
         )
-
-    def _not_before(self, position: str, condition: Bool, time: _Time) -> None:
-        self.script.require(self.script.implies(condition, self._reached(position, time)))
 
     def _last(self, events: int) -> list[int]:
         """Of a set of events, those that no other one of it surely follows."""
@@ -561,23 +588,23 @@ class Case:
     def _saw(self, index: int, event: Event) -> list[Ints] | None:
         """What a read saw of each of its variables."""
         if event.access is Access.SIZE:
-            return [self._unknown(index, 1)]
+            return [self._unknown(index, 0, 1)]
         if event.access is Access.DEQUEUE:
             kind = self.test.type_of(event.variables[0])
-            return [self._unknown(index, self.test.size_of(kind.shape))]
-        if event.access not in (Access.READ, Access.UPDATE):
+            return [self._unknown(index, 0, self.test.size_of(kind.shape))]
+        if event.access not in _READS:
             return None
         saw: list[Ints] = []
-        for name in event.variables:
+        for place, name in enumerate(event.variables):
             size = len(self.initial[name])
             sources = self._writes_before(index, name)
             (only,) = sources if len(sources) == 1 else (index,)
             # Nothing need be solved for where one write alone can have been
             # seen; of a later chain's write the value is not made yet.
-            if only < index and not len(self.told.get(index, ())) == size:
+            if only < index and len(self.told.get((index, place), ())) != size:
                 saw.append(self.initial[name] if only == _INITIAL else self.stored[only][name])
             else:
-                saw.append(self._unknown(index, size))
+                saw.append(self._unknown(index, place, size))
         return saw
 
     def _stores(self, index: int, event: Event) -> dict[str, Ints]:
@@ -590,15 +617,14 @@ class Case:
             if "Many" in event.node.op:
                 element = element[event.part : event.part + 1]
             return {names[0]: element}
-        if event.access not in (Access.WRITE, Access.UPDATE):
+        if event.access is Access.WRITE_BACK:
+            return {name: self._known(_written(event, name)[0]) for name in names}
+        if event.access not in _WRITES:
             return {}
         readers = (index,) if event.access is Access.UPDATE else event.after
         saw = [each for reader in readers for each in self.seen[reader] or ()]
-        operands = [self._known(token) for token in event.operands]
-        row = self.row[event.node.resources[0]]
-        stored = self.math.stored(event.node, saw, operands, row)
-        made = dict(zip(event.node.resources, stored, strict=True))
-        return {name: made[name] for name in names}
+        made = zip(event.node.resources, self._made(event.node, saw, event.operands), strict=True)
+        return {name: value for name, value in made if name in names}
 
     # --- the outcome ------------------------------------------------------------------------
 
@@ -614,19 +640,21 @@ class Case:
                 s.require(s.neg(self.ready[ended]))
         for name, value in self.initial.items():
             wanted = self.question.values.get(name)
-            if wanted is not None and not (_is_value(wanted) and len(wanted) == len(value)):
-                s.require(False)
+            fits = wanted is None or (_is_value(wanted) and len(wanted) == len(value))
+            s.require(fits)
 
     # --- reads-from -------------------------------------------------------------------------
 
     def _writers(self, name: str) -> list[int]:
         """Events that may write a variable."""
-        kinds = (Access.WRITE, Access.UPDATE)
-        return [i for i in self.touching.get(name, ()) if self.events[i].access in kinds]
+        return [i for i in self.touching.get(name, ()) if self.events[i].access in _WRITES]
 
-    def _writes(self, index: int) -> Bool:
-        """Whether a write is done."""
-        return self.done[index]
+    def _writes(self, index: int, name: str) -> Bool:
+        """Whether a write is done, and writes that variable on the path taken."""
+        event = self.events[index]
+        if event.access is not Access.WRITE_BACK:
+            return self.done[index]
+        return self.script.conj((self.done[index], self._holds(_written(event, name)[1])))
 
     def _writes_before(self, read: int | None, name: str) -> list[int]:
         """Writes that may be the last before a read, or (None) the last of all.
@@ -635,7 +663,7 @@ class Case:
         """
         writers = [w for w in self._writers(name) if w != read]
         above = self.above[read] if read is not None else -1
-        sure = [w for w in writers if above >> w & 1 and self._surely_writes(w, read)]
+        sure = [w for w in writers if above >> w & 1 and self._surely_writes(w, name, read)]
         hidden = 0
         for write in sure:
             hidden |= self.above[write]
@@ -646,18 +674,21 @@ class Case:
                 found.append(write)
         return found
 
-    def _surely_writes(self, write: int, read: int | None) -> bool:
-        """Whether a write that is surely before a read is one, and done."""
-        return read is not None or (
-            self.question.status is Status.COMPLETED and not self.events[write].guards
-        )
+    def _surely_writes(self, write: int, name: str, read: int | None) -> bool:
+        """Whether a write that surely comes before a read, if it does at all, does and is one."""
+        event = self.events[write]
+        if read is None and (self.question.status is not Status.COMPLETED or event.guards):
+            return False
+        if event.access is Access.WRITE_BACK:
+            return self._holds(_written(event, name)[1]) is True
+        return True
 
     def _sources(self, read: int | None, name: str, value: Ints) -> list[_Source]:
         """Writes that a read may have seen, and their values fit."""
         found = []
         for write in self._writes_before(read, name):
             stored = self.initial[name] if write == _INITIAL else self.stored[write][name]
-            done = True if write == _INITIAL else self._writes(write)
+            done = True if write == _INITIAL else self._writes(write, name)
             fits = self.script.conj((done, self.script.same(stored, value)))
             if fits is not False:
                 found.append(_Source(write, fits))
@@ -667,7 +698,7 @@ class Case:
         """Each read that matters, and the end, with what it may have seen."""
         for index in sorted(self.reads):
             event, seen = self.events[index], self.seen[index]
-            if event.access in (Access.READ, Access.UPDATE) and self.done[index] is not False:
+            if event.access in _READS and self.done[index] is not False:
                 assert seen is not None
                 for name, value in zip(event.variables, seen, strict=True):
                     yield index, name, self._sources(index, name, value)
@@ -720,6 +751,9 @@ class Case:
         live = [i for i, done in enumerate(self.done) if done]
         if any(self._waits(i).others for i in live):
             return None
+        for name in self.contents & self.initial.keys():
+            if not all(isinstance(self._writes(w, name), bool) for w in self._writers(name)):
+                return None
         choices: list[Choice] = []
         for read, name, sources in self._readings():
             if not sources:
@@ -736,7 +770,7 @@ class Case:
         if source != _INITIAL and read is not None:
             yield Choice((source, read), (source, read))
         for write in self._writers(name):
-            if write in (read, source) or self.done[write] is False:
+            if write in (read, source) or self._writes(write, name) is False:
                 continue
             # Of the initial write, and of the end, one alternative is left.
             earlier = (write, write if source == _INITIAL else source)
@@ -746,7 +780,7 @@ class Case:
         """What an event comes after."""
         event = self.events[index]
         time = _Time(sum(1 << other for other in event.after))
-        for token in (*event.needs, *(token for token, _ in event.guards)):
+        for token in self._awaited(event):
             time |= self.time[token]
         return time
 
@@ -804,7 +838,7 @@ class Case:
                 position = model.eval(z3.Int(_position(index), context), model_completion=True)
                 # Of two events at one position none waits for the other; a
                 # read there came before a write (`_read_from`).
-                reads = self.events[index].access is Access.READ
+                reads = self.events[index].access in (Access.READ, Access.SNAPSHOT)
                 placed.append((position.as_long(), not reads, index))
         return tuple(index for _, _, index in sorted(placed))
 
@@ -842,7 +876,7 @@ class Case:
             for write in self._writers(name):
                 if write in (read, source.write):
                     continue
-                apart: list[Bool] = [s.neg(self._writes(write))]
+                apart: list[Bool] = [s.neg(self._writes(write, name))]
                 if source.write != _INITIAL:
                     apart.append(self._earlier(write, source.write))
                 if read is not None:
@@ -897,7 +931,7 @@ class Case:
             s.require(s.neg(s.conj(over)))
         elif self.question.status is Status.FAILED:
             fails = (
-                s.conj((s.neg(self.done[i]), self._could(i), self._fails(i)))
+                s.conj((s.neg(self.done[i]), self._could(i), self._chosen(i), self._fails(i)))
                 for i in range(len(self.events))
             )
             s.require(s.disj(fails))
@@ -907,12 +941,15 @@ class Case:
         event = self.events[index]
         return self.script.conj(
             (
-                *(self.ready[token] for token in event.needs),
+                *(self.ready[token] for token in self._awaited(event)),
                 *(self.done[other] for other in event.after),
-                *(self.ready[token] for token, _ in event.guards),
-                *(self._as_wanted(token, wanted=wanted) for token, wanted in event.guards),
+                self.script.neg(self.dead[index]),
             )
         )
+
+    def _chosen(self, index: int) -> Bool:
+        """Whether, in the end, the predicates of an event are there."""
+        return self.script.conj(self.ready[token] for token, _ in self.events[index].guards)
 
     def _enabled(self, index: int) -> Bool:
         """Whether, in the end, an event that is not done could come next."""
@@ -993,7 +1030,8 @@ class _Queue:
 
     def room(self, at: int | None = None) -> Bool:
         """Whether one more element fits in."""
-        return self._at_most(self.queue.capacity - 1, at)
+        bounded = Axiom.CAPACITY in self.case.unfolding.axioms
+        return not bounded or self._at_most(self.queue.capacity - 1, at)
 
     def some(self) -> Bool:
         """Whether, in the end, it has an element."""
@@ -1003,6 +1041,8 @@ class _Queue:
         """Demand all that the queue demands."""
         self._separate()
         self._match()
+        if Axiom.FIFO in self.case.unfolding.axioms:
+            self._oldest_first()
         s = self.script
         for put in self.puts:
             s.require(s.implies(self.done(put), self.room(put)))
@@ -1021,7 +1061,7 @@ class _Queue:
             s.require(s.implies(s.conj((self.done(a), self.done(b))), apart))
 
     def _match(self) -> None:
-        """Each dequeue takes one element, the oldest that is there."""
+        """Each dequeue takes an element that is there, each another one."""
         s, case = self.script, self.case
         self.took: dict[tuple[int, int], Bool] = {}
         for element in self.elements:
@@ -1041,6 +1081,10 @@ class _Queue:
             s.require(s.implies(self.done(take), s.disj(taken)))
         for element in self.elements:
             s.exclusive([self.took[element, take] for take in self.takes])
+
+    def _oldest_first(self) -> None:
+        """What is older than an element that is taken was taken before it."""
+        s = self.script
         for (element, take), took in self.took.items():
             for other in self.elements:
                 if took is not False and other != element:
@@ -1102,29 +1146,34 @@ class _Queue:
                     s.require(s.implies(both, self.earlier(a, b)))
 
 
+_READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT)
+_WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
+
+
+def _written(event: Event, name: str) -> tuple[int, ...]:
+    """Of a write-back: tokens of a variable's value, and of whether it is written."""
+    place = 2 * event.variables.index(name)
+    return event.operands[place : place + 2]
+
+
 def _position(index: int) -> str:
     return f"p{index}"
 
 
-def _parts(token: Any) -> tuple[int, ...]:
-    """Tokens that must all be ready for this one to be."""
-    if isinstance(token, Join):
-        return token.tokens
-    if isinstance(token, Held):
-        return (token.token, *token.waits)
-    assert isinstance(token, Pure)
-    return token.inputs + token.waits
+def _events(token: Token) -> tuple[int, ...]:
+    """Events that a token stands for."""
+    if isinstance(token, (Result, Seen)):
+        return (token.event,)
+    return token.events if isinstance(token, (Stack, Settled)) else ()
 
 
-def _operands(token: Any) -> tuple[int, ...]:
+def _operands(token: Token) -> tuple[int, ...]:
     """Tokens whose values may make the value of this one."""
     if isinstance(token, Pure):
         return token.inputs
     if isinstance(token, Held):
         return (token.token,)
-    if isinstance(token, Pick):
-        return (token.predicate, token.then, token.other)
-    return ()
+    return parts_of(token) if isinstance(token, (Pick, Gathered, Stored)) else ()
 
 
 def _is_value(value: object) -> bool:

@@ -266,7 +266,8 @@ class Arithmetic:
             chosen = [s.neg(s.equal(c, 0)) for c in _spread(which, len(then))]
             return tuple(map(s.choose, chosen, then, other))
         if node.op == "MatMul":
-            return self._product(*inputs, shapes[0], shapes[1])
+            a, b = inputs
+            return self._product(a, b, shapes[0], shapes[1])
         return self._each(node.op, *inputs)
 
     def _each(self, op: str, a: Ints, b: Ints) -> Ints:
