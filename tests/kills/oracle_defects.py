@@ -1,0 +1,282 @@
+"""Defects put into the oracles, one line each, and what `make test` says of them.
+
+``python tests/kills/oracle_defects.py`` puts in one after another, runs the
+tests named with it, expects them to fail, and takes it out again (a quarter of
+an hour, since the C++ core is built anew for most; `make nightly` does it).
+`make test` itself only checks that each still fits its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+EVENTS, EXPLORER = "oracles/events.py", "oracles/explorer.py"
+CORE = "oracles/native/core/"
+SETS = "tests/oracles/test_explorer.py"
+HAND = "tests/oracles/test_whole_model.py"
+REFERENCE = "tests/oracles/test_reference.py"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """`old`, which stands once in `file`, becomes `new`; `tests` then fail."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: str = SETS
+
+
+DEFECTS = (
+    # --- events.py: what all oracles share, held by sets written by hand -----------------
+    Defect(
+        "a node's first control edge is dropped",
+        EVENTS,
+        "waits += tuple(values[name] for name in node.after)",
+        "waits += tuple(values[name] for name in node.after[1:])",
+    ),
+    Defect(
+        "an update's write does not wait for its read",
+        EVENTS,
+        "        return [reads, writes]",
+        "        return [writes, reads]",
+    ),
+    Defect(
+        "a section's members do not wait for its acquire",
+        EVENTS,
+        "held[name] = (*held.get(name, ()), *held[node.name])",
+        "held[name] = held.get(name, ())",
+    ),
+    Defect(
+        "a section is released before what lies in its members' bodies",
+        EVENTS,
+        "needs += tuple(t for name in node.attrs.members for t in inside.get(name, ()))",
+        "needs += ()",
+    ),
+    Defect(
+        "a run waits for the first of the runs before it only",
+        EVENTS,
+        "source = tuple(ended[name] for name in run.after)",
+        "source = tuple(ended[name] for name in run.after[:1])",
+    ),
+    Defect(
+        "a run ends though instances inside its loops and branches are pending",
+        EVENTS,
+        "Join((*token_of.values(), everything, *source))",
+        "Join((*token_of.values(), *source))",
+    ),
+    Defect(
+        "both branches are taken",
+        EVENTS,
+        "(*frame.guards, (predicate, taken))",
+        "frame.guards",
+    ),
+    Defect(
+        "one iteration too many at once",
+        EVENTS,
+        "if parallel is not None and number >= parallel:",
+        "if parallel is not None and number > parallel:",
+    ),
+    Defect(
+        "an iteration does not wait for its first carried value",
+        EVENTS,
+        "                starts += (carried[0],)",
+        "                starts += ()",
+    ),
+    Defect(
+        "carried values leave in the last iteration that may be, not that was",
+        EVENTS,
+        "            for number in reversed(range(bound)):",
+        "            for number in reversed(range(1, bound)):",
+    ),
+    Defect(
+        "elements of a many-op in any order",
+        EVENTS,
+        "                    after=tuple(done[-1:]),",
+        "                    after=(),",
+    ),
+    Defect(
+        "a blocked outcome of a stricter executor: late results forgotten",
+        EVENTS,
+        "        flags = [(g, late) for g in (False, True) for late in (False, True)]",
+        "        flags = [(g, late) for g in (False, True) for late in (False,)]",
+        HAND,
+    ),
+    Defect(
+        "a cluster's values are there before its write-back",
+        EVENTS,
+        "return {name: self.token(Held(token, done)) for name, token in results.items()}",
+        "return {name: self.token(Held(token, needs)) for name, token in results.items()}",
+    ),
+    Defect(
+        "a cluster writes back what the path taken did not write",
+        EVENTS,
+        "name: self.pick(predicate, then[1].get(name, self.no), other[1].get(name, self.no))",
+        "name: self.pick(predicate, then[1].get(name, self.yes), other[1].get(name, self.yes))",
+    ),
+    Defect(
+        "a cluster's edges from outside: the first member's only",
+        EVENTS,
+        "sources += [name for n in members for name in n.after]",
+        "sources += [name for n in members[:1] for name in n.after]",
+    ),
+    # --- explorer.py and its core: held by the reference and the same sets ---------------
+    Defect(
+        "a capacity off by one",
+        CORE + "search.cpp",
+        "queue_elements(held, table_).size() < static_cast<size_t>(capacity)",
+        "queue_elements(held, table_).size() <= static_cast<size_t>(capacity)",
+    ),
+    Defect(
+        "the memo key forgets the last resource",
+        CORE + "search.cpp",
+        "std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t));",
+        "std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t)); "
+        "out[c_.variables.size() - 1] = 0;",
+    ),
+    Defect(
+        "the memo key forgets what was read",
+        CORE + "search.cpp",
+        "std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t));",
+        "std::memcpy(out, memory(depth), c_.variables.size() * sizeof(uint32_t));",
+    ),
+    Defect(
+        "a value is forgotten while something still needs it",
+        CORE + "search.cpp",
+        "if (!keep_[slot] && !left(c_.consumers.row(slot), depth)) slots(depth)[slot] = 0;",
+        "if (!keep_[slot]) slots(depth)[slot] = 0;",
+    ),
+    Defect(
+        "an event runs at once though a later one conflicts",
+        CORE + "search.cpp",
+        "} else if (!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)) {",
+        "} else if (!only_looks(event.access) && left(blockers_.row(e), depth)) {",
+    ),
+    Defect(
+        "a mutex is not freed",
+        CORE + "search.cpp",
+        "        held = 0;\n",
+        "        held = 1;\n",
+    ),
+    Defect(
+        "a dequeue returns the element put last",
+        CORE + "search.cpp",
+        "returned = static_cast<Value>(elements_[element_]);",
+        "returned = static_cast<Value>(elements_.back());",
+    ),
+    Defect(
+        "an event whose guard fails is not dead",
+        CORE + "search.cpp",
+        "        put(bits(depth, kDead), e);\n",
+        "",
+    ),
+    Defect(
+        "a cluster's snapshot sees its first variable only",
+        CORE + "evaluator.h",
+        "std::vector<int64_t> own(ints.begin() + token.first, "
+        "ints.begin() + token.first + token.count);",
+        "std::vector<int64_t> own(ints.begin(), ints.begin() + token.count);",
+    ),
+    Defect(
+        "a cluster's write-back ignores the path taken",
+        CORE + "search.cpp",
+        "if (evaluator_.holds(event.operands[2 * i + 1])) {",
+        "{",
+    ),
+    Defect(
+        "saturation: what comes after one source comes after the read",
+        CORE + "query.cpp",
+        "      later = later && before.test(other, write);",
+        "      later = before.test(other, write);",
+    ),
+    Defect(
+        "components are split though they share a variable",
+        CORE + "program.cpp",
+        "      unions.join(e, of_variable(v));\n",
+        "",
+    ),
+    Defect(
+        "op instances are exchanged though their operands differ",
+        CORE + "program.cpp",
+        "        out.push_back(constant ? token.value : t);\n",
+        "",
+    ),
+    Defect(
+        "sets of more than 64 events: the second word repeats the first",
+        CORE + "program.h",
+        "f(static_cast<int32_t>((w << 6) + static_cast<size_t>(__builtin_ctzll(rest))));",
+        "f(static_cast<int32_t>(static_cast<size_t>(__builtin_ctzll(rest))));",
+    ),
+    Defect(
+        "a scatter's repeated rows do not accumulate",
+        CORE + "arithmetic.cpp",
+        "cell = combine(op, cell, updates[updates.size() == 1 ? 0 : position]);",
+        "cell = combine(op, old[static_cast<size_t>(row) * op.row_size + i], "
+        "updates[updates.size() == 1 ? 0 : position]);",
+    ),
+    Defect(
+        "the values that an update of two saw are exchanged",
+        CORE + "arithmetic.cpp",
+        "  Value var = seen[0], accum = seen[1];",
+        "  Value var = seen[1], accum = seen[0];",
+    ),
+)
+
+
+@contextmanager
+def put_in(defect: Defect) -> Iterator[None]:
+    """The file with the defect, and as it was again at the end."""
+    path = ROOT / defect.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(defect.old) == 1, defect.what
+    try:
+        path.write_text(text.replace(defect.old, defect.new), encoding="utf-8")
+        yield
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def is_caught(defect: Defect) -> bool:
+    """Whether its tests fail."""
+    with put_in(defect):
+        if defect.file.startswith(CORE):
+            subprocess.run(["make", "setup"], cwd=ROOT, check=True, capture_output=True)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run([*command, defect.tests], cwd=ROOT, capture_output=True, check=False)
+    # 1: a test failed. A crash of the interpreter is a failure as well; what
+    # cannot even be collected (2 to 5) says nothing.
+    return done.returncode == 1 or done.returncode < 0
+
+
+def main() -> int:
+    """Try all, or those whose description holds the words given."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="?", default="")
+    words = parser.parse_args().words
+    missed = 0
+    chosen = [defect for defect in DEFECTS if words in defect.what]
+    try:
+        for number, defect in enumerate(chosen, 1):
+            caught = is_caught(defect)
+            missed += not caught
+            verdict = "caught" if caught else "MISSED"
+            print(f"{number:2}/{len(chosen)} {verdict}  {defect.file}: {defect.what}", flush=True)
+    finally:
+        subprocess.run(["make", "setup"], cwd=ROOT, check=True, capture_output=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} caught")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
