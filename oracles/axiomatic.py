@@ -287,7 +287,8 @@ class Case:
         self.seen: list[list[Ints] | None] = []
         self.stored: list[dict[str, Ints]] = []
         for index, event in enumerate(self.events):
-            self._resolve(1 + max((*event.needs, *(t for t, _ in event.guards)), default=-1))
+            used = (*event.needs, *event.operands, *(token for token, _ in event.guards))
+            self._resolve(1 + max(used, default=-1))
             self._add_event(index, event)
         self._resolve(len(self.tokens))
         self._show()
