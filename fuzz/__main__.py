@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
-REASON_BUDGET = 20_000  # total orders, for each question on the way to a reason
 MAX_SEED = (1 << 63) - 1  # what a file holds
 
 
@@ -219,7 +218,7 @@ def _judge_one(
         verdict = Verdict.UNKNOWN
     reason = None
     if verdict is Verdict.FORBIDDEN:
-        reason = explain(explorer.test, explorer.model, values, REASON_BUDGET)
+        reason = explain(explorer.test, explorer.model, values)
     if as_json:
         data: dict[str, Any] = {
             "model": allowed.model,

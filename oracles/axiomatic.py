@@ -102,7 +102,7 @@ class Question:
         By name; a name that is missing may be anything.
     status : Status
     absent : frozenset of str
-        Observed names that have no value: their runs did not end.
+        Names that have no value: of what is observed, where its run did not end.
     """
 
     values: Mapping[str, Value]
@@ -125,7 +125,7 @@ class Question:
         values = {name: value for name, value in given.items() if value is not None}
         # Of a failed order nothing is shown, whether a run had ended or not.
         failed = outcome.status is Status.FAILED
-        absent = frozenset() if failed else frozenset(test.observe) - given.keys()
+        absent = frozenset() if failed else frozenset(test.names) - given.keys()
         return cls(values, outcome.status, absent)
 
 
@@ -249,12 +249,20 @@ class Case:
     Parameters
     ----------
     test, unfolding, question, budget
+    held_up : int, optional
+        An event that need not happen, though it could: of blocked outcomes.
     """
 
     def __init__(
-        self, test: LitmusTest, unfolding: Unfolding, question: Question, budget: Budget
+        self,
+        test: LitmusTest,
+        unfolding: Unfolding,
+        question: Question,
+        budget: Budget,
+        held_up: int | None = None,
     ) -> None:
         self.test = test
+        self.held_up = held_up
         self.unfolding = unfolding
         self.question = question
         self.budget = budget
@@ -639,6 +647,9 @@ class Case:
                 s.require(_is_value(wanted) and s.same(self._known(token), wanted))
             elif name in self.question.absent:
                 s.require(s.neg(self.ready[ended]))
+        # Contents are there however an order ends.
+        contents = {*self.initial, *(queue.name for queue in self.test.queues)}
+        s.require(not contents & self.question.absent)
         for name, value in self.initial.items():
             wanted = self.question.values.get(name)
             fits = wanted is None or (_is_value(wanted) and len(wanted) == len(value))
@@ -927,7 +938,8 @@ class Case:
         s = self.script
         if self.question.status is Status.BLOCKED:
             for index in range(len(self.events)):
-                s.require(s.disj((self.done[index], s.neg(self._enabled(index)))))
+                if index != self.held_up:
+                    s.require(s.disj((self.done[index], s.neg(self._enabled(index)))))
             over = (s.disj((done, self.dead[i])) for i, done in enumerate(self.done))
             s.require(s.neg(s.conj(over)))
         elif self.question.status is Status.FAILED:

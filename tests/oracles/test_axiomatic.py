@@ -29,7 +29,7 @@ from fuzz.strategies import draw
 from oracles import reference
 from oracles.axiomatic import Axiomatic, Budget, Question, judge
 from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
+from oracles.model import EXECUTOR, MODELS, RFC, Model
 from oracles.saturation import Choice, OverBudget, find_order
 
 SATURATION = Budget(solve=False)

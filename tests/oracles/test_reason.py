@@ -12,19 +12,18 @@ from corpus.builder import litmus
 from corpus.outcome import TORN, Value
 from corpus.textfile import value_from_plain
 from fuzz.strategies.graphs import resource_graphs
-from oracles import reason
+from oracles.axiomatic import Budget
 from oracles.model import EXECUTOR, MODELS, RFC
-from oracles.reason import explain, matches
+from oracles.reason import Reason, explain, matches
 from oracles.reference import allowed_outcomes
+from oracles.relaxed import relaxed, with_rules
 
 BUDGET = 20_000
 
 
-def because(text: str, model=RFC, /, **wanted: int) -> reason.Reason | None:
+def because(text: str, model=RFC, /, **wanted: int) -> Reason | None:
     test = litmus(text)
-    return explain(
-        test, model, {n: value_from_plain(test, n, v) for n, v in wanted.items()}, BUDGET
-    )
+    return explain(test, model, {n: value_from_plain(test, n, v) for n, v in wanted.items()})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_orders_of_runs_are_named() -> None:
 
     test = litmus("X=1 ||| r0=X")
     ordered = replace(test, client=(Run("a", "g0"), Run("b", "g1", ("a",))), observe=("b.r0",))
-    found = explain(ordered, RFC, {"b.r0": (0,)}, BUDGET)
+    found = explain(ordered, RFC, {"b.r0": (0,)})
     assert found is not None
     assert [str(edge) for edge in found.edges] == ["b waits for a"]
     assert found.cycle == ("b.r0 waits for a.w0", "b.r0 read 0 of X, so it came before a.w0")
@@ -88,11 +87,14 @@ def test_values_that_nothing_makes_need_no_edge() -> None:
 
 def test_torn_and_allowed_and_over_budget() -> None:
     test = litmus("X=1; r0=X")
-    torn = explain(test, RFC, {"r0": TORN}, BUDGET)
+    torn = explain(test, RFC, {"r0": TORN})
     assert torn is not None
     assert "atomic" in str(torn)
-    assert explain(test, RFC, {"r0": (1,)}, BUDGET) is None
-    assert explain(litmus("X=1; r0=Y || Y=1; r1=X"), RFC, {"r0": (0,), "r1": (0,)}, 1) is None
+    assert explain(test, RFC, {"r0": (1,)}) is None
+    assert (
+        explain(litmus("X=1; r0=Y || Y=1; r1=X"), RFC, {"r0": (0,), "r1": (0,)}, Budget(events=3))
+        is None
+    )
 
 
 @given(resource_graphs(), st.integers(0, 1 << 30), st.sampled_from(sorted(MODELS)))
@@ -109,7 +111,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(test, pick: int, model_n
         name: (a if (pick >> i) & 1 else b)
         for i, ((name, a), (_, b)) in enumerate(zip(left.values, right.values, strict=True))
     }
-    found = explain(test, model, wanted, BUDGET)
+    found = explain(test, model, wanted)
     if any(matches(outcome, wanted) for outcome in outcomes):
         assert found is None
         return
@@ -118,8 +120,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(test, pick: int, model_n
 
     def forbids(edges, rules) -> bool | None:
         named = [axiom for axiom in model.axioms if str(axiom) in rules]
-        relaxed = reason._relaxed(test, edges)
-        answer = allowed_outcomes(relaxed, reason._with(model, named), BUDGET)
+        answer = allowed_outcomes(relaxed(test, edges), with_rules(model, named), BUDGET)
         if any(matches(outcome, wanted) for outcome in answer.witnesses):
             return False
         return True if answer.complete else None
