@@ -16,10 +16,10 @@ Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from corpus.outcome import TORN, Outcome, Status, Verdict
+from corpus.outcome import TORN, Outcome, Status, Verdict, plain_value
 from oracles.axiomatic import DEFAULT_BUDGET, Axiomatic, Budget, Question
 from oracles.cycle import find_cycle, what_goes_on
 from oracles.model import Axiom
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from corpus.outcome import Value
     from oracles.model import Model
 
+Part = TypeVar("Part", "Edge | Axiom", str)
 __all__ = ["Edge", "Reason", "explain", "matches"]
 
 
@@ -49,18 +50,24 @@ class Reason:
         single cycle explains it.
     goes_on : tuple of str
         Of an outcome that is blocked: what would still happen.
+    values : tuple of str
+        Where neither edges nor rules are to blame: the fewest values that no
+        order yields, ``r0=7``.
     """
 
     edges: tuple[Edge, ...]
     rules: tuple[str, ...]
     cycle: tuple[str, ...] = ()
     goes_on: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.cycle:
             return "; ".join(self.cycle)
         parts = [*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules), *self.goes_on]
-        return "; ".join(parts) or "no order of these events yields these values"
+        if not parts:
+            parts = [f"no order at all yields {' with '.join(self.values) or 'these values'}"]
+        return "; ".join(parts)
 
 
 def explain(
@@ -92,17 +99,20 @@ def explain(
 
     def forbids(kept: Sequence[Edge | Axiom]) -> bool:
         edges, rules = _sorted_out(kept)
-        oracle = Axiomatic(relaxed(test, edges), with_rules(model, rules), budget)
-        verdicts = [oracle.possible(question) for question in questions]
-        if Verdict.UNKNOWN in verdicts:
-            raise _OverBudget
-        return Verdict.ALLOWED not in verdicts
+        return _none_possible(
+            Axiomatic(relaxed(test, edges), with_rules(model, rules), budget), questions
+        )
 
     try:
         parts: list[Edge | Axiom] = [*edges_of(test), *sorted(model.axioms - BY_EDGE, key=str)]
         if not forbids(parts):
             return None
         edges, rules = _sorted_out(_fewest(parts, forbids))
+        values: tuple[str, ...] = ()
+        if not edges and not rules:
+            values = _fewest_values(
+                Axiomatic(relaxed(test, ()), with_rules(model, ()), budget), questions
+            )
     except _OverBudget:
         return None
     cycle: tuple[str, ...] = ()
@@ -111,11 +121,33 @@ def explain(
         cycle = find_cycle(test, model, edges, rules, questions[0], budget)
     elif questions[0].status is Status.BLOCKED:
         goes_on = what_goes_on(test, model, questions[0], budget)
-    return Reason(tuple(edges), tuple(map(str, rules)), cycle, goes_on)
+    return Reason(tuple(edges), tuple(map(str, rules)), cycle, goes_on, values)
 
 
 class _OverBudget(Exception):
     pass
+
+
+def _none_possible(oracle: Axiomatic, questions: Sequence[Question]) -> bool:
+    verdicts = [oracle.possible(question) for question in questions]
+    if Verdict.UNKNOWN in verdicts:
+        raise _OverBudget
+    return Verdict.ALLOWED not in verdicts
+
+
+def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[str, ...]:
+    """Values that no order yields together, none of which can be left out."""
+    given = questions[0].values
+
+    def forbids(names: Sequence[str]) -> bool:
+        values = {name: given[name] for name in names}
+        return _none_possible(oracle, [replace(each, values=values) for each in questions])
+
+    names = list(given)
+    if not forbids(names):
+        return ()
+    plain = {name: str(plain_value(given[name])).replace(" ", "") for name in names}
+    return tuple(f"{name}={plain[name]}" for name in _fewest(names, forbids))
 
 
 def _sorted_out(parts: Sequence[Edge | Axiom]) -> tuple[list[Edge], list[Axiom]]:
@@ -125,9 +157,7 @@ def _sorted_out(parts: Sequence[Edge | Axiom]) -> tuple[list[Edge], list[Axiom]]
     return sorted(edges, key=lambda e: (e.runs, e.target, e.source)), rules
 
 
-def _fewest(
-    parts: list[Edge | Axiom], forbids: Callable[[Sequence[Edge | Axiom]], bool]
-) -> list[Edge | Axiom]:
+def _fewest(parts: list[Part], forbids: Callable[[Sequence[Part]], bool]) -> list[Part]:
     """Parts that forbid, and no longer do without any one of them.
 
     Halves are left out as long as that goes, then halves of halves. Which

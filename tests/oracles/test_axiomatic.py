@@ -221,13 +221,12 @@ def test_torn_is_forbidden_and_another_tests_outcome_is_refused() -> None:
 
 
 def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
-    test = litmus(" || ".join(f"X+={1 << i}" for i in range(6)))
-    for value in (33, 64):
+    test = litmus(" || ".join(f"X+={1 << i}" for i in range(4)))
+    for value in (9, 16):
         outcome = Outcome.of(test, {"X": (value,)})
-        assert judge(test, RFC, outcome, Budget(steps=10)) is Verdict.UNKNOWN
-        assert judge(test, RFC, outcome, Budget(events=11)) is Verdict.UNKNOWN
-    # 64 no sum of increments reaches: no order need be looked at for that.
-    for value, verdict in ((33, Verdict.ALLOWED), (63, Verdict.ALLOWED), (64, Verdict.FORBIDDEN)):
+        for budget in (Budget(steps=10), Budget(events=7), Budget(clauses=20)):
+            assert judge(test, RFC, outcome, budget) is Verdict.UNKNOWN
+    for value, verdict in ((9, Verdict.ALLOWED), (15, Verdict.ALLOWED), (16, Verdict.FORBIDDEN)):
         assert judge(test, RFC, Outcome.of(test, {"X": (value,)})) is verdict
 
 
@@ -242,7 +241,7 @@ def test_the_same_question_takes_the_same_steps() -> None:
             steps += 100
         return steps
 
-    assert least() == least()
+    assert 1 < least() == least()
 
 
 def test_long_chains_need_no_deep_recursion() -> None:
