@@ -190,7 +190,8 @@ class _Search:
             saw = _saw(seer, values)
             if saw and shared and other.access not in _QUIET:
                 return f"{saw}, so it came {relation} {_phrase(other)}"
-        if shared and shared[0] in values and first.access not in _QUIET:
+        changes = first.access not in _QUIET and second.access not in _QUIET
+        if changes and shared and shared[0] in values:
             ended = f"{shared[0]} ended as {plain_value(values[shared[0]])}"
             return f"{ended}, so {_phrase(first)} came before {_phrase(second)}"
         return f"the values put {_phrase(first)} before {_phrase(second)}"

@@ -17,10 +17,10 @@ Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpus.outcome import TORN, Outcome, Status, Verdict, plain_value
-from oracles.axiomatic import DEFAULT_BUDGET, Axiomatic, Budget, Question
+from oracles.axiomatic import Axiomatic, Budget, Question
 from oracles.cycle import find_cycle, what_goes_on
 from oracles.model import Axiom
 from oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_rules
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 Part = TypeVar("Part", "Edge | Axiom", str)
+DEFAULT_BUDGET: Final = Budget(steps=1_000_000)
+"""For each of the dozens of questions on the way to a reason: well below a second."""
 __all__ = ["Edge", "Reason", "explain", "matches"]
 
 

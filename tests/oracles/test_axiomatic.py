@@ -82,7 +82,7 @@ def test_agrees_with_the_corpus(path) -> None:
 
 def test_agrees_on_drawn_graphs() -> None:
     answered = 0
-    for index in range(60):
+    for index in range(40):
         test = draw("dag", 7, index)
         rng = random.Random(index)
         for model in MODELS.values():
@@ -95,7 +95,7 @@ def test_agrees_on_drawn_graphs() -> None:
 @pytest.mark.parametrize("values", [0, 1, 3])
 def test_agrees_on_plain_reads_and_writes(values: int) -> None:
     """Where all written values differ (0), no question needs the solver."""
-    for seed in range(30):
+    for seed in range(20):
         test = chains(seed, values=values)
         allowed = complete(test, RFC)
         if allowed is not None:
@@ -124,7 +124,7 @@ def weaker(model: Model, rng: random.Random) -> Model:
 
 
 def test_agrees_without_some_rules() -> None:
-    for seed in range(60):
+    for seed in range(40):
         rng = random.Random(seed)
         test = blocking(seed) if seed % 2 else draw("dag", 8, seed)
         for model in (weaker(RFC, rng), weaker(EXECUTOR, rng)):
@@ -149,7 +149,7 @@ def clustered(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
 
 
 def test_agrees_on_clusters() -> None:
-    for seed in range(70):
+    for seed in range(40):
         rng = random.Random(seed)
         test = clustered(draw("dag", 9, seed), rng)
         for model in (RFC, EXECUTOR, weaker(RFC, rng)):
@@ -232,13 +232,13 @@ def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
 
 def test_the_same_question_takes_the_same_steps() -> None:
     """The least budget that is enough is the same again, whatever was asked before."""
-    test = litmus("X=1; X+=2; r0=Y || r2=Y; Y=r2+1; X+=4; r1=X")
-    outcome = Outcome.of(test, {"r0": (0,), "r1": (5,), "r2": (0,), "X": (5,), "Y": (1,)})
+    test = litmus(" || ".join(f"X+={1 << i}" for i in range(4)))
+    outcome = Outcome.of(test, {"X": (16,)})
 
     def least() -> int:
         steps = 1
-        while judge(test, RFC, outcome, Budget(saturate=False, steps=steps)) is Verdict.UNKNOWN:
-            steps += 100
+        while judge(test, RFC, outcome, Budget(steps=steps)) is Verdict.UNKNOWN:
+            steps += 5_000
         return steps
 
     assert 1 < least() == least()
