@@ -383,6 +383,9 @@ class LitmusTest:
             clustered.update(cluster.members)
         for nodes, where in levels:
             here = clusters_of(nodes, self.clusters)
+            if here and clustered.intersection(where):
+                message = "lies inside a member of another cluster"
+                raise MalformedTest(message, ("clusters", here[0].name))
             if here:
                 steps(Graph("", nodes), here, where)
 

@@ -1,7 +1,8 @@
 """The command line: the only place that parses flags, prints, and sets an exit code.
 
 Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only
-unknown or timed out.
+unknown or timed out. Of `compare`: 0 the logs say the same, 1 they differ in a
+forbidden outcome, 3 they differ in others, or it is not known in which.
 """
 
 from __future__ import annotations
@@ -15,34 +16,32 @@ import tempfile
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
 import corpus
 from corpus.graph import MalformedTest
-from corpus.outcome import Verdict
-from corpus.textfile import (
-    Digest,
-    Entry,
-    FileError,
-    dumps,
-    load,
-    outcome_order,
-    value_from_plain,
-)
+from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
+from corpus.textfile import Digest, Entry, FileError, dumps, load, read_text, value_from_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome, Value
+    from corpus.herd import Condition, State
+    from corpus.outcome import Plain, Value
     from oracles.allowed import AllowedSet
     from oracles.explorer import Explorer
     from oracles.model import Model
+    from reports.allowed import Refuted, Witnessed
+    from reports.comparison import Log
+    from reports.text import ReplayReport
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
 MAX_SEED = (1 << 63) - 1  # what a file holds
+MAX_LOG_BYTES = 1 << 28
+SUFFIXES = (".yaml", ".litmus")
 
 
 class _Duration(click.ParamType[float]):
@@ -83,12 +82,21 @@ def _explored(
     path: str, test: LitmusTest, model: Model, budget: int | None
 ) -> tuple[Explorer, AllowedSet]:
     from oracles.allowed import ValueTooLarge
+
+    explorer = _explorer(path, test, model, budget)
+    try:
+        return explorer, explorer.allowed_outcomes()
+    except ValueTooLarge as error:
+        _fail(f"{path}: {error}")
+
+
+def _explorer(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
+    from oracles.allowed import ValueTooLarge
     from oracles.explorer import DEFAULT_BUDGET, Explorer
 
     chosen = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
     try:
-        explorer = Explorer(test, model, chosen)
-        return explorer, explorer.allowed_outcomes()
+        return Explorer(test, model, chosen)
     except ValueTooLarge as error:
         _fail(f"{path}: {error}")
 
@@ -105,6 +113,13 @@ _model_option = click.option(
     type=click.Choice(["rfc", "executor"]),
     default=None,
     help="Memory model; rfc if not given.",
+)
+_one_model = click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor"]),
+    default=None,
+    help="Only that memory model; all if not given.",
 )
 _budget = click.option(
     "--budget",
@@ -130,126 +145,196 @@ def main() -> None:
 @main.command()
 @_file
 @click.option(
-    "--outcome", "--explain", "wanted", default=None, help="Judge one: r0=2,r1=0 or X=[1,2]."
+    "--outcome",
+    "--explain",
+    "wanted",
+    default=None,
+    help="Judge one: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
 )
-@_model_option
+@_one_model
 @_budget
 @_json
 def oracle(
     file: str, wanted: str | None, model_name: str | None, budget: int | None, as_json: bool
 ) -> None:
-    """Print the outcomes that a memory model allows for FILE.
+    """Print the outcomes that each memory model allows for FILE.
 
-    With --outcome, judge one, with a witness or the reason; what it does not
-    name may have any value.
+    With --explain, judge one, with a witness or the reason; what it does not
+    name may have any value. Exits 1 if every model asked forbids it.
     """
+    from reports.allowed import ModelSet, SetsReport
+
     test = _load(file).test
-    values = _parse_outcome(test, wanted) if wanted is not None else None
-    explorer, allowed = _explored(file, test, _model(model_name or "rfc"), budget)
-    if values is not None:
-        _judge_one(explorer, allowed, values, as_json=as_json)
-    outcomes = sorted(allowed.witnesses, key=outcome_order)
+    if wanted is not None:
+        _judge_one(file, test, wanted, _models(model_name), budget, as_json=as_json)
+    sets = []
+    for model in _models(model_name):
+        _, allowed = _explored(file, test, model, budget)
+        sets.append(
+            ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
+        )
+    report = SetsReport(test, tuple(sets))
     if as_json:
-        _print_json(
-            {
-                "test": test.name,
-                "model": allowed.model,
-                "complete": allowed.complete,
-                "states": allowed.states,
-                "allowed": [o.plain for o in outcomes],
-            }
-        )
+        _print_json(report.as_json())
     else:
-        from reports.text import outcome_table
-
-        click.echo(outcome_table(test.names, [(o, ()) for o in outcomes]))
-        more = "" if allowed.complete else ", and perhaps more: over budget"
-        click.echo(
-            f"\n{len(outcomes)} outcomes are allowed under {allowed.model} "
-            f"({allowed.looked_at}){more}"
-        )
-    sys.exit(CLEAN if allowed.complete else UNKNOWN)
+        click.echo(report.text())
+    sys.exit(CLEAN if report.complete else UNKNOWN)
 
 
-def _parse_outcome(test: LitmusTest, text: str) -> dict[str, Value]:
-    """``r0=2,X=[1,2]`` as values by name."""
+def _models(name: str | None) -> tuple[Model, ...]:
+    """That model, or all, the loosest first."""
+    from oracles.model import MODELS
+
+    return tuple(m for m in MODELS.values() if name in (None, m.name))
+
+
+_VALUE = re.compile(
+    r"\s*(?P<name>[\w.]+)\s*=\s*"
+    r"(?P<value>-?\d{1,18}|[a-z]+|\[[-\d,\s]*\]|\[(?:\s*\[[-\d,\s]*\]\s*,?)*\s*\])"
+    r"\s*(?:,\s*|\s|$)",
+    re.ASCII,
+)
+
+
+def _parse_outcome(test: LitmusTest, text: str) -> tuple[dict[str, Value], Status | None]:
+    """``r0=2,X=[1,2],_status=blocked`` as values by name, and how it ended if that is said."""
     values: dict[str, Value] = {}
-    pattern = re.compile(
-        r"\s*([\w.]+)\s*=\s*(-?\d+|torn|\[\s*-?\d+(?:\s*,\s*-?\d+)*\s*\])\s*(?:,|$)"
-    )
+    status: Status | None = None
     position = 0
     while position < len(text):
-        match = pattern.match(text, position)
+        match = _VALUE.match(text, position)
         if not match:
-            _fail(f"--outcome: cannot read {text[position:]!r}; write r0=2,r1=0 or X=[1,2]")
-        name, raw = match[1], match[2]
-        if name in values:
-            _fail(f"--outcome: {name!r} stands twice")
-        if name not in test.names:
-            _fail(f"--outcome: {name!r} is not one of {', '.join(test.names)}")
-        plain: int | list[int] | str = raw if raw == "torn" else json.loads(raw)
-        try:
-            values[name] = value_from_plain(test, name, plain)
-        except MalformedTest as error:
-            _fail(f"--outcome: {error}")
+            _fail(f"--outcome: cannot read {text[position:]!r:.80}; write r0=2,r1=0 or X=[1,2]")
+        name, raw = match["name"], match["value"]
         position = match.end()
-    if not values:
+        if name in values or (name == STATUS_KEY and status):
+            _fail(f"--outcome: {name!r} stands twice")
+        if name == STATUS_KEY:
+            if raw not in list(Status):
+                _fail(f"--outcome: {name} is completed, blocked or failed, not {raw}")
+            status = Status(raw)
+            continue
+        if name not in test.names:
+            _fail(f"--outcome: {name!r} is not one of {', '.join([*test.names, STATUS_KEY])}")
+        try:
+            plain: Plain = raw if raw[0].isalpha() else json.loads(raw)
+            values[name] = value_from_plain(test, name, plain)
+        except ValueError as error:  # MalformedTest is one
+            if isinstance(error, MalformedTest):
+                _fail(f"--outcome: {error}")
+            _fail(f"--outcome: cannot read {raw!r:.80}; write r0=2,r1=0 or X=[1,2]")
+    if not values and status is None:
         _fail("--outcome: names no value")
-    return values
+    if values and status is Status.FAILED:
+        _fail("--outcome: a failed outcome has no values")
+    return values, status
 
 
 def _judge_one(
-    explorer: Explorer, allowed: AllowedSet, values: Mapping[str, Value], *, as_json: bool
+    file: str,
+    test: LitmusTest,
+    text: str,
+    models: tuple[Model, ...],
+    budget: int | None,
+    *,
+    as_json: bool,
 ) -> NoReturn:
-    from corpus.outcome import TORN, Outcome
-    from oracles.reason import explain, matches
+    from oracles.allowed import ValueTooLarge
+    from reports.allowed import VerdictReport
 
-    matching = [outcome for outcome in allowed.witnesses if matches(outcome, values)]
-    witness = None
-    if matching:
-        verdict = Verdict.ALLOWED
-        witness = [str(event) for event in allowed.witnesses[matching[0]]]
-    elif allowed.complete or TORN in values.values():
-        verdict = Verdict.FORBIDDEN
-    elif len(values) == len(explorer.test.names):
-        # The whole set is over budget; one outcome seldom is.
-        verdict = explorer.judge(Outcome.of(explorer.test, values))
-    else:
-        verdict = Verdict.UNKNOWN
-    reason = None
-    if verdict is Verdict.FORBIDDEN:
-        reason = explain(explorer.test, explorer.model, values)
+    values, status = _parse_outcome(test, text)
+    verdicts: dict[Model, Verdict] = {}
+    witnesses: dict[Model, Witnessed] = {}
+    try:
+        for model in models:
+            explorer = _explorer(file, test, model, budget)
+            verdicts[model], found = _membership(explorer, values, status)
+            if found is not None:
+                witnesses[model] = _witnessed(explorer, found)
+    except ValueTooLarge as error:
+        _fail(f"{file}: {error}")
+    forbidding = [model for model, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN]
+    # A stricter model's order is one of a looser, whose reason holds there as well.
+    strictest = [m for m in witnesses if not any(m.axioms < o.axioms for o in witnesses)]
+    loosest = [m for m in forbidding if not any(o.axioms < m.axioms for o in forbidding)]
+    report = VerdictReport(
+        test,
+        ({} if status is None else {STATUS_KEY: str(status)}) | _plain(test, values),
+        {model.name: str(verdict) for model, verdict in verdicts.items()},
+        tuple(witnesses[model] for model in strictest),
+        tuple(_refuted(test, model, values, status) for model in loosest),
+    )
     if as_json:
-        data: dict[str, Any] = {
-            "model": allowed.model,
-            "verdict": str(verdict),
-            "outcome": matching[0].plain if matching else None,
-            "witness": witness,
-            "reason": None,
-        }
-        if reason is not None:
-            data["reason"] = {
-                "edges": [str(edge) for edge in reason.edges],
-                "rules": list(reason.rules),
-                "cycle": list(reason.cycle),
-            }
-        _print_json(data)
+        _print_json(report.as_json())
     else:
-        click.echo(f"{verdict} under {allowed.model}")
-        if witness is not None:
-            click.echo(f"outcome: {matching[0]}")
-            click.echo("witness: " + "; ".join(witness))
-        elif reason is not None:
-            for step in reason.cycle or (str(reason),):
-                click.echo(f"  {step}")
-            if reason.cycle:
-                click.echo("which is a cycle: no total order has all of it")
-        elif verdict is Verdict.FORBIDDEN:
-            click.echo(f"no total order yields it ({allowed.looked_at})")
-        else:
-            click.echo(f"not seen in {allowed.looked_at}, and there are more")
-    codes = {Verdict.ALLOWED: CLEAN, Verdict.FORBIDDEN: FORBIDDEN, Verdict.UNKNOWN: UNKNOWN}
-    sys.exit(codes[verdict])
+        click.echo(report.text())
+    found_verdicts = set(verdicts.values())
+    if found_verdicts & {Verdict.ALLOWED, Verdict.UNSPECIFIED}:
+        sys.exit(CLEAN)
+    sys.exit(UNKNOWN if Verdict.UNKNOWN in found_verdicts else FORBIDDEN)
+
+
+def _plain(test: LitmusTest, values: Mapping[str, Value]) -> dict[str, Plain]:
+    return Outcome(tuple((name, values[name]) for name in test.names if name in values)).plain
+
+
+def _membership(
+    explorer: Explorer, values: Mapping[str, Value], status: Status | None
+) -> tuple[Verdict, Outcome | None]:
+    """The verdict on every outcome with those values, and what to ask a witness for.
+
+    What is not named may be anything, and (`status`) how it ended as well.
+    """
+    if TORN in values.values():
+        return Verdict.FORBIDDEN, None
+    test = explorer.test
+    statuses = [Status.COMPLETED] if status is None else [status]
+    if status is None and {"queues", "critical sections"} & test.features:
+        statuses.append(Status.BLOCKED)
+    verdict = Verdict.FORBIDDEN
+    for each in statuses:
+        asked = _asked(test, values, each)
+        found = explorer.judge(asked)
+        if found in (Verdict.ALLOWED, Verdict.UNSPECIFIED):
+            return found, asked
+        if found is Verdict.UNKNOWN:
+            verdict = found
+    return verdict, None
+
+
+def _asked(test: LitmusTest, values: Mapping[str, Value], status: Status) -> Outcome:
+    """What stands for every outcome with those values and that status."""
+    # For an oracle None is a value that was not seen, and matches any.
+    pairs = () if status is Status.FAILED else ((n, values.get(n)) for n in test.names)
+    return Outcome(cast("tuple[tuple[str, Value], ...]", tuple(pairs)), status)
+
+
+def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
+    from fuzz.orders import outcome_of
+    from reports.allowed import Witnessed
+
+    order = explorer.witness(asked)
+    assert order is not None, "allowed, but by no order"
+    outcome = outcome_of(explorer.test, explorer.model, order)
+    return Witnessed(explorer.model.name, outcome, tuple(map(str, order)))
+
+
+def _refuted(
+    test: LitmusTest, model: Model, values: Mapping[str, Value], status: Status | None
+) -> Refuted:
+    from oracles.reason import explain
+    from reports.allowed import Refuted
+
+    reason = explain(test, model, values if status is None else _asked(test, values, status))
+    if reason is None:
+        return Refuted(model.name)
+    return Refuted(
+        model.name,
+        reason.cycle or (str(reason),),
+        bool(reason.cycle),
+        tuple(map(str, reason.edges)),
+        tuple(reason.rules),
+    )
 
 
 # --- show ------------------------------------------------------------------------------
@@ -363,6 +448,9 @@ def run(
 @click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0)
+@click.option(
+    "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
+)
 @_model_option
 @_budget
 @_json
@@ -373,6 +461,7 @@ def replay(
     time_s: float,
     count: int | None,
     seed: int,
+    log_file: str | None,
     model_name: str | None,
     budget: int | None,
     as_json: bool,
@@ -380,7 +469,8 @@ def replay(
     """Run the tests in FILES again and print observed against allowed.
 
     A finding is run as it was found, in a new process, until its forbidden
-    outcome shows or the time is up. Several files: one line each. Exits 1 if a
+    outcome shows or the time is up. Several files: one line each. --log writes
+    histograms as litmus7 does, for `compare` and mcompare7. Exits 1 if a
     forbidden outcome was seen.
     """
     from fuzz.campaign.replay import replay_entry
@@ -389,6 +479,10 @@ def replay(
     from reports.text import ReplayReport, replay_line, replay_text
 
     entries = [(file, _load(file)) for file in files]  # all mistakes before any work
+    if log_file is not None:
+        _unique_names(((file, entry.test) for file, entry in entries), "--log")
+        # Now, so that a place where nothing can be written is known before the work.
+        Path(log_file).write_text("", encoding="utf-8")
     workers: dict[str, Worker] = {}
     reports: list[ReplayReport] = []
     try:
@@ -424,6 +518,8 @@ def replay(
                 seconds=result.seconds,
             )
             reports.append(report)
+            if log_file is not None:
+                _write_log(report, log_file)
             if not as_json:
                 click.echo(replay_text(report) if len(files) == 1 else replay_line(report))
     except KeyboardInterrupt:
@@ -438,6 +534,340 @@ def replay(
     if len(reports) < len(files):
         codes.add(UNKNOWN)
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def _write_log(report: ReplayReport, path: str) -> None:
+    """Append what one test showed, as litmus7 does."""
+    from corpus.herd import condition_of, log
+
+    test = report.entry.test
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(log(test, report.histogram, condition_of(test), histogram=True))
+
+
+def _unique_names(tests: Iterable[tuple[str, LitmusTest]], what: str) -> None:
+    """Refuse two files with tests of one name, which could not be told apart."""
+    files: dict[str, str] = {}
+    for file, test in tests:
+        if test.name in files:
+            _fail(f"{what}: {files[test.name]} and {file} both have the name {test.name}")
+        files[test.name] = file
+
+
+# --- herd ------------------------------------------------------------------------------
+
+
+@main.group()
+def herd() -> None:
+    """Interchange with herd7 and litmus7: tests in C, and logs.
+
+    One atomic access a statement, no branches, no pointer values. Every access
+    counts as sequentially consistent, whatever order it names.
+    """
+
+
+_files = click.argument("files", nargs=-1, required=True, type=click.Path())
+_out = click.option(
+    "--out", "folder", type=click.Path(), default=None, help="Folder to write to; else printed."
+)
+
+
+@herd.command("import")
+@_files
+@_out
+@_json
+def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> None:
+    """Turn herd's .litmus FILES into ours, NAME.yaml."""
+    tests = [(file, _load_herd(file)[0]) for file in files]  # all mistakes before any work
+    _unique_names(tests, "import")
+    if folder is None and len(tests) > 1 and not as_json:
+        _fail("several files: say with --out where to put them")
+    rows = []
+    for file, test in tests:
+        to = _place(folder, f"{test.name}.yaml", dumps(Entry(test)), as_json=as_json)
+        rows.append({"file": file, "test": test.name, "to": to, "text": dumps(Entry(test))})
+    if as_json:
+        _print_json(rows)
+    elif folder is not None:
+        click.echo(f"{_count(len(rows), 'test')} written to {folder}")
+
+
+@herd.command("export")
+@_files
+@_out
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor"]),
+    default="rfc",
+    help="Whose allowed set herd is to find: in rfc an update is a load and a store.",
+)
+@_json
+def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_json: bool) -> None:
+    """Turn our FILES into herd's, NAME.litmus.
+
+    A test that does not fit is refused with what does not, the others are
+    written; exits 2 if any was refused. The sets agree under herd's sc.cat.
+    """
+    from corpus.herd import DoesNotFit
+    from corpus.herd import dumps as herd_text
+
+    tests = [(file, _load(file).test) for file in files]  # all mistakes before any work
+    _unique_names(tests, "export")
+    rows: list[dict[str, Any]] = []
+    for file, test in tests:
+        row: dict[str, Any] = {"file": file, "test": test.name, "to": None, "refused": None}
+        try:
+            row["text"] = herd_text(test, model_name)
+        except DoesNotFit as error:
+            row["refused"] = str(error)
+            click.echo(f"litmusfuzz: {file}: does not fit herd's C: {error}", err=True)
+        rows.append(row)
+    fitting = [row for row in rows if row["refused"] is None]
+    if folder is None and len(fitting) > 1 and not as_json:
+        _fail("several files: say with --out where to put them")
+    for row in fitting:
+        row["to"] = _place(folder, f"{row['test']}.litmus", row["text"], as_json=as_json)
+    refused = len(rows) - len(fitting)
+    if as_json:
+        _print_json(rows)
+    elif folder is not None:
+        more = f", {refused} refused" if refused else ""
+        click.echo(f"{_count(len(fitting), 'test')} written to {folder}{more}")
+    sys.exit(USAGE if refused else CLEAN)
+
+
+@herd.command("log")
+@_files
+@_model_option
+@_budget
+@_json
+def herd_log(
+    files: tuple[str, ...], model_name: str | None, budget: int | None, as_json: bool
+) -> None:
+    """Print the allowed sets of FILES, ours or herd's, as herd prints what it finds.
+
+    Of herd's own tests only what they list is shown, as herd does. A set over
+    budget is left out, and said: exit 3.
+    """
+    from corpus.herd import condition_of, log
+
+    tests: list[tuple[str, LitmusTest, Condition | None, tuple[str, ...]]] = []
+    for file in files:  # all mistakes before any work
+        if file.endswith(".litmus"):
+            tests.append((file, *_load_herd(file)))
+        else:
+            test = _load(file).test
+            tests.append((file, test, condition_of(test), ()))
+    _unique_names(((file, test) for file, test, *_ in tests), "log")
+    model = _model(model_name or "rfc")
+    rows = []
+    for file, test, condition, locations in tests:
+        _, allowed = _explored(file, test, model, budget)
+        text = None
+        if allowed.complete:
+            sets = dict.fromkeys(allowed.witnesses, 1)
+            text = log(test, sets, condition, locations=locations)
+        else:
+            click.echo(
+                f"litmusfuzz: {file}: over budget under {model.name}; see --budget", err=True
+            )
+        rows.append({"file": file, "test": test.name, "model": model.name, "log": text})
+        if text and not as_json:
+            click.echo(text, nl=False)
+    if as_json:
+        _print_json(rows)
+    sys.exit(UNKNOWN if any(row["log"] is None for row in rows) else CLEAN)
+
+
+def _load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]:
+    """A test of herd's, its condition, and the locations that it lists."""
+    from corpus.herd import parse
+
+    try:
+        imported = parse(read_text(path), path)
+    except FileError as error:
+        _fail(str(error))
+    return imported.test, imported.condition, imported.locations
+
+
+def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | None:
+    """Write to the folder, or print; where it was written.
+
+    Another file of that name is not overwritten: somebody may have worked on it.
+    """
+    if folder is None:
+        if not as_json:
+            click.echo(text, nl=False)
+        return None
+    target = Path(folder) / name
+    if target.exists() and target.read_bytes() != text.encode():
+        _fail(f"{target}: is there already, and differs: move it away first")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return str(target)
+
+
+def _count(number: int, noun: str) -> str:
+    from reports.text import counted
+
+    return counted(number, noun)
+
+
+# --- compare ---------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("left", metavar="A", type=click.Path())
+@click.argument("right", metavar="B", type=click.Path())
+@click.option(
+    "--tests",
+    "places",
+    multiple=True,
+    type=click.Path(),
+    help="Test file, ours or herd's, or a folder of them; may stand several times.",
+)
+@_model_option
+@_budget
+@_json
+def compare(
+    left: str,
+    right: str,
+    places: tuple[str, ...],
+    model_name: str | None,
+    budget: int | None,
+    as_json: bool,
+) -> None:
+    """Compare two logs: what only A or only B has.
+
+    A and B are of `herd log`, of `replay --log`, of herd7 or of litmus7. With
+    --tests the oracle says of each such outcome whether it is forbidden. Exits
+    0 if they say the same, 1 if they differ in a forbidden outcome, 3 if they
+    differ otherwise.
+    """
+    from reports.comparison import Incomparable
+    from reports.comparison import compare as compared
+
+    logs = (_load_log(left), _load_log(right))
+    names = {name for log in logs for name in log.tests}
+    model = _model(model_name or "rfc")
+    judge = _LogJudge(_named(places, names), logs, model, budget) if places else None
+    try:
+        report = compared(*logs, judge, model.name)
+    except Incomparable as error:
+        _fail(str(error))
+    if as_json:
+        _print_json(report.as_json())
+    else:
+        click.echo(report.text())
+    sys.exit(report.exit_code)
+
+
+def _load_log(path: str) -> Log:
+    from corpus.herd import read_log
+    from reports.comparison import Log
+
+    file = Path(path)
+    if file.stat().st_size > MAX_LOG_BYTES:
+        _fail(f"{path}: is larger than {MAX_LOG_BYTES} bytes")
+    try:
+        text = file.read_bytes().decode()
+        return Log(path, {each.name: each for each in read_log(text, path)})
+    except UnicodeDecodeError:
+        _fail(f"{path}: is not UTF-8")
+    except FileError as error:
+        _fail(str(error))
+
+
+def _named(places: tuple[str, ...], names: set[str]) -> dict[str, tuple[str, LitmusTest]]:
+    """The tests of those names in files and folders, each with its file."""
+    found: dict[str, tuple[str, LitmusTest]] = {}
+    for place in places:
+        files = [Path(place)]
+        if files[0].is_dir():
+            # A test's file has its name; a folder may hold hundreds of others.
+            files = sorted(
+                f for f in files[0].iterdir() if f.suffix in SUFFIXES and f.stem in names
+            )
+        for file in files:
+            path = str(file)
+            test = _load_herd(path)[0] if file.suffix == ".litmus" else _load(path).test
+            other = found.setdefault(test.name, (path, test))
+            if other[1] != test:
+                _fail(f"--tests: {other[0]} and {path} are two tests named {test.name}")
+    return found
+
+
+class _LogJudge:
+    """The oracle's verdict on the states of a log."""
+
+    def __init__(
+        self,
+        tests: Mapping[str, tuple[str, LitmusTest]],
+        logs: Iterable[Log],
+        model: Model,
+        budget: int | None,
+    ) -> None:
+        self.tests = tests
+        self.logs = tuple(logs)
+        self.model = model
+        self.budget = budget
+        self.name = ""
+        self.explorer: Explorer | None = None
+
+    def __call__(self, name: str, state: State) -> str | None:
+        """The verdict; None if no test of that name was given."""
+        if name not in self.tests:
+            return None
+        from oracles.allowed import ValueTooLarge
+
+        path, test = self.tests[name]
+        if name != self.name:  # one after the other: each is loaded once
+            from corpus.herd import layout
+
+            self.name, self.names = name, layout(test).names
+            self.explorer = _explorer(path, test, self.model, self.budget)
+        assert self.explorer is not None
+        values, status = self.read(test, state)
+        try:
+            return str(_membership(self.explorer, values, status)[0])
+        except ValueTooLarge as error:
+            _fail(f"{path}: {error}")
+
+    def read(self, test: LitmusTest, state: State) -> tuple[dict[str, Value], Status]:
+        """A state's values by our names, and how it ended."""
+        from corpus.herd.log import STATUS
+
+        values: dict[str, Value] = {}
+        status = Status.COMPLETED
+        for place, cell in state:
+            if place == STATUS and cell in list(Status):
+                status = Status(str(cell))
+                continue
+            if place not in self.names:
+                known = ", ".join(self.names)
+                self.fail(test, state, f"{place} is not a location of the test: {known}")
+            name = self.names[place]
+            plain: Plain = list(cell) if isinstance(cell, tuple) else cell
+            queue = next((q for q in test.queues if q.name == name), None)
+            try:
+                if queue is not None and isinstance(cell, tuple):
+                    size = test.size_of(queue.shape)
+                    parts: list[int | list[int]] = []
+                    parts += [list(cell[i : i + size]) for i in range(0, len(cell), size)]
+                    plain = parts
+                values[name] = value_from_plain(test, name, plain)
+            except MalformedTest as error:
+                self.fail(test, state, str(error))
+        return values, status
+
+    def fail(self, test: LitmusTest, state: State, message: str) -> NoReturn:
+        file, logged = next(
+            (log.file, log.tests[test.name])
+            for log in self.logs
+            if test.name in log.tests and state in log.tests[test.name].states
+        )
+        _fail(f"{file}:{logged.line}: {test.name}: {message}")
 
 
 # --- promote ---------------------------------------------------------------------------
@@ -518,26 +948,27 @@ def bench() -> None:
 @click.option("--compare/--no-compare", default=True, help="Run the reference beside it.")
 @_json
 def bench_oracle(compare: bool, as_json: bool) -> None:
-    """How fast the explorer finds sets and verdicts."""
-    from dataclasses import asdict
+    """How fast the explorer finds sets and verdicts, and how that grows.
 
-    from fuzz.bench.oracle import figures
+    Takes about two minutes, half of it the reference.
+    """
+    from fuzz.bench.oracle import report
 
-    measured = figures(compare=compare)
+    terminal = sys.stderr.isatty()
+
+    def progress(part: str) -> None:
+        if terminal:
+            click.echo(f"\r\x1b[K{part} ...", err=True, nl=False)
+
+    try:
+        measured = report(progress, compare=compare)
+    finally:
+        if terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
     if as_json:
-        _print_json([asdict(figure) | {"met": figure.met} for figure in measured])
-        return
-    for figure in measured:
-        line = (
-            f"{figure.name:26} {figure.seconds * 1e3:9.4f} ms of {figure.limit_s * 1e3:g}"
-            f"  load {figure.load_s * 1e3:.3f} ms  {figure.count} found"
-            f"  unknown {figure.unknown:.0%}"
-        )
-        if figure.made_s is not None:
-            line += f"  as objects {figure.made_s * 1e3:.1f} ms"
-        if figure.ratio is not None:
-            line += f"  {figure.ratio:,.0f} times faster than the reference"
-        click.echo(line + ("" if figure.met else "  MISSED"))
+        _print_json(measured.as_json())
+    else:
+        click.echo(measured.text())
 
 
 def run_command() -> NoReturn:

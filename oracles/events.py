@@ -504,6 +504,8 @@ class _Unfolder:
                 store[name] = self.token(Seen(event, place))
         function = _Function(self, store)
         results = function.run(members, values)
+        # A loop that never turns writes nothing, whatever its body holds.
+        writes = [name for name in writes if name in function.written]
         done = needs + tuple(snapshots)
         # Edges out of any member follow the write-back.
         events = [

@@ -42,14 +42,17 @@ def cells(outcome: Outcome, names: Sequence[str]) -> list[str]:
     ]
 
 
-def outcome_table(names: Sequence[str], rows: Iterable[tuple[Outcome, Sequence[str]]]) -> str:
-    """Outcomes one a line, each with further cells behind it."""
+def outcome_table(
+    names: Sequence[str], titles: Sequence[str], rows: Iterable[tuple[Outcome, Sequence[str]]]
+) -> str:
+    """Outcomes one a line, each with further cells behind it, under `titles`.
+
+    How they ended has a column where some did not complete.
+    """
     listed = list(rows)
-    more = max((len(extra) for _, extra in listed), default=0)
     ended = any(outcome.status is not Status.COMPLETED for outcome, _ in listed)
-    header = [*names, *[""] * (more + ended)]
     return table(
-        header,
+        [*names, *(["ended"] if ended else []), *titles],
         (
             [*cells(outcome, names), *([str(outcome.status)] if ended else []), *extra]
             for outcome, extra in listed
@@ -149,10 +152,8 @@ def replay_text(report: ReplayReport) -> str:
         for o in order
     ]
     rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
-    names = report.entry.test.names
-    header = [*names, "count", "verdict"]
     lines = [
-        table(header, ([*cells(outcome, names), *extra] for outcome, extra in rows)),
+        outcome_table(report.entry.test.names, ["count", "verdict"], rows),
         "",
         f"{report.executions} executions on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",

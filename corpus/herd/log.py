@@ -1,5 +1,10 @@
 """Logs: what herd, or litmus, found on tests; written so that mcompare7 reads them.
 
+Two things are ours, in words that mcompare7 takes for a location and a value: a
+torn value is the name ``torn``, and where some outcome did not complete, each
+state has the location `STATUS`. What a blocked outcome does not show is left out
+of its state; a queue's arrays stand one after another.
+
 References
 ----------
 herdtools7, `tools/lexLog_tools.mll` (what mcompare7 accepts), `herd/top_herd.ml`.
@@ -13,19 +18,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from corpus.herd.condition import TRUE, Cell, Condition
-from corpus.herd.writer import DoesNotFit, layout
-from corpus.outcome import Outcome, Status, plain_value
+from corpus.herd.writer import layout
+from corpus.outcome import TORN, Outcome, Status
 from corpus.textfile import Entry, FileError
 from corpus.textfile import dumps as file_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from corpus.graph import LitmusTest
+    from corpus.outcome import Value
 
 State = tuple[tuple[str, Cell], ...]
 """A final state: locations, ``0:r0`` or ``x``, sorted, with their values."""
 
+STATUS: Final = "outcome.status"
+"""A location that no test has, since names have no dot: completed, blocked or
+failed. A state without it is of an outcome that completed."""
 MAX_STATES: Final = 1_000_000
 _KINDS: Final = {"exists": "Allowed", "~exists": "Forbidden", "forall": "Required"}
 
@@ -61,29 +70,24 @@ class LoggedTest:
 
 
 def state_of(test: LitmusTest, outcome: Outcome) -> State:
-    """An outcome of `test` as a state.
-
-    Raises
-    ------
-    DoesNotFit
-        If the outcome is blocked, failed or torn, or has a queue of arrays.
-    """
+    """An outcome of `test` as a state; with `STATUS` unless it completed."""
     return _state(layout(test).places, outcome)
 
 
 def _state(places: Mapping[str, str], outcome: Outcome) -> State:
+    state = [(places[name], _cell_of(value)) for name, value in outcome.values]
     if outcome.status is not Status.COMPLETED:
-        raise DoesNotFit(f"a log has no {outcome.status} outcome")
-    state: list[tuple[str, Cell]] = []
-    for name, value in outcome.values:
-        plain = plain_value(value)
-        if isinstance(plain, list) and all(isinstance(each, int) for each in plain):
-            state.append((places[name], tuple(v for v in plain if isinstance(v, int))))
-        elif isinstance(plain, int):
-            state.append((places[name], plain))
-        else:
-            raise DoesNotFit(f"a log has no value {name}={plain}")
-    return tuple(sorted(state))
+        state.append((STATUS, str(outcome.status)))
+    return tuple(sorted(state, key=lambda each: each[0]))
+
+
+def _cell_of(value: Value) -> Cell:
+    """A value as a state has it: an int, an array, or a word."""
+    if value is TORN:
+        return "torn"
+    queue = not value or isinstance(value[0], tuple)
+    flat = tuple(i for part in value for i in (part if isinstance(part, tuple) else (part,)))
+    return flat[0] if len(flat) == 1 and not queue else flat
 
 
 def log(
@@ -92,6 +96,7 @@ def log(
     condition: Condition | None = None,
     *,
     histogram: bool = False,
+    locations: Collection[str] = (),
 ) -> str:
     """The outcomes of one test as herd would tell them.
 
@@ -103,34 +108,44 @@ def log(
         What is asked; ``forall (true)`` if not given, as in herd.
     histogram : bool
         In litmus7's form, which has the counts.
-
-    Raises
-    ------
-    DoesNotFit
-        See `state_of`; tests of any form have logs.
+    locations : collection of str
+        Those to show, as herd shows what a test lists; all if not given. The
+        condition's are among them.
 
     Notes
     -----
     ``Positive`` counts what satisfies exists and forall, and what refutes
-    ~exists; ``Observation`` counts the proposition itself, as herd does. The
-    hash is of our file, not herd's: mcompare7 warns that they differ.
+    ~exists; ``Observation`` counts the proposition itself, as herd does. A state
+    that lacks a location of the condition does not satisfy it. The hash is of
+    our file, not herd's: mcompare7 warns that they differ.
     """
     asked = condition or Condition("forall", TRUE)
     places = layout(test).places
-    told = {_state(places, outcome): count for outcome, count in states.items()}
-    true = sum(count for state, count in told.items() if asked.holds(dict(state)))
+    ended = all(outcome.status is Status.COMPLETED for outcome in states)
+    told: dict[State, int] = {}
+    for outcome, count in states.items():
+        state = _state(places, outcome)
+        if locations:
+            state = tuple(each for each in state if each[0] in (*locations, STATUS))
+        if not ended and outcome.status is Status.COMPLETED:
+            state = tuple(sorted((*state, (STATUS, "completed")), key=lambda each: each[0]))
+        # States that differ in what is not shown are one.
+        told[state] = told.get(state, 0) + count if histogram else count
+    needed = set(asked.locations)
+    holds = {s: needed <= {name for name, _ in s} and asked.holds(dict(s)) for s in told}
+    true = sum(count for state, count in told.items() if holds[state])
     false = sum(told.values()) - true
     positive, negative = (false, true) if asked.quantifier == "~exists" else (true, false)
     seen = "Sometimes" if true and false else "Always" if true else "Never"
-    valid = asked.validated([dict(state) for state in told])
+    found = {"exists": bool(true), "~exists": not true, "forall": not false}[asked.quantifier]
     lines = [f"Test {test.name} {_KINDS[asked.quantifier]}"]
     lines.append(f"Histogram ({len(told)} states)" if histogram else f"States {len(told)}")
-    for state, count in sorted(told.items()):
-        mark = f"{count:<8}{'*>' if asked.holds(dict(state)) else ':>'}" if histogram else ""
+    for state, count in sorted(told.items(), key=lambda each: _order(each[0])):
+        mark = f"{count:<8}{'*>' if holds[state] else ':>'}" if histogram else ""
         lines.append(mark + " ".join(f"{_place(name)}={_cell(cell)};" for name, cell in state))
     body = file_text(Entry(replace(test, about="")))
     lines += [
-        "Ok" if valid else "No",
+        "Ok" if found else "No",
         "Witnesses",
         f"Positive: {positive} Negative: {negative}",
         f"Condition {asked}",
@@ -138,6 +153,11 @@ def log(
         f"Hash={hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()}",
     ]
     return "\n".join(lines) + "\n\n"
+
+
+def _order(state: State) -> tuple[tuple[str, bool, Cell], ...]:
+    """Sort key: by value, words after numbers."""
+    return tuple((name, isinstance(cell, str), cell) for name, cell in state)
 
 
 def _place(name: str) -> str:

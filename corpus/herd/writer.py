@@ -189,6 +189,8 @@ class _Writer:
         if test.mutexes or test.queues:
             what = "critical sections" if test.mutexes else "queues"
             raise DoesNotFit(f"{what} are not herd's")
+        if test.clusters:
+            raise DoesNotFit("clusters are not herd's")
         for variable in test.variables:
             if variable.shape or variable.dtype not in ("int32", "int64"):
                 kind = f"{variable.name} is {variable.type}"

@@ -1,80 +1,58 @@
-"""How fast the explorer is: whole sets against the reference, and membership."""
+"""How fast the explorer is: whole sets against the reference, membership, and their growth."""
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import time
-from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpus.builder import litmus
 from corpus.outcome import Outcome, Verdict
+from fuzz.bench.programs import chains, changed, hidden, looped, simulated
 from oracles import reference
 from oracles.explorer import Budget, Explorer
 from oracles.model import RFC
+from reports.bench import BenchReport, Curve, Figure, Peak
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from corpus.graph import LitmusTest
 
 REPEATS: Final = 7
+ENOUGH_S: Final = 0.5  # a call this long is not repeated: its noise is small
 TESTS: Final = 50
+LARGE_TESTS: Final = 8
+POINT_TESTS: Final = 9
+BUDGET: Final = Budget(states=200_000)
+LARGE_BUDGET: Final = Budget(states=200_000, memory_bytes=64 << 20)
+POINT_BUDGET: Final = Budget(states=20_000, memory_bytes=256 << 20)
+HIDDEN: Final = 1 / 3
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the report; times are CPU times in seconds.
-
-    `limit_s` is what we promise; `load_s` what it costs to load the test,
-    `made_s` to make all outcomes as Python objects, `ratio` how many times
-    longer the reference takes on the same test; `unknown` the share of answers
-    that the budget cut off, `count` outcomes, or verdicts.
-    """
-
-    name: str
-    seconds: float
-    limit_s: float
-    load_s: float
-    count: int
-    unknown: float = 0.0
-    ratio: float | None = None
-    made_s: float | None = None
-
-    @property
-    def met(self) -> bool:
-        """Whether the promise is kept."""
-        return self.seconds <= self.limit_s
 
 
 def best(action: Callable[[], _T], repeats: int = REPEATS) -> tuple[float, _T]:
     """The least CPU time of several calls, and what the last returned."""
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    while True:
         start = time.process_time()
         result = action()
         times.append(time.process_time() - start)
-    return min(times), result
+        if len(times) >= repeats or sum(times) > ENOUGH_S:
+            return min(times), result
 
 
-def chains(rng: random.Random, shape: tuple[int, int], names: str, values: int) -> LitmusTest:
-    """So many chains of so many reads and writes; values 1..`values`, 0 for unique ones."""
-    number = 0
-    parts = []
-    for _ in range(shape[0]):
-        part = []
-        for _ in range(shape[1]):
-            number += 1
-            name = rng.choice(names)
-            value = rng.randint(1, values) if values else number
-            part.append(f"{name}={value}" if rng.random() < 0.5 else f"r{number}={name}")
-        parts.append("; ".join(part))
-    return litmus(" || ".join(parts))
+# --- whole sets ------------------------------------------------------------------------
 
 
-def whole_set(name: str, test: LitmusTest, limit_s: float, *, compare: bool = False) -> Figure:
+def whole_set(
+    name: str, test: LitmusTest, limit_s: float | None = None, *, compare: bool = False
+) -> Figure:
     """Time to find a whole set; `compare` runs the reference beside it, once."""
     load_s, explorer = best(lambda: Explorer(test, RFC))
     seconds, allowed = best(explorer.allowed_outcomes)
@@ -85,92 +63,264 @@ def whole_set(name: str, test: LitmusTest, limit_s: float, *, compare: bool = Fa
         slow_s, slow = best(lambda: reference.allowed_outcomes(test, RFC, 1 << 40), 1)
         assert set(slow.witnesses) == set(allowed.witnesses)
         ratio = slow_s / (load_s + seconds)
-    unknown = float(not allowed.complete)
-    count = len(allowed.witnesses)
-    return Figure(name, seconds, limit_s, load_s, count, unknown, ratio, made_s)
+    return Figure(
+        name=name,
+        asked=1,
+        answered=int(allowed.complete),
+        seconds=seconds if allowed.complete else None,
+        limit_s=limit_s,
+        load_s=load_s,
+        cut_off_s=None if allowed.complete else seconds,
+        outcomes=len(allowed.witnesses),
+        ratio=ratio,
+        made_s=made_s,
+    )
 
 
-def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
-    """The outcome of a random total order of plain reads and writes."""
-    memory = {v.name: test.initial(v) for v in test.variables}
-    values = {}
-    done: set[str] = set()
-    left = list(test.graph.nodes)
-    while left:
-        node = rng.choice([n for n in left if done.issuperset((*n.inputs, *n.after))])
-        left.remove(node)
-        done.add(node.name)
-        if node.op == "Const":
-            values[node.name] = test.constant(node)
-        elif node.op == "ReadVariableOp":
-            values[node.name] = memory[node.resources[0]]
-        else:
-            memory[node.resources[0]] = values[node.inputs[0]]
-    return Outcome.of(test, values | memory)
+# --- membership ------------------------------------------------------------------------
+
+OF_A_RUN: Final = "of a run"
+CHANGED: Final = "changed"
+Answer = tuple[str, Verdict, float]
+"""What was asked (`OF_A_RUN`, which is allowed, or `CHANGED`), the verdict, the time."""
 
 
-def changed(test: LitmusTest, outcome: Outcome, rng: random.Random) -> Outcome:
-    """The outcome with one to three values exchanged for others that are in it."""
-    values = dict(outcome.values)
-    pool = list(values.values())
-    for name in rng.sample(list(values), rng.randint(1, 3)):
-        values[name] = rng.choice(pool)
-    return Outcome.of(test, values)
+def answers(test: LitmusTest, rng: random.Random, budget: Budget) -> tuple[float, list[Answer]]:
+    """Time to load, and verdicts on a random run's outcome, and on that one changed.
+
+    What comes of a total order is allowed: a bench in which the oracle says
+    otherwise stops. Changes are drawn until one is not allowed, so that the
+    second verdict is forbidden, or unknown.
+    """
+    load_s, explorer = best(lambda: Explorer(test, RFC, budget))
+    seen = simulated(test, rng)
+    found = [_answer(OF_A_RUN, explorer, seen)]
+    assert found[0][1] is not Verdict.FORBIDDEN, f"wrong on {seen} of {test}"
+    for _ in range(200):
+        other = changed(test, seen, rng)
+        if other != seen and explorer.judge(other) is not Verdict.ALLOWED:
+            found.append(_answer(CHANGED, explorer, other))
+            break
+    return load_s, found
+
+
+def _answer(what: str, explorer: Explorer, outcome: Outcome) -> Answer:
+    seconds, verdict = best(lambda: explorer.judge(outcome))
+    return what, verdict, seconds
+
+
+def judged(
+    name: str,
+    found: Sequence[Answer],
+    loads: Sequence[float],
+    limits_s: tuple[float | None, float | None] = (None, None),
+) -> list[Figure]:
+    """A figure for the outcomes of runs, and one for the changed."""
+    figures = []
+    for what, limit_s in zip((OF_A_RUN, CHANGED), limits_s, strict=True):
+        asked = [each for each in found if each[0] == what]
+        times = [seconds for _, verdict, seconds in asked if verdict is not Verdict.UNKNOWN]
+        cut_off = [seconds for _, verdict, seconds in asked if verdict is Verdict.UNKNOWN]
+        figures.append(
+            Figure(
+                name=f"{name}, {what}",
+                asked=len(asked),
+                answered=len(times),
+                seconds=median(times) if times else None,
+                worst_s=max(times, default=None),
+                limit_s=limit_s,
+                load_s=median(loads),
+                cut_off_s=median(cut_off) if cut_off else None,
+            )
+        )
+    return figures
 
 
 def membership(
-    name: str, shape: tuple[int, int], names: str, values: int, limits_s: tuple[float, float]
+    name: str,
+    make: Callable[[random.Random], LitmusTest],
+    limits_s: tuple[float | None, float | None] = (None, None),
+    *,
+    tests: int = TESTS,
+    budget: Budget = BUDGET,
 ) -> list[Figure]:
-    """Median time of a verdict over random tests: of allowed outcomes, of forbidden ones."""
-    times: dict[Verdict, list[float]] = {verdict: [] for verdict in Verdict}
+    """Times of verdicts over random tests."""
+    found: list[Answer] = []
     loads = []
-    for number in range(TESTS):
+    for number in range(tests):
         rng = random.Random(number)
-        test = chains(rng, shape, names, values)
-        load_s, explorer = best(lambda test=test: Explorer(test, RFC, Budget(states=200_000)))  # type: ignore[misc]
+        load_s, more = answers(make(rng), rng, budget)
         loads.append(load_s)
-        seen = simulated(test, rng)
-        asked = {seen}
-        for _ in range(200):
-            other = changed(test, seen, rng)
-            if other not in asked and explorer.judge(other) is not Verdict.ALLOWED:
-                asked.add(other)
-                break
-        for outcome in asked:
-            seconds, verdict = best(lambda o=outcome, e=explorer: e.judge(o))  # type: ignore[misc]
-            assert verdict is not Verdict.FORBIDDEN or outcome != seen
-            times[verdict].append(seconds)
-    total = sum(map(len, times.values()))
-    unknown = len(times[Verdict.UNKNOWN]) / total
-    return [
-        Figure(
-            f"{name}, {verdict}",
-            median(times[verdict]),
-            limit_s,
-            median(loads),
-            len(times[verdict]),
-            unknown,
-        )
-        for verdict, limit_s in zip((Verdict.ALLOWED, Verdict.FORBIDDEN), limits_s, strict=True)
-        if times[verdict]
+        found += more
+    return judged(name, found, loads, limits_s)
+
+
+def _hidden(make: Callable[[random.Random], LitmusTest], rng: random.Random) -> LitmusTest:
+    """The test, with a third of its reads unobserved."""
+    return hidden(make(rng), rng, HIDDEN)
+
+
+# --- 256 ops with a loop ---------------------------------------------------------------
+
+LARGE: Final = ((8, 31), 8, 8, "WXYZ")
+"""248 ops in 8 chains, and 8 in the body of a loop of 8 iterations: 312 events."""
+
+
+def large(number: int) -> tuple[float, list[Answer], int | None]:
+    """As `answers`, for one large test; and the memory that the questions took at most.
+
+    In a process of its own: what was used before would hide it.
+    """
+    command = [sys.executable, "-m", "fuzz.bench.large", str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    told = json.loads(done.stdout)
+    found = [(what, Verdict(verdict), seconds) for what, verdict, seconds in told["answers"]]
+    return told["load_s"], found, told["peak_bytes"]
+
+
+# --- growth ----------------------------------------------------------------------------
+
+
+def _point(size: int, make: Callable[[random.Random], LitmusTest]) -> tuple[int, Figure]:
+    """Membership of a random run's outcome at one place of a curve."""
+    figure, _ = membership("", make, tests=POINT_TESTS, budget=POINT_BUDGET)
+    return size, figure
+
+
+def _largest(size: int, make: Callable[[random.Random], LitmusTest]) -> tuple[int, Figure]:
+    """A whole set at one place of a curve: of several tests the one with most outcomes."""
+    tests = [make(random.Random(seed)) for seed in range(POINT_TESTS)]
+    test = max(tests, key=lambda t: len(Explorer(t, RFC).allowed_outcomes().witnesses))
+    return size, whole_set("", test)
+
+
+def _seen_by_events() -> Curve:
+    points = [
+        _point(8 * n, partial(chains, shape=(8, n), names="WXYZ", values=0))
+        for n in (4, 8, 16, 24, 32)
     ]
+    return Curve("membership of a run's outcome, 8 chains", "events", tuple(points))
 
 
-def figures(*, compare: bool = True) -> list[Figure]:
-    """All of them; `compare` also runs the reference, for most of a minute."""
+def _seen_by_chains() -> Curve:
+    points = [
+        _point(n, partial(chains, shape=(n, 64 // n), names="WXYZ", values=0))
+        for n in (2, 4, 8, 16, 32)
+    ]
+    return Curve("membership of a run's outcome, 64 events", "chains", tuple(points))
+
+
+def _seen_by_iterations() -> Curve:
+    points = [
+        _point(n, partial(looped, shape=(4, 8), ops=4, iterations=n, names="WXYZ"))
+        for n in (1, 2, 4, 8, 16)
+    ]
+    name = "membership of a run's outcome, 4 chains of 8 and a loop of 4 ops"
+    return Curve(name, "iterations", tuple(points))
+
+
+def _sets_by_events() -> Curve:
+    points = [
+        _largest(3 * n, partial(chains, shape=(3, n), names="XYZ", values=0))
+        for n in (2, 3, 4, 5, 6)
+    ]
+    return Curve("whole set, 3 chains", "events", tuple(points))
+
+
+def _sets_by_chains() -> Curve:
+    points = [
+        _largest(n, partial(chains, shape=(n, 4), names="XYZ", values=0)) for n in (1, 2, 3, 4)
+    ]
+    return Curve("whole set, chains of 4", "chains", tuple(points))
+
+
+def _sets_by_iterations() -> Curve:
+    points = [
+        _largest(n, partial(looped, shape=(2, 2), ops=2, iterations=n, names="XY"))
+        for n in (1, 2, 4, 8, 16)
+    ]
+    return Curve("whole set, 2 chains of 2 and a loop of 2 ops", "iterations", tuple(points))
+
+
+CURVES: Final = (
+    *(_seen_by_events, _seen_by_chains, _seen_by_iterations),
+    *(_sets_by_events, _sets_by_chains, _sets_by_iterations),
+)
+
+
+# --- the whole bench -------------------------------------------------------------------
+
+
+def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchReport:
+    """All of it.
+
+    Parameters
+    ----------
+    progress : callable
+        Told the name of each part before it begins.
+    compare : bool
+        Also run the reference, for most of a minute.
+    """
+    figures: list[Figure] = []
     rng = random.Random(1)
     unique = [chains(random.Random(seed), (4, 5), "XYZ", 0) for seed in range(8)]
     largest = max(unique, key=lambda t: len(Explorer(t, RFC).allowed_outcomes().witnesses))
     threads = 10
     sb = " || ".join(f"X{i}=1; r{i}=X{(i + 1) % threads}" for i in range(threads))
     three = chains(rng, (3, 5), "XYZ", 0)
-    return [
-        whole_set("set of 3x5", three, 0.001, compare=compare),
-        whole_set("set of 3x6", chains(rng, (3, 6), "XYZ", 0), 0.005),
-        whole_set("set of 8 increments", litmus(" || ".join(["X+=1"] * 8)), 0.05),
-        whole_set("set of 4x5", largest, 0.1),
-        whole_set("set of ten-thread SB", litmus(sb), 0.05),
-        *membership("4x4 unique", (4, 4), "XYZ", 0, (20e-6, 20e-6)),
-        *membership("8x8 unique", (8, 8), "WXYZ", 0, (1e-3, 2e-3)),
-        *membership("8x8 of 1,2,3", (8, 8), "WXYZ", 3, (5e-3, 20e-3)),
-    ]
+    sets = (
+        ("set of 3x5", three, 0.001),
+        ("set of 3x6", chains(rng, (3, 6), "XYZ", 0), 0.005),
+        ("set of 8 increments", litmus(" || ".join(["X+=1"] * 8)), 0.05),
+        ("set of 4x5", largest, 0.1),
+        ("set of ten-thread SB", litmus(sb), 0.05),
+    )
+    for name, test, limit_s in sets:
+        progress(name + (", and by the reference" if compare and test is three else ""))
+        figures.append(whole_set(name, test, limit_s, compare=compare and test is three))
+    for name, shape, names, values, limits_s in (
+        ("4x4 unique", (4, 4), "XYZ", 0, (20e-6, 20e-6)),
+        ("8x8 unique", (8, 8), "WXYZ", 0, (1e-3, 2e-3)),
+        ("8x8 of 1,2,3", (8, 8), "WXYZ", 3, (5e-3, 20e-3)),
+    ):
+        make = partial(chains, shape=shape, names=names, values=values)
+        progress(name)
+        figures += membership(name, make, limits_s)
+        progress(f"{name}, a third of the reads unobserved")
+        figures += membership(f"{name}, third unobserved", partial(_hidden, make))
+    progress("256 ops without a loop")
+    figures += membership(
+        "256 ops, no loop",
+        partial(chains, shape=(8, 32), names="WXYZ", values=0),
+        tests=LARGE_TESTS,
+        budget=LARGE_BUDGET,
+    )
+    found: list[Answer] = []
+    loads, peaks = [], []
+    for number in range(LARGE_TESTS):
+        progress(f"256 ops with a loop, {number + 1} of {LARGE_TESTS}")
+        load_s, more, peak = large(number)
+        found += more
+        loads.append(load_s)
+        peaks.append(peak)
+    figures += judged("256 ops with a loop of 8", found, loads)
+    drawn = []
+    for number, draw in enumerate(CURVES, 1):
+        progress(f"growth, {number} of {len(CURVES)}")
+        drawn.append(draw())
+    measured = [peak for peak in peaks if peak is not None]
+    return BenchReport(
+        figures=tuple(figures),
+        curves=tuple(drawn),
+        peak=Peak(max(measured, default=None), LARGE_BUDGET.memory_bytes),
+        budgets=(
+            f"Budgets: {_budget(BUDGET)}; 256 ops {_budget(LARGE_BUDGET)}; "
+            f"growth {_budget(POINT_BUDGET)}.",
+            "A run's outcome is of a total order, hence allowed: none was called forbidden.",
+        ),
+        repeats=REPEATS,
+    )
+
+
+def _budget(budget: Budget) -> str:
+    return f"{budget.states:,} states, {budget.memory_bytes >> 20} MiB"

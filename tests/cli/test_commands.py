@@ -5,13 +5,34 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import corpus
+from corpus.builder import litmus
+from corpus.textfile import Entry, save
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 
 
-def test_oracle_prints_the_allowed_set(litmusfuzz) -> None:
-    result = litmusfuzz("oracle", SB)
+LITMUS = Path(corpus.__file__).parent / "litmus"
+LOST = str(LITMUS / "lost-update.yaml")
+
+
+def test_oracle_prints_the_sets_of_all_models(litmusfuzz) -> None:
+    result = litmusfuzz("oracle", LOST)
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == [
+        "X  rfc  executor",
+        "1  yes  no",
+        "2  yes  yes",
+        "",
+        "2 outcomes allowed under rfc (3 states)",
+        "1 outcome allowed under executor (1 state); 1 more needs rfc",
+    ]
+
+
+def test_oracle_with_a_model_prints_its_set_alone(litmusfuzz) -> None:
+    result = litmusfuzz("oracle", SB, "--model", "rfc")
     assert result.returncode == 0
     assert result.stdout.splitlines()[:4] == [
         "r0  r1  X  Y",
@@ -19,35 +40,103 @@ def test_oracle_prints_the_allowed_set(litmusfuzz) -> None:
         "1   0   1  1",
         "1   1   1  1",
     ]
-    assert "3 outcomes are allowed under rfc" in result.stdout
+    assert "3 outcomes allowed under rfc" in result.stdout
+    assert "executor" not in result.stdout
 
 
 def test_oracle_json_has_the_same(litmusfuzz) -> None:
-    data = json.loads(litmusfuzz("oracle", SB, "--json").stdout)
-    assert data["complete"]
-    assert data["states"] > 0
-    assert {"r0": 0, "r1": 1, "X": 1, "Y": 1} in data["allowed"]
-    assert len(data["allowed"]) == 3
+    data = json.loads(litmusfuzz("oracle", LOST, "--json").stdout)
+    assert data == {
+        "test": "lost-update",
+        "complete": True,
+        "models": {
+            "rfc": {"outcomes": 2, "complete": True, "states": 3},
+            "executor": {"outcomes": 1, "complete": True, "states": 1},
+        },
+        "allowed": [
+            {"outcome": {"X": 1}, "models": ["rfc"]},
+            {"outcome": {"X": 2}, "models": ["rfc", "executor"]},
+        ],
+    }
 
 
-def test_oracle_judges_one_outcome_with_a_witness(litmusfuzz) -> None:
-    allowed = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=1")
+def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
+    allowed = litmusfuzz("oracle", SB, "--explain", "r0=0,r1=1")
     assert allowed.returncode == 0
-    assert "allowed under rfc" in allowed.stdout
-    assert "witness: W(X) w0; R(Y) r0; W(Y) w1; R(X) r1" in allowed.stdout
-    forbidden = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=0")
+    assert allowed.stdout.splitlines() == [
+        "r0=0 r1=1: allowed under rfc and executor",
+        "",
+        "witness, a total order under executor, and hence under rfc:",
+        "  1  W(X) w0",
+        "  2  R(Y) r0",
+        "  3  W(Y) w1",
+        "  4  R(X) r1",
+        "which yields  r0=0 r1=1 X=1 Y=1",
+    ]
+
+
+def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
+    """Lost update: a witness under the one model, a reason under the other."""
+    result = litmusfuzz("oracle", LOST, "--explain", "X=1")
+    assert result.returncode == 0
+    assert result.stdout.startswith("X=1: allowed under rfc, forbidden under executor\n")
+    assert "witness, a total order under rfc:" in result.stdout
+    assert "reason under executor:\n  rule: dense updates indivisible" in result.stdout
+    assert litmusfuzz("oracle", LOST, "--explain", "X=1", "--model", "executor").returncode == 1
+    data = json.loads(litmusfuzz("oracle", LOST, "--explain", "X=1", "--json").stdout)
+    assert data["verdicts"] == {"rfc": "allowed", "executor": "forbidden"}
+    (witness,), (reason,) = data["witnesses"], data["reasons"]
+    assert (witness["model"], witness["outcome"]) == ("rfc", {"X": 1})
+    assert sorted(witness["events"]) == ["R(X) w0", "R(X) w1", "W(X) w0", "W(X) w1"]
+    assert (reason["model"], reason["rules"]) == ("executor", ["dense updates indivisible"])
+
+
+def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
+    # What a finding's report says can be pasted: blanks do as well as commas.
+    forbidden = litmusfuzz("oracle", SB, "--explain", "r0=0 r1=0")
     assert forbidden.returncode == 1
-    assert "forbidden under rfc" in forbidden.stdout
+    assert forbidden.stdout.startswith("r0=0 r1=0: forbidden under rfc and executor\n")
+    assert "r0 read 0 of Y, so it came before w1" in forbidden.stdout
     torn = litmusfuzz("oracle", SB, "--outcome", "r0=torn", "--json")
     assert torn.returncode == 1
-    assert json.loads(torn.stdout)["verdict"] == "forbidden"
+    assert set(json.loads(torn.stdout)["verdicts"].values()) == {"forbidden"}
 
 
-def test_oracle_over_budget_is_unknown(litmusfuzz) -> None:
-    result = litmusfuzz("oracle", SB, "--budget", "1", "--outcome", "r0=1,r1=1")
+@pytest.mark.parametrize(
+    ("file", "asked", "code", "told"),
+    [
+        ("backpressure-blocked", "_status=blocked", 0, "which yields  blocked, X=1 Q=[1]"),
+        ("backpressure-blocked", "_status=blocked,X=1", 0, "_status=blocked X=1: allowed"),
+        ("backpressure-blocked", "X=1", 0, "which yields  blocked, X=1 Q=[1]"),
+        ("backpressure-blocked", "_status=completed", 1, "no total order yields it"),
+        ("backpressure-blocked", "Q=[]", 1, "Q=[]: forbidden"),
+        ("queue-rows-left", "Q=[[1,2],[5,6]]", 0, "Q=[[1,2],[5,6]]: allowed"),
+        ("queue-rows-left", "Q=[[1, 2]], X=[5, 6]", 1, "X=[5,6] Q=[[1,2]]: forbidden"),
+        ("close-one-too-many", "_status=failed", 0, "which yields  failed"),
+    ],
+)
+def test_oracle_judges_queues_and_how_a_run_ended(
+    litmusfuzz, file: str, asked: str, code: int, told: str
+) -> None:
+    result = litmusfuzz("oracle", str(LITMUS / f"{file}.yaml"), "--explain", asked)
+    assert (result.returncode, result.stderr) == (code, "")
+    assert told in result.stdout
+
+
+def test_oracle_over_budget_is_unknown(litmusfuzz, tmp_path: Path) -> None:
+    result = litmusfuzz("oracle", SB, "--budget", "1")
     assert result.returncode == 3
-    assert "unknown" in result.stdout
-    assert litmusfuzz("oracle", SB, "--budget", "1").returncode == 3
+    assert "and perhaps more: over budget" in result.stdout
+    data = json.loads(litmusfuzz("oracle", SB, "--budget", "1", "--json").stdout)
+    assert not data["complete"]
+    assert not data["models"]["rfc"]["complete"]
+    # Membership needs fewer states: only what has equal values everywhere needs many.
+    text = " || ".join([f"X=1; X=2; r{i}=X; Y=1; s{i}=Y" for i in range(4)])
+    save(Entry(litmus(text, name="many")), tmp_path / "many.yaml")
+    asked = "X=2,Y=1,r0=1,r1=1,r2=1,r3=1"
+    result = litmusfuzz("oracle", "many.yaml", "--budget", "1", "--explain", asked)
+    assert result.returncode == 3
+    assert "unknown: the search ran out of its budget" in result.stdout
 
 
 def test_show_draws_text_and_dot(litmusfuzz) -> None:
@@ -104,9 +193,17 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("run", "--time", "soon"), "is no duration"),
         (("run", "--executors", "absent"), "no executor 'absent'"),
         (("run", "--executors", "tf:absent"), "no configuration 'absent'"),
-        (("oracle", SB, "--outcome", "q=1"), "'q' is not one of r0, r1, X, Y"),
-        (("oracle", SB, "--outcome", "r0=x"), "cannot read"),
+        (("oracle", SB, "--outcome", "q=1"), "'q' is not one of r0, r1, X, Y, _status"),
+        (("oracle", SB, "--outcome", "r0=x"), "an int, a list or torn; got 'x'"),
+        (("oracle", SB, "--outcome", "r0"), "cannot read 'r0'"),
+        (("oracle", SB, "--outcome", "r0=1;r1=2"), "cannot read 'r0=1;r1=2'"),
+        (("oracle", SB, "--outcome", "r0=[1,,2]"), "cannot read '[1,,2]'"),
         (("oracle", SB, "--outcome", "r0=[1,2]"), "must have 1 ints"),
+        (("oracle", SB, "--outcome", "r0=[[1],[2]]"), "r0"),
+        (("oracle", SB, "--outcome", "r0=1,r0=1"), "'r0' stands twice"),
+        (("oracle", SB, "--outcome", ""), "names no value"),
+        (("oracle", SB, "--outcome", "_status=stuck"), "completed, blocked or failed, not stuck"),
+        (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
         (("nonsense",), "No such command"),
     ):
@@ -117,9 +214,6 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
 
 
 def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz, tmp_path: Path) -> None:
-    from corpus.builder import litmus
-    from corpus.textfile import Entry, save
-
     save(Entry(litmus("X=16777215; X+=1")), tmp_path / "large.yaml")
     result = litmusfuzz("oracle", "large.yaml")
     assert result.returncode == 2
@@ -153,9 +247,6 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
 
 def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:
     """MP is survived by the mutant; so is any graph without a store before a load."""
-    from corpus.builder import litmus
-    from corpus.textfile import Entry, save
-
     save(Entry(litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")), tmp_path / "MP.yaml")
     result = litmusfuzz("replay", "MP.yaml", "--executor", "mutant/stale-reads", "--count", "10")
     assert result.returncode == 0
@@ -175,5 +266,5 @@ def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz, tmp_path: Pat
 
 def test_help_names_every_command(litmusfuzz) -> None:
     text = litmusfuzz("--help").stdout
-    for command in ("run", "replay", "oracle", "show", "promote"):
+    for command in ("run", "replay", "oracle", "show", "promote", "herd", "compare", "bench"):
         assert command in text

@@ -280,6 +280,7 @@ def test_clusters_load_and_are_byte_stable() -> None:
         ),
         ("k1: [w1]", "k1: [pick, high]", "clusters.k1.0", "stands before 'high'"),
         ("k1: [w1]", "k1: [one, w1]", "clusters.k", "cycle through a cluster"),
+        ("k1: [w1]", "k1: [pick]\n  k2: [add]", "clusters.k2", "inside a member of another"),
         ("k1: [w1]", "k1: [one, high]", "clusters.k", "cycle through a cluster"),
     ],
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, allowed_values
 
 from corpus.builder import litmus
-from corpus.graph import Graph, LitmusTest, Node, Run, Variable
+from corpus.graph import Cluster, Graph, LitmusTest, Node, Run, Variable
 from corpus.herd import DoesNotFit, condition_of, dumps, layout, loads, log, parse, read_log
 from corpus.ops import ConstAttrs
 from corpus.textfile import FileError, load
@@ -539,6 +540,7 @@ def test_what_does_not_fit_is_named() -> None:
         (litmus("X=1", shape=(2,)), r"X is int32\[2\]; only scalar"),
         (litmus("lock M; X=1; unlock M"), "critical sections are not herd's"),
         (litmus("X=1; Q!1", queues={"Q": 1}), "queues are not herd's"),
+        (replace(litmus("r0=X"), clusters=(Cluster("C", ("r0",)),)), "clusters are not herd's"),
         (two(Run("a", "main"), Run("b", "main", ("a",))), "run b comes after a"),
     ):
         with pytest.raises(DoesNotFit, match=message):

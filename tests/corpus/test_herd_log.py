@@ -9,8 +9,8 @@ import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
-from corpus.herd import Condition, DoesNotFit, layout, log, parse, read_log
-from corpus.herd.log import state_of
+from corpus.herd import Condition, State, layout, log, parse, read_log
+from corpus.herd.log import STATUS, state_of
 from corpus.outcome import TORN, Outcome, Status
 from corpus.textfile import Digest, FileError, load
 from oracles.model import RFC
@@ -135,28 +135,26 @@ def test_a_histogram_has_the_counts() -> None:
 
 
 def test_every_test_of_the_corpus_has_a_log_that_is_read_back() -> None:
-    """Arrays, matrices, queues and what is no thread, too.
-
-    Not what may block or fail, nor queues of arrays.
-    """
+    """Arrays, matrices, queues, what is no thread, what blocks or fails."""
     texts, wanted = [], {}
     for path in LITMUS:
         entry = load(path)
         test, kept = entry.test, entry.allowed["rfc"]
         if isinstance(kept, Digest):
             continue
-        outcomes = dict.fromkeys(kept, 1)
         ended = all(outcome.status is Status.COMPLETED for outcome in kept)
-        flat = "[[" not in "".join(map(str, kept))
-        if not (ended and flat):
-            with pytest.raises(DoesNotFit, match=r"a log has no"):
-                log(test, outcomes)
-            continue
-        wanted[test.name] = {state_of(test, outcome): 1 for outcome in outcomes}
-        assert len(wanted[test.name]) == len(outcomes)
-        texts.append(log(test, outcomes))
-    assert len(wanted) > 150
+        states = {state_of(test, outcome) for outcome in kept}
+        assert len(states) == len(kept)
+        if not ended:  # then all states tell how they ended
+            states = {s if STATUS in dict(s) else with_status(s) for s in states}
+        wanted[test.name] = dict.fromkeys(states, 1)
+        texts.append(log(test, dict.fromkeys(kept, 1)))
+    assert len(wanted) > 300
     assert {each.name: each.states for each in read_log("\n".join(texts))} == wanted
+
+
+def with_status(state: State) -> State:
+    return tuple(sorted((*state, (STATUS, "completed"))))
 
 
 def test_logs_of_herd7_are_read() -> None:
@@ -221,11 +219,43 @@ def test_damaged_logs_are_read_or_refused_in_one_line() -> None:
     assert 50 < read < 550  # both happen; the seed is fixed
 
 
-def test_what_a_log_cannot_say_is_named() -> None:
+def test_torn_values_and_blocked_outcomes_are_words() -> None:
+    """As mcompare7 reads them: `tools/lexLog_tools.mll`, rule pline."""
     one = litmus("r0=X", name="one")
-    for outcome, message in (
-        (Outcome.of(one, {"X": (0,)}, Status.BLOCKED), "a log has no blocked outcome"),
-        (Outcome.of(one, {"X": (0,), "r0": TORN}), "a log has no value r0=torn"),
-    ):
-        with pytest.raises(DoesNotFit, match=message):
-            log(one, {outcome: 1})
+    counts = {
+        Outcome.of(one, {"X": (0,)}, Status.BLOCKED): 2,
+        Outcome.of(one, {}, Status.FAILED): 1,
+        Outcome.of(one, {"X": (0,), "r0": TORN}): 4,
+    }
+    text = log(one, counts, histogram=True)
+    assert text.splitlines()[1:5] == [
+        "Histogram (3 states)",
+        "4       *>0:r0=torn; [X]=0; [outcome.status]=completed;",
+        "2       *>[X]=0; [outcome.status]=blocked;",
+        "1       *>[outcome.status]=failed;",
+    ]
+    assert sum(read_log(text)[0].states.values()) == 7
+
+
+def test_arrays_in_a_queue_stand_one_after_another() -> None:
+    """Of a fixed size, so that nothing is lost; an empty queue is no number."""
+    test = litmus("Q!1", name="q", shape=(2,), queues={"Q": 3})
+    for held, cell in (((), ()), (((1, 2), (3, 4)), (1, 2, 3, 4))):
+        assert state_of(test, Outcome.of(test, {"Q": held})) == (("Q", cell),)
+    one = litmus("Q!1", name="q", queues={"Q": 3})
+    assert state_of(one, Outcome.of(one, {"Q": ((5,),)})) == (("Q", (5,)),)
+
+
+def test_a_condition_on_what_a_blocked_run_does_not_show_is_not_met() -> None:
+    blocked = {Outcome.of(SB, {"X": (1,), "Y": (1,)}, Status.BLOCKED): 1}
+    text = log(SB, allowed(SB) | blocked, condition(SB, "forall (X=1 /\\ ~(0:r0=7))"))
+    assert "\nNo\nWitnesses\nPositive: 3 Negative: 1\n" in text
+
+
+def test_only_the_locations_asked_for_are_shown() -> None:
+    """As herd does with what a test lists; states that are then the same are one."""
+    counts = dict.fromkeys(allowed(SB), 10)
+    lines = log(SB, counts, histogram=True, locations=("0:r0",)).splitlines()
+    assert lines[1:4] == ["Histogram (2 states)", "10      *>0:r0=0;", "20      *>0:r0=1;"]
+    assert log(SB, allowed(SB), locations=("0:r0",)).splitlines()[1] == "States 2"
+    assert "Positive: 2 Negative: 0" in log(SB, allowed(SB), locations=("0:r0",))

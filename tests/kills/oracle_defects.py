@@ -160,8 +160,8 @@ DEFECTS = (
     Defect(
         "an event runs at once though a later one conflicts",
         CORE + "search.cpp",
-        "} else if (!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)) {",
-        "} else if (!only_looks(event.access) && left(blockers_.row(e), depth)) {",
+        "!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)",
+        "!only_looks(event.access) && left(blockers_.row(e), depth)",
     ),
     Defect(
         "a mutex is not freed",

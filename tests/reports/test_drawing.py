@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,17 @@ from helpers import LITMUS
 
 import corpus
 from corpus.builder import litmus
-from corpus.graph import Graph, LitmusTest, Node, Variable
+from corpus.graph import (
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Node,
+    Variable,
+    all_nodes,
+    taken_from_outside,
+)
 from corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
 from corpus.textfile import load
 from reports.drawing import dot, expression, statement, text
@@ -214,53 +225,298 @@ def test_a_value_that_doubles_again_and_again_is_cut_off() -> None:
     assert len(expression(litmus(text_), "r60")) < 4_000
 
 
+# --- bodies, sections, clusters, several graphs ------------------------------------------
+
+
+def chains_of(file: str) -> list[str]:
+    """The lines with the chains of a corpus file."""
+    return [line[2:] for line in drawn(load(FOLDER / f"{file}.yaml").test) if line[2:3] == "|"]
+
+
+def test_bodies_stand_below_their_loop_and_conditional() -> None:
+    assert chains_of("h-section-in-a-branch-in-a-loop") == [
+        "| chain 0                          | chain 1                     | chain 2",
+        "| loop: for i = 0                  | sec0: lock M                | bare: X += 100",
+        "|   while i < 2                    |   read0 = X",
+        "|   do                             |   store0: X = (read0 + 10)",
+        "|     pick: if i == 1",
+        "|       then",
+        "|         sec: lock M",
+        "|           read = X",
+        "|           store: X = (read + 1)",
+        "|         taken = 1",
+        "|       else",
+        "|         taken = 1",
+        "|     next i = i + 1",
+    ]
+
+
+def test_a_condition_with_effects_shows_them() -> None:
+    assert chains_of("h-condition-dequeues") == [
+        "| chain 0",
+        "| loop: for i = 0",
+        "|   while",
+        "|     got = Q.Dequeue()",
+        "|     Select((i < 3), (got == 1), 0)",
+        "|   do",
+        "|     next i = i + 1",
+    ]
+
+
+def test_chains_of_a_body_and_what_a_result_waits_for() -> None:
+    """The counter waits for the mark, not for the dequeue."""
+    assert chains_of("h-how-many-at-once")[1:] == [
+        "| loop: for i = 0   (parallel_iterations 2)  | put2: Q.Enqueue(loop.i)   (after loop)"
+        "  | put3: Q.Enqueue(loop.i)   (after loop)",
+        "|   while i < 3",
+        "|   do",
+        "|     mark: X = (i + 1)",
+        "|     ||",
+        "|     got = Q.Dequeue()",
+        "|     next i = i + 1   (after mark)",
+        "| put1: Q.Enqueue(loop.i)",
+    ]
+
+
+def test_waiting_for_one_result_is_not_waiting_for_the_loop() -> None:
+    lines = chains_of("h-swap-leaves")
+    assert "storeb: X = 6   (after loop.b)" in lines[1]
+    assert lines[-1] == "| storea: X = 5   (after loop.a)"
+
+
+def test_a_carried_value_that_is_waited_for_is_named() -> None:
+    assert "|     readc = X   (after chain)" in chains_of("h-chain-broken-in-the-middle")
+
+
+def test_sections_nest() -> None:
+    assert chains_of("nested-three-deep") == [
+        "| chain 0",
+        "| s1: lock C",
+        "|   s2: lock B",
+        "|     s3: lock A",
+        "|       u: X += 1",
+        "|       ||",
+        "|       v: Z += 1",
+        "|     t = Q.Dequeue()",
+        "|   e: Q.Enqueue(t)",
+        "| chain 0",
+        "| s: lock A",
+        "|   r0 = X",
+        "|   ||",
+        "|   r1 = Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        # An edge between members orders no section: they stand apart.
+        (
+            "section-data-edge-between",
+            [
+                "| chain 0     | chain 1",
+                "| s0: lock M  | s1: lock M",
+                "|   r0 = X    |   w: Z = r0   (after r0)",
+            ],
+        ),
+        # What waits for a member does not wait for the release; what waits for the section does.
+        (
+            "section-edge-out-values",
+            [
+                "| chain 0      | chain 1",
+                "| sec: lock M  | r0 = X   (after m1)",
+                "|   m1: X = 1",
+                "|   m2: X = 2",
+                "| r1 = X",
+            ],
+        ),
+        # A node between two members, itself no member.
+        (
+            "section-not-between",
+            [
+                "| chain 0                   | chain 1",
+                "| s0: lock M                | mid: Z = 1   (after r0)",
+                "|   r0 = X",
+                "|   w: X = 5   (after mid)",
+                "| chain 0",
+                "| s1: lock M",
+                "|   r1 = Z",
+                "|   ||",
+                "|   r2 = X",
+            ],
+        ),
+    ],
+)
+def test_a_section_claims_no_more_than_its_edges(file: str, lines: list[str]) -> None:
+    assert chains_of(file) == lines
+
+
+def test_several_graphs_and_the_client() -> None:
+    lines = drawn(load(FOLDER / "sgd-synchronous.yaml").test)
+    assert "  graph chief:" in lines
+    assert lines[lines.index("  the client runs:") + 1 :] == [
+        "    a: graph worker",
+        "    b: graph worker",
+        "    chief0: graph chief",
+        "    a2: graph worker2   after a",
+        "    b2: graph worker2   after b",
+        "",
+        "  s = g0 + g1",
+        "",
+        "  observed: reads chief0.s, a2.r2, b2.r2 and the final value of every variable and queue",
+    ]
+
+
+def clustered() -> LitmusTest:
+    """A cluster in a section; one whose members are in no order; one outside waits for it."""
+    plain = litmus("lock M; r0=X; X=r0; r1=Y; unlock M || a=X || Y=1; r2=Y", name="clustered")
+    first = next(n.name for n in plain.graph.nodes if n.resources == ("X",) and "Assign" in n.op)
+    (last,) = [n.name for n in plain.graph.nodes if n.resources == ("Y",) and "Assign" in n.op]
+    clusters = (Cluster("C", ("r0", first)), Cluster("D", (last, "a")))
+    return replace(plain, clusters=clusters)
+
+
+def test_clusters_stand_above_their_members() -> None:
+    lines = drawn(clustered())
+    assert lines[3:] == [
+        "",
+        "  | chain 0         | chain 1",
+        "  | s0: lock M      | D: cluster",
+        "  |   C: cluster    |   a = X",
+        "  |     r0 = X      |   ||",
+        "  |     w0: X = r0  |   w1: Y = 1",
+        "  |   r1 = Y        | r2 = Y",
+        "  cluster C: r0, w0   (made one node in this order)",
+        "  cluster D: w1, a   (made one node in this order)",
+        "",
+        "  observed: reads r0, r1, a, r2 and the final value of every variable",
+    ]
+
+
 # --- DOT -------------------------------------------------------------------------------
 
 STRING = r'"(?:[^"\\\n]|\\[\\"n])*"'
 ATTRIBUTE = rf"[a-z]+=(?:{STRING}|[a-z]+)"
 LINES = re.compile(
-    rf"  (?:{STRING}(?: -> {STRING})?|graph|node)(?: \[{ATTRIBUTE}(?:, {ATTRIBUTE})*\])?;"
+    rf" +(?:(?:{STRING}(?: -> {STRING})?|graph|node)(?: \[{ATTRIBUTE}(?:, {ATTRIBUTE})*\])?;"
+    rf"|subgraph {STRING} {{|label={STRING};|}})"
 )
 
 
-def read_dot(source: str) -> tuple[set[str], set[tuple[str, str]]]:
-    """Nodes and edges; fails if a line is more or less than one statement of the language."""
+def read_dot(source: str) -> tuple[dict[str, str], set[tuple[str, str]]]:
+    """Nodes, each with the box around it, and edges.
+
+    Fails if a line is more or less than one statement of the language.
+    """
     first, *middle, last = source.split("\n")
     assert re.fullmatch(rf"digraph {STRING} {{", first), first
     assert last == "}"
-    nodes: set[str] = set()
+    nodes: dict[str, str] = {}
     edges: set[tuple[str, str]] = set()
+    boxes = [""]
+    known: set[str] = set()
     for line in middle:
         assert LINES.fullmatch(line), line
-        edge = re.match(rf"  ({STRING}) -> ({STRING})", line)
-        node = re.match(rf"  ({STRING}) \[", line)
-        if edge:
+        edge = re.match(rf" +({STRING}) -> ({STRING})", line)
+        node = re.match(rf" +({STRING}) \[", line)
+        box = re.match(rf" +subgraph ({STRING})", line)
+        if box:
+            assert box[1] not in known, line
+            known.add(box[1])
+            boxes.append(box[1][len('"cluster ') : -1])
+        elif line.strip() == "}":
+            boxes.pop()
+        elif edge:
             edges.add((edge[1], edge[2]))
         elif node:
             assert node[1] not in nodes, line
-            nodes.add(node[1])
+            nodes[node[1]] = boxes[-1]
+    assert boxes == [""]
+    # Graphviz makes a node of whatever stands at an edge's end.
+    assert {end for edge in edges for end in edge} <= nodes.keys()
     return nodes, edges
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
+    """Those of bodies too: a result's edge is its node's, that of a taken value its source's."""
     test = load(path).test
     nodes, edges = read_dot(dot(test))
-    resources = (*test.variables, *test.mutexes, *test.queues)
-    all_nodes = [n for graph in test.graphs for n in graph.nodes]
-    assert nodes == {f'"var {r.name}"' for r in resources} | {f'"{n.name}"' for n in all_nodes}
-    assert edges == {
-        (f'"{source.partition(".")[0]}"', f'"{n.name}"')  # a result's edge is its node's
-        for n in all_nodes
+    inside = [n for graph in test.graphs for n in all_nodes(graph.nodes)]
+    loops = [n for n in inside if isinstance(n.attrs, LoopAttrs)]
+    names = [f"var {r.name}" for r in (*test.variables, *test.mutexes, *test.queues)]
+    names += [n.name for n in inside]
+    names += [name for n in loops if isinstance(n.attrs, LoopAttrs) for name in n.attrs.carried]
+    several = len(test.graphs) > 1 or bool(test.client)
+    names += [f"run {run.name}" for run in test.runs] if several else []
+    assert sorted(nodes) == sorted(f'"{name}"' for name in names)
+    outer = {a: b for n in inside for a, b in taken_from_outside(n)}
+
+    def base(name: str) -> str:
+        while name in outer:
+            name = outer[name]
+        return name.partition(".")[0]
+
+    wanted = {
+        (base(source), n.name)
+        for n in inside
         for source in (*n.inputs, *n.after, *(f"var {r}" for r in n.resources))
     }
+    for n in inside:
+        if isinstance(n.attrs, LoopAttrs):
+            wanted |= {(n.name, name) for name in n.attrs.carried}
+            wanted |= {(base(name), n.name) for name in n.attrs.condition.results}
+            wanted |= {
+                (base(name), to)
+                for name, to in zip(n.attrs.body.results, n.attrs.carried, strict=True)
+            }
+        elif isinstance(n.attrs, BranchAttrs):
+            for body in (n.attrs.then, n.attrs.orelse):
+                wanted |= {(base(name), n.name) for name in body.results}
+    if several:
+        wanted |= {(f"run {a}", f"run {run.name}") for run in test.runs for a in run.after}
+    assert edges == {(f'"{a}"', f'"{b}"') for a, b in wanted}
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
-def test_each_effect_of_a_corpus_file_has_one_cell(path: Path) -> None:
+def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
+    """In bodies and sections too; a cluster above its members."""
     test = load(path).test
-    cells = re.findall(r"\| (?!chain )(\w+)(?::| =)", "\n".join(drawn(test)))
-    assert sorted(cells) == sorted(n.name for graph in test.graphs for n in graph.effects)
+    shown = "\n".join(drawn(test))
+    results = {
+        name
+        for graph in test.graphs
+        for n in all_nodes(graph.nodes)
+        if isinstance(n.attrs, BranchAttrs)
+        for name in n.attrs.results
+    }
+    effects = [
+        n.name for graph in test.graphs for n in all_nodes(graph.nodes) if n.definition.has_effect
+    ]
+    effects += [cluster.name for cluster in test.clusters]
+    found = re.findall(r"\| +(?!chain |next )(\w+)(?::| =)", shown)
+    assert sorted(name for name in found if name not in results) == sorted(effects)
+
+
+def test_dot_draws_boxes_around_what_belongs_together() -> None:
+    nodes, _ = read_dot(dot(clustered()))
+    assert nodes['"r0"'] == nodes['"w0"'] == "group C"
+    assert nodes['"r1"'] == nodes['"s0"'] == "group s0"
+    assert nodes['"a"'] == nodes['"w1"'] == "group D"
+    assert nodes['"r2"'] == nodes['"var X"'] == ""
+    nodes, edges = read_dot(dot(load(FOLDER / "h-section-in-a-branch-in-a-loop.yaml").test))
+    assert nodes['"loop"'] == nodes['"i"'] == "node loop"
+    assert nodes['"more"'] == "condition loop"
+    assert nodes['"next"'] == "body loop"
+    assert nodes['"pick"'] == "node pick"
+    assert nodes['"read"'] == "group sec"
+    assert nodes['"sum"'] == "then pick"
+    assert nodes['"pad"'] == "else pick"
+    assert ('"one"', '"sum"') in edges  # taken through two walls
+    nodes, edges = read_dot(dot(load(FOLDER / "sgd-synchronous.yaml").test))
+    assert nodes['"u"'] == "graph chief"
+    assert nodes['"run a2"'] == "client"
+    assert ('"run a"', '"run a2"') in edges
 
 
 @pytest.mark.parametrize(

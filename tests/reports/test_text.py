@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome, Value
+from corpus.outcome import TORN, Outcome, Status, Value
 from corpus.textfile import Digest, Entry, Finding
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.text import (
@@ -81,10 +81,35 @@ def test_an_outcome_is_one_row() -> None:
     outcome = Outcome((("r0", (1, -2)), ("r1", TORN), ("X", (3,))))
     assert cells(outcome, ["r0", "r1", "X"]) == ["[1,-2]", "torn", "3"]
     assert cells(outcome, ["r0", "r2"]) == ["[1,-2]", "-"]
-    assert outcome_table(["r0", "r1", "X"], [(outcome, ["7", "x"])]) == (
-        "r0      r1    X\n[1,-2]  torn  3  7  x"
+    assert outcome_table(["r0", "r1", "X"], ["n", "m"], [(outcome, ["7", "x"])]) == (
+        "r0      r1    X  n  m\n[1,-2]  torn  3  7  x"
     )
-    assert outcome_table(["r0"], []) == "r0"
+    assert outcome_table(["r0"], [], []) == "r0"
+
+
+def test_how_an_outcome_ended_is_a_column_where_it_matters() -> None:
+    blocked = Outcome((("X", (1,)),), Status.BLOCKED)
+    assert outcome_table(["r0", "X"], ["n"], [(blocked, ["7"])]) == (
+        "r0  X  ended    n\n-   1  blocked  7"
+    )
+    stuck = ReplayReport(
+        entry=Entry(SB),
+        file="SB.yaml",
+        executor="tf",
+        config="plain",
+        model="rfc",
+        histogram={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): 3},
+        verdicts={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): "forbidden"},
+        allowed=(LEFT,),
+        complete=True,
+        died=(),
+        seconds=1.0,
+    )
+    assert replay_text(stuck).splitlines()[:3] == [
+        "r0  r1  X  Y  ended      count  verdict",
+        "-   -   1  0  blocked    3      FORBIDDEN",
+        "0   1   1  1  completed  0      allowed",
+    ]
 
 
 def test_a_finding_is_told_in_full() -> None:

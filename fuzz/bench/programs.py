@@ -1,0 +1,157 @@
+"""Random programs to measure on, and what a random total order of one shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from corpus.builder import litmus
+from corpus.graph import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
+from corpus.ops import ConstAttrs
+from corpus.outcome import Outcome
+
+if TYPE_CHECKING:
+    import random
+
+STEP: Final = 1000
+"""What a loop's values differ by from one iteration to the next."""
+_FIRST: Final = 100_000  # a loop's smallest value: no chain writes as much
+
+
+def chains(rng: random.Random, shape: tuple[int, int], names: str, values: int) -> LitmusTest:
+    """So many chains of so many reads and writes; values 1..`values`, 0 for unique ones."""
+    number = 0
+    parts = []
+    for _ in range(shape[0]):
+        part = []
+        for _ in range(shape[1]):
+            number += 1
+            name = rng.choice(names)
+            value = rng.randint(1, values) if values else number
+            part.append(f"{name}={value}" if rng.random() < 0.5 else f"r{number}={name}")
+        parts.append("; ".join(part))
+    return litmus(" || ".join(parts))
+
+
+def looped(
+    rng: random.Random, shape: tuple[int, int], ops: int, iterations: int, names: str
+) -> LitmusTest:
+    """Chains, and a loop beside them with a chain of `ops` reads and writes in its body.
+
+    All values are unique. Of a read in the body the last iteration's value is
+    observed; iterations come one after another, since the counter waits for the
+    chain.
+    """
+    test = chains(rng, shape, names, 0)
+    outside = [_constant("zero", 0), _constant("limit", iterations), _constant("unit", 1)]
+    outside.append(_constant("step", STEP))
+    takes = [("most", "limit"), ("one", "unit"), ("stride", "step")]
+    inside = [Node("base", "Mul", ("i", "stride"))]
+    carried, following = ["i"], ["next"]
+    last: tuple[str, ...] = ()
+    for number in range(ops):
+        name, variable = f"b{number}", rng.choice(names)
+        if rng.random() < 0.5:
+            outside.append(_constant(f"c{number}", _FIRST + number))
+            takes.append((f"t{number}", f"c{number}"))
+            inside.append(Node(f"v{number}", "AddV2", ("base", f"t{number}")))
+            inside.append(Node(name, "AssignVariableOp", (f"v{number}",), (variable,), last))
+        else:
+            inside.append(Node(name, "ReadVariableOp", (), (variable,), last))
+            carried.append(f"last{number}")
+            following.append(name)
+        last = (name,)
+    inside.append(Node("next", "AddV2", ("i", "one"), (), last))
+    condition = Body((Node("more", "Less", ("i", "most")),), ("more",))
+    body = Body(tuple(inside), tuple(following))
+    attrs = LoopAttrs(tuple(carried), tuple(takes), condition, body)
+    loop = Node("loop", "While", ("zero",) * len(carried), (), (), attrs)
+    nodes = (*test.graph.nodes, *(n for n in outside if n.name not in test.types), loop)
+    observe = (*test.observe, *(f"loop.{name}" for name in carried))
+    variables = tuple(Variable(name, "int32", ()) for name in names)
+    graph = Graph(test.graph.name, nodes)
+    return replace(test, variables=variables, graphs=(graph,), observe=observe)
+
+
+def _constant(name: str, value: int) -> Node:
+    return Node(name, "Const", attrs=ConstAttrs("int32", (), value))
+
+
+def hidden(test: LitmusTest, rng: random.Random, share: float) -> LitmusTest:
+    """The test with that share of what it observes left out."""
+    kept = rng.sample(range(len(test.observe)), round(len(test.observe) * (1 - share)))
+    return replace(test, observe=tuple(test.observe[i] for i in sorted(kept)))
+
+
+def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
+    """The outcome of a random total order of plain reads and writes, in chains and loops.
+
+    Written from the semantics for these programs alone: it shares nothing with
+    the oracle that is measured, and costs little on hundreds of ops.
+
+    References
+    ----------
+    semantics.md, section 3. Each instance is drawn from those that are ready.
+    """
+    memory = {v.name: test.initial(v) for v in test.variables}
+    values: dict[str, tuple[int, ...]] = {}
+    left, results = _instances(test)
+    done: set[str] = set()
+    while left:
+        ready = [n for n in left if done.issuperset((*n.inputs, *n.after))]
+        # What has no effect comes at once: it tells nothing, and takes no turn.
+        node = next((n for n in ready if not n.resources), None) or rng.choice(ready)
+        left.remove(node)
+        done.add(node.name)
+        given = [values[name][0] for name in node.inputs]
+        if node.op == "Const":
+            values[node.name] = test.constant(node)
+        elif node.op == "ReadVariableOp":
+            values[node.name] = memory[node.resources[0]]
+        elif node.op == "AssignVariableOp":
+            memory[node.resources[0]] = values[node.inputs[0]]
+        else:
+            a, b = given
+            values[node.name] = (a * b if node.op == "Mul" else a + b,)
+    observed = {name: values[results.get(name, name)] for name in test.observe}
+    return Outcome.of(test, observed | memory)
+
+
+def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
+    """Op instances as nodes of one graph, and the instance that each loop's result is."""
+    found: list[Node] = []
+    results: dict[str, str] = {}
+    for node in test.graph.nodes:
+        attrs = node.attrs
+        if not isinstance(attrs, LoopAttrs):
+            found.append(node)
+            continue
+        carried = dict(zip(attrs.carried, node.inputs, strict=True))
+        for number in range(test.bounds[node.name]):
+            names = dict(attrs.takes) | carried
+            names |= {n.name: f"{node.name}[{number}]/{n.name}" for n in attrs.body.nodes}
+            counter = carried[attrs.carried[0]]  # the iteration begins when it is there
+            found += [
+                replace(
+                    n,
+                    name=names[n.name],
+                    inputs=tuple(names[i] for i in n.inputs),
+                    after=(*(names[a] for a in n.after), counter),
+                )
+                for n in attrs.body.nodes
+            ]
+            carried = {
+                name: names[value]
+                for name, value in zip(attrs.carried, attrs.body.results, strict=True)
+            }
+        results |= {f"{node.name}.{name}": value for name, value in carried.items()}
+    return found, results
+
+
+def changed(test: LitmusTest, outcome: Outcome, rng: random.Random) -> Outcome:
+    """The outcome with one to three values exchanged for others that are in it."""
+    values = dict(outcome.values)
+    pool = list(values.values())
+    for name in rng.sample(list(values), rng.randint(1, 3)):
+        values[name] = rng.choice(pool)
+    return Outcome.of(test, values)

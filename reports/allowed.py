@@ -1,0 +1,204 @@
+"""What memory models allow of one test: its sets side by side, and one outcome judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from corpus.outcome import Outcome, Status
+from corpus.textfile import outcome_order
+from reports.text import counted, outcome_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpus.graph import LitmusTest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSet:
+    """The outcomes that one model allows; not all of them unless `complete`.
+
+    `states` says how many the search looked at.
+    """
+
+    model: str
+    outcomes: frozenset[Outcome]
+    complete: bool
+    states: int
+
+    def mark(self, outcome: Outcome) -> str:
+        """Whether it is allowed: "yes", "no", or "?" where the search was cut short."""
+        if outcome in self.outcomes:
+            return "yes"
+        return "no" if self.complete else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class SetsReport:
+    """The allowed sets of a test, the loosest model first."""
+
+    test: LitmusTest
+    sets: tuple[ModelSet, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no search was cut short."""
+        return all(each.complete for each in self.sets)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Those that some model allows, in the order of files."""
+        found: set[Outcome] = set().union(*(each.outcomes for each in self.sets))
+        return sorted(found, key=outcome_order)
+
+    def text(self) -> str:
+        """A table with a column for each model, then each model's counts."""
+        several = len(self.sets) > 1
+        rows = [
+            (outcome, [each.mark(outcome) for each in self.sets] if several else [])
+            for outcome in self.outcomes
+        ]
+        titles = [each.model for each in self.sets] if several else []
+        shown = outcome_table(self.test.names, titles, rows)
+        return "\n".join([shown, "", *(self._counts(each) for each in self.sets)])
+
+    def _counts(self, each: ModelSet) -> str:
+        line = f"{counted(len(each.outcomes), 'outcome')} allowed under {each.model}"
+        line += f" ({counted(each.states, 'state')})"
+        if not each.complete:
+            return line + ", and perhaps more: over budget"
+        looser = self.sets[0]
+        missing = len(looser.outcomes - each.outcomes)
+        if missing:
+            needs = "needs" if missing == 1 else "need"
+            line += f"; {missing} more {needs} {looser.model}"
+        elif each is not looser and looser.complete:
+            line += f"; the same as under {looser.model}"
+        return line
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        rows = []
+        for outcome in self.outcomes:
+            marks = {each.model: each.mark(outcome) for each in self.sets}
+            row: dict[str, Any] = {
+                "outcome": outcome.plain,
+                "models": [model for model, mark in marks.items() if mark == "yes"],
+            }
+            if "?" in marks.values():
+                row["unknown"] = [model for model, mark in marks.items() if mark == "?"]
+            rows.append(row)
+        return {
+            "test": self.test.name,
+            "complete": self.complete,
+            "models": {
+                each.model: {
+                    "outcomes": len(each.outcomes),
+                    "complete": each.complete,
+                    "states": each.states,
+                }
+                for each in self.sets
+            },
+            "allowed": rows,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """An order that yields the outcome asked for: one event a line.
+
+    `outcome` is all that it shows.
+    """
+
+    model: str
+    outcome: Outcome
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """Why a model forbids it, in steps; these close a circle if `cycle`.
+
+    `edges` and `rules` are what the reason stands on; no steps if none was found.
+    """
+
+    model: str
+    steps: tuple[str, ...] = ()
+    cycle: bool = False
+    edges: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictReport:
+    """One outcome judged under several models; `wanted` is what was asked for."""
+
+    test: LitmusTest
+    wanted: Mapping[str, Any]
+    verdicts: Mapping[str, str]
+    witnesses: tuple[Witnessed, ...] = ()
+    reasons: tuple[Refuted, ...] = ()
+
+    def text(self) -> str:
+        """The verdicts, then a witness one event a line, then a reason."""
+        by_verdict: dict[str, list[str]] = {}
+        for model, verdict in self.verdicts.items():
+            by_verdict.setdefault(verdict, []).append(model)
+        told = ", ".join(
+            f"{verdict} under {' and '.join(models)}" for verdict, models in by_verdict.items()
+        )
+        lines = [f"{shown(self.wanted)}: {told}"]
+        for each in self.witnesses:
+            looser = [m for m in by_verdict.get("allowed", ()) if m != each.model]
+            also = f", and hence under {' and '.join(looser)}" if looser else ""
+            lines += ["", f"witness, a total order under {each.model}{also}:"]
+            width = len(str(len(each.events)))
+            lines += [f"  {i:{width}}  {e}" for i, e in enumerate(each.events, 1)]
+            ended = each.outcome.status is Status.COMPLETED
+            lines.append(f"which yields  {each.outcome if ended else _ended(each.outcome)}")
+        for why in self.reasons:
+            stricter = [m for m in by_verdict.get("forbidden", ()) if m != why.model]
+            also = f", and hence under {' and '.join(stricter)}" if stricter else ""
+            lines += ["", f"reason under {why.model}{also}:"]
+            lines += [f"  {step}" for step in why.steps]
+            if why.cycle:
+                lines.append("which is a cycle: no total order has all of it")
+            elif not why.steps:
+                lines.append("  no total order yields it: the search came to its end")
+        if "unknown" in by_verdict:
+            lines += ["", "unknown: the search ran out of its budget; see --budget"]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        return {
+            "test": self.test.name,
+            "wanted": dict(self.wanted),
+            "verdicts": dict(self.verdicts),
+            "witnesses": [
+                {"model": w.model, "outcome": w.outcome.plain, "events": list(w.events)}
+                for w in self.witnesses
+            ],
+            "reasons": [
+                {
+                    "model": why.model,
+                    "steps": list(why.steps),
+                    "cycle": why.cycle,
+                    "edges": list(why.edges),
+                    "rules": list(why.rules),
+                }
+                for why in self.reasons
+            ],
+        }
+
+
+def shown(plain: Mapping[str, Any]) -> str:
+    """Values by name, as they are typed on the command line."""
+    return " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
+
+
+def _ended(outcome: Outcome) -> str:
+    """An outcome that did not complete: how it ended, in words."""
+    values = shown({n: v for n, v in outcome.plain.items() if n in dict(outcome.values)})
+    return f"{outcome.status}, {values}" if values else str(outcome.status)

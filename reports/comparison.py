@@ -1,0 +1,276 @@
+"""Two logs side by side: what only one of them has, and what of it is forbidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus.herd.log import STATUS, LoggedTest, State
+from reports.text import counted, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+MAX_SHOWN: Final = 20
+
+
+class Incomparable(ValueError):
+    """Two logs that have nothing in common to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log, and the file that it came from."""
+
+    file: str
+    tests: Mapping[str, LoggedTest]
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """A state that one log alone has, how often, and what the oracle says of it."""
+
+    file: str
+    state: State
+    count: int
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TestComparison:
+    """One test in both logs, or (`missing`, the file without it) in one.
+
+    `both` counts the outcomes that both have, `both_forbidden` those of them
+    that are forbidden. `left_out` has, by file, the locations that it alone shows:
+    outcomes are compared by the others.
+    """
+
+    name: str
+    only: tuple[Only, ...]
+    both: int
+    both_forbidden: int
+    left_out: Mapping[str, tuple[str, ...]]
+    missing: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the two logs say the same of the test."""
+        return not (self.only or self.missing)
+
+    @property
+    def forbidden(self) -> int:
+        """How many outcomes only one log has that are forbidden."""
+        return sum(each.verdict == "forbidden" for each in self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two logs, compared; `judged` says whether any test was given to judge by."""
+
+    files: tuple[str, str]
+    tests: tuple[TestComparison, ...]
+    judged: bool
+    model: str
+
+    @property
+    def same(self) -> bool:
+        """Whether the two say the same."""
+        return all(each.same for each in self.tests)
+
+    @property
+    def forbidden(self) -> int:
+        """How many outcomes only one log has that are forbidden."""
+        return sum(each.forbidden for each in self.tests)
+
+    @property
+    def exit_code(self) -> int:
+        """0 the same, 1 they differ in a forbidden outcome, 3 they differ in others."""
+        return 0 if self.same else 1 if self.forbidden else 3
+
+    def text(self) -> str:
+        """What differs, test by test, and a summary."""
+        parts = [_test(each) for each in self.tests if not each.same and not each.missing]
+        absent = [_test(each) for each in self.tests if each.missing]
+        parts += ["\n".join(absent)] if absent else []
+        return "\n\n".join([*parts, self._summary()])
+
+    def _summary(self) -> str:
+        paired = [each for each in self.tests if not each.missing]
+        differing = sum(not each.same for each in paired)
+        said = f"{counted(differing, 'test')} differ{'s' if differing == 1 else ''}"
+        lines = [f"{counted(len(paired), 'test')} in both: {said if differing else 'all the same'}"]
+        for file in self.files:
+            mine = [only for each in self.tests for only in each.only if only.file == file]
+            absent = sum(bool(each.missing) and each.missing != file for each in self.tests)
+            if not (mine or absent):
+                continue
+            line = f"only in {file}: {counted(len(mine), 'outcome')}"
+            if self.judged:
+                verdicts = [only.verdict for only in mine]
+                line += f", {verdicts.count('forbidden')} forbidden under {self.model}"
+                line += "".join(
+                    f", {verdicts.count(key)} {word}"
+                    for key, word in (("unknown", "unknown"), (None, "not judged"))
+                    if key in verdicts
+                )
+            lines.append(line + (f"; {counted(absent, 'test')}" if absent else ""))
+        both = sum(each.both_forbidden for each in self.tests)
+        if both:
+            lines.append(f"{counted(both, 'outcome')} forbidden under {self.model} in both")
+        unpaired: dict[str, set[str]] = {}
+        for each in self.tests:
+            for file, places in each.left_out.items():
+                unpaired.setdefault(file, set()).update(places)
+        for file, found in unpaired.items():
+            names = sorted(found)
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+            lines.append(f"not compared, since only {file} has them: {', '.join(names[:8])}{more}")
+        if not self.judged and not self.same:
+            lines.append("what of it is forbidden is not known: give the tests with --tests")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        return {
+            "files": list(self.files),
+            "same": self.same,
+            "forbidden": self.forbidden,
+            "model": self.model if self.judged else None,
+            "tests": [
+                {
+                    "test": each.name,
+                    "same": each.same,
+                    "in_both": each.both,
+                    "in_both_forbidden": each.both_forbidden,
+                    "missing_in": each.missing or None,
+                    "not_compared": {file: list(p) for file, p in each.left_out.items()},
+                    "only": [
+                        {
+                            "in": only.file,
+                            "state": {
+                                n: list(c) if isinstance(c, tuple) else c for n, c in only.state
+                            },
+                            "count": only.count,
+                            "verdict": only.verdict,
+                        }
+                        for only in each.only
+                    ],
+                }
+                for each in self.tests
+            ],
+            "exit_code": self.exit_code,
+        }
+
+
+def _test(each: TestComparison) -> str:
+    """A test that differs; of one that a log lacks only what is forbidden."""
+    told = each.only
+    line = f"{each.name}: {counted(each.both, 'outcome')} in both"
+    if each.missing:
+        line = f"{each.name}: not in {each.missing}, {counted(len(told), 'outcome')} elsewhere"
+        told = tuple(only for only in told if only.verdict == "forbidden")
+    lines = [line]
+    by_file: dict[str, list[Only]] = {}
+    for only in told:
+        by_file.setdefault(only.file, []).append(only)
+    for file, found in by_file.items():
+        lines.append(f"  only in {file}:")
+        rows = [
+            [spelled(only.state), str(only.count), _said(only.verdict)]
+            for only in found[:MAX_SHOWN]
+        ]
+        lines += [f"    {line}" for line in table(["outcome", "count", ""], rows).splitlines()]
+        if len(found) > MAX_SHOWN:
+            lines.append(f"    and {len(found) - MAX_SHOWN} more; --json has all")
+    return "\n".join(lines)
+
+
+def _said(verdict: str | None) -> str:
+    return "" if verdict is None else verdict if verdict == "allowed" else verdict.upper()
+
+
+def spelled(state: State) -> str:
+    """A state as a log has it."""
+    return " ".join(
+        f"{name}={'{' + ','.join(map(str, cell)) + '}' if isinstance(cell, tuple) else cell};"
+        for name, cell in state
+    )
+
+
+def compare(
+    left: Log,
+    right: Log,
+    judge: Callable[[str, State], str | None] | None = None,
+    model: str = "rfc",
+) -> Comparison:
+    """Compare two logs, test by test, by the locations that both show.
+
+    Parameters
+    ----------
+    judge : callable, optional
+        The verdict on a state of the test of that name, under `model`; None where
+        there is no such test.
+
+    Raises
+    ------
+    Incomparable
+        If no test is in both, or one has no location in both.
+    """
+    if not left.tests.keys() & right.tests.keys():
+        raise Incomparable(f"{left.file} and {right.file} have no test in common")
+    names = dict.fromkeys([*left.tests, *right.tests])
+    compared = tuple(_compare(name, (left, right), judge) for name in names)
+    return Comparison((left.file, right.file), compared, judge is not None, model)
+
+
+def _compare(
+    name: str, logs: Sequence[Log], judge: Callable[[str, State], str | None] | None
+) -> TestComparison:
+    logged = [log.tests.get(name) for log in logs]
+    places = [_places(each.states) if each else frozenset() for each in logged]
+    missing = next((log.file for log, each in zip(logs, logged, strict=True) if not each), "")
+    shared = places[0] | places[1] if missing else places[0] & places[1]
+    if not shared and (places[0] or places[1]):
+        raise Incomparable(f"{name}: {logs[0].file} and {logs[1].file} have no location in common")
+    seen = [_projected(each.states if each else {}, shared) for each in logged]
+
+    def verdict(originals: Iterable[State]) -> str | None:
+        """The worst of what became one state."""
+        found = [judge(name, state) for state in originals] if judge else [None]
+        return next((v for v in ("forbidden", "unknown", None) if v in found), found[0])
+
+    only = [
+        Only(log.file, state, sum(originals.values()), verdict(originals))
+        for log, mine, others in zip(logs, seen, reversed(seen), strict=True)
+        for state, originals in mine.items()
+        if state not in others
+    ]
+    only.sort(key=lambda o: (o.file != logs[0].file, o.verdict != "forbidden", spelled(o.state)))
+    common = [state for state in seen[0] if state in seen[1]]
+    bad = sum(verdict([*seen[0][s], *seen[1][s]]) == "forbidden" for s in common)
+    left_out = {
+        log.file: tuple(sorted(mine - shared))
+        for log, mine in zip(logs, places, strict=True)
+        if mine - shared
+    }
+    return TestComparison(name, tuple(only), len(common), bad, left_out, missing)
+
+
+def _places(states: Iterable[State]) -> frozenset[str]:
+    """The locations of a test; a blocked outcome may lack some."""
+    return frozenset(name for state in states for name, _ in state) - {STATUS}
+
+
+def _projected(
+    states: Mapping[State, int], shared: frozenset[str]
+) -> dict[State, dict[State, int]]:
+    """The states by what is shared, each with those that it is made of."""
+    found: dict[State, dict[State, int]] = {}
+    for state, count in states.items():
+        kept = tuple(
+            (name, cell)
+            for name, cell in state
+            if name in shared or (name == STATUS and cell != "completed")
+        )
+        found.setdefault(kept, {})[state] = count
+    return found

@@ -1,0 +1,149 @@
+"""The bench: its programs, what it counts, what it shows. No test looks at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from corpus.graph import all_nodes
+from corpus.outcome import Verdict
+from fuzz.bench import oracle
+from fuzz.bench.programs import chains, changed, hidden, looped, simulated
+from oracles.events import unfold
+from oracles.explorer import Budget, Explorer
+from oracles.model import RFC
+from reports.bench import BenchReport, Curve, Figure, Peak, bar, milliseconds
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_simulated_is_allowed(seed: int) -> None:
+    """Loops too: the sets are the explorer's, which is tested against the reference."""
+    rng = random.Random(seed)
+    for test in (
+        chains(rng, (3, 3), "XY", 0),
+        looped(rng, (2, 2), 3, 2, "XY"),
+        hidden(looped(rng, (2, 2), 3, 2, "XY"), rng, 1 / 3),
+    ):
+        allowed = Explorer(test, RFC).allowed_outcomes()
+        for _ in range(20):
+            assert simulated(test, rng) in allowed.witnesses
+
+
+def test_random_orders_show_more_than_one_outcome() -> None:
+    test = looped(random.Random(1), (2, 3), 3, 2, "XY")
+    rng = random.Random(2)
+    assert len({simulated(test, rng) for _ in range(100)}) > 10
+
+
+def test_the_large_program_has_256_ops_and_a_loop_of_8() -> None:
+    test = looped(random.Random(3), *oracle.LARGE)
+    ops = [n for n in all_nodes(test.graph.nodes) if n.resources]
+    assert len(ops) == 256
+    assert test.bounds["loop"] == 8
+    assert len(unfold(test, RFC).events) == 248 + 8 * 8
+
+
+def test_a_third_is_hidden_and_the_order_kept() -> None:
+    test = chains(random.Random(1), (8, 8), "XY", 0)
+    rest = hidden(test, random.Random(2), 1 / 3).observe
+    assert len(rest) == round(len(test.observe) * 2 / 3)
+    assert [name for name in test.observe if name in rest] == list(rest)
+
+
+def test_a_change_keeps_the_names() -> None:
+    rng = random.Random(1)
+    test = chains(rng, (3, 3), "XY", 0)
+    seen = simulated(test, rng)
+    found = {changed(test, seen, rng) for _ in range(20)}
+    assert len(found - {seen}) > 1
+    assert all([n for n, _ in each.values] == list(test.names) for each in found)
+
+
+def test_unknown_is_counted_and_left_out_of_the_times() -> None:
+    """Values that stand often, and one state: some are cut off, some need no search."""
+    budget = Budget(states=1)
+    make = partial(chains, shape=(6, 6), names="XY", values=2)
+    of_a_run, altered = oracle.membership("m", make, tests=6, budget=budget)
+    assert of_a_run.asked == 6
+    assert of_a_run.answered < 6
+    assert of_a_run.unknown == pytest.approx(1 - of_a_run.answered / 6)
+    assert of_a_run.cut_off_s is not None
+    assert altered.asked > 0
+    assert f"{6 - of_a_run.answered} of 6 unknown after" in of_a_run.cells()[-1]
+
+
+def test_an_oracle_that_is_wrong_stops_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Explorer, "judge", lambda *_: Verdict.FORBIDDEN)
+    with pytest.raises(AssertionError, match="wrong on"):
+        oracle.answers(chains(random.Random(1), (2, 2), "X", 0), random.Random(1), Budget())
+
+
+def test_a_limit_that_is_missed_is_said() -> None:
+    figure = oracle.whole_set("s", chains(random.Random(1), (2, 2), "X", 0), 1e-12)
+    assert (figure.asked, figure.answered, figure.met) == (1, 1, False)
+    assert "MISSED" in figure.cells()[-1]
+
+
+def test_the_large_part_runs_in_a_process_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz.bench.large", "3"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    told = json.loads(done.stdout)
+    assert told["answers"][0][:1] == ["of a run"]
+    assert told["answers"][0][1] in ("allowed", "unknown")
+    assert told["peak_bytes"] is None or told["peak_bytes"] > 0
+
+
+# --- what is shown ---------------------------------------------------------------------
+
+QUICK = Figure("quick", asked=5, answered=5, seconds=1e-5, worst_s=2e-5, limit_s=1e-3)
+PARTLY = Figure("partly", asked=4, answered=3, seconds=1e-3, cut_off_s=0.25, limit_s=1e-4)
+NONE = Figure("none", asked=8, answered=0, seconds=None, cut_off_s=0.5)
+
+
+def report() -> BenchReport:
+    curve = Curve("membership", "events", ((8, QUICK), (16, PARTLY), (1024, NONE)))
+    return BenchReport((QUICK, PARTLY, NONE), (curve,), Peak(3 << 20, 2 << 20), ("Budget.",), 7)
+
+
+def test_a_figure_that_leaves_out_unknown_says_so() -> None:
+    lines = report().text().splitlines()
+    assert lines[1].split() == ["quick", "0.0100", "ms", "0.0200", "ms", "1.00", "ms", "-", "0%"]
+    assert lines[2].endswith("25%      1 of 4 unknown after 250 ms, not in the times; MISSED")
+    assert lines[3].endswith("100%     8 of 8 unknown after 500 ms, not in the times")
+    assert "peak memory of 256 ops with a loop: 3 MiB of 2 MiB  MISSED" in lines
+
+
+def test_a_curve_has_a_bar_for_each_point_that_was_answered() -> None:
+    lines = report().curves[0].text().splitlines()
+    assert lines == [
+        "membership, by events",
+        "      8  0.0100 ms  █████",
+        "     16    1.00 ms  ████████████████████████████████████████  1 of 4 unknown after 250 ms",
+        "  1,024          -    8 of 8 unknown after 500 ms",
+        "  bars are logarithmic: tenfold is 18 wide",
+    ]
+
+
+def test_json_has_everything() -> None:
+    data = json.loads(json.dumps(report().as_json()))
+    assert [figure["unknown"] for figure in data["figures"]] == [0.0, 0.25, 1.0]
+    assert [figure["met"] for figure in data["figures"]] == [True, False, True]
+    assert data["curves"][0]["points"][2]["at"] == 1024
+    assert data["curves"][0]["points"][2]["seconds"] is None
+    assert data["peak"] == {"bytes": 3 << 20, "limit_bytes": 2 << 20, "met": False}
+
+
+def test_bars_and_times() -> None:
+    assert [bar(n) for n in (0, 0.125, 0.5, 1, 2.25)] == ["", "▏", "▌", "█", "██▎"]
+    times = [milliseconds(s) for s in (None, 4.7e-6, 1.234e-3, 0.0561, 1.5)]
+    assert times == ["-", "0.0047 ms", "1.23 ms", "56.1 ms", "1,500 ms"]

@@ -1,0 +1,31 @@
+"""Total orders played again: what the explorer gives as a witness shows what it says."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+from corpus.textfile import load
+from fuzz.orders import outcome_of, random_order
+from oracles.explorer import Explorer
+from oracles.model import MODELS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+def test_a_witness_shows_its_outcome_and_a_random_order_an_allowed_one(path: Path) -> None:
+    """Loops, conditionals, what blocks or fails: by the reference's memory."""
+    test = load(path).test
+    for model in MODELS.values():
+        allowed = Explorer(test, model).allowed_outcomes()
+        for outcome in list(allowed.witnesses)[:8]:
+            assert outcome_of(test, model, allowed.witnesses[outcome]) == outcome
+        for seed in range(2):
+            outcome, order = random_order(test, model, random.Random(seed))
+            assert outcome in allowed.witnesses
+            assert outcome_of(test, model, order) == outcome

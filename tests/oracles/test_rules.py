@@ -1,0 +1,80 @@
+"""For every rule an outcome that it alone forbids: without the rule each oracle allows it.
+
+The files `rule-*.yaml`, their sets and these outcomes were derived without our code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+from corpus.outcome import Verdict
+from corpus.textfile import load, outcome_from_plain
+from oracles import explorer, reference
+from oracles.model import MODELS, Axiom, Model
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+
+FILES = {path.stem: path for path in LITMUS}
+RULES = (
+    ("rule-dependencies-1", "rfc", "dependencies", {"r0": 1, "r1": 0, "X": 1, "Y": 1}),
+    ("rule-dependencies-2", "rfc", "dependencies", {"r0": 0, "ry": 1, "X": 1, "Y": 1}),
+    ("rule-sections-1", "rfc", "critical sections", {"r0": 0, "r1": 0, "X": 1}),
+    ("rule-sections-2", "rfc", "critical sections", {"r0": 0, "r1": 0, "X": 1}),
+    ("rule-runs-1", "rfc", "runs", {"b.r0": 0, "X": 1}),
+    ("rule-runs-2", "rfc", "runs", {"b.r0": 0, "X": 1}),
+    ("rule-fifo-1", "rfc", "first in, first out", {"t": 2, "Q": [1]}),
+    ("rule-fifo-2", "rfc", "first in, first out", {"_status": "blocked", "X": 2, "Q": []}),
+    ("rule-capacity-1", "rfc", "capacity", {"r": 1, "t": 1, "X": 1, "Q": [2]}),
+    ("rule-capacity-2", "rfc", "capacity", {"s": 2, "Q": []}),
+    ("rule-predicates-1", "rfc", "predicates", {"r": 1, "X": 1}),
+    ("rule-predicates-2", "rfc", "predicates", {"r0": 1, "r1": 1, "X": 1, "Y": 1}),
+    ("rule-predicates-3", "rfc", "predicates", {"loop.i": 1, "X": 1}),
+    ("rule-iterations-1", "rfc", "iterations", {"loop.i": 0, "X": 1}),
+    ("rule-iterations-2", "rfc", "iterations", {"r": 1, "Y": 1, "X": 0}),
+    ("rule-clusters-1", "rfc", "clusters", {"r0": 0, "r1": 1, "X": 1, "Y": 1}),
+    ("rule-clusters-2", "rfc", "clusters", {"X": 1, "Y": 2}),
+    ("rule-dense-1", "executor", "dense updates indivisible", {"X": 1}),
+    ("rule-dense-2", "executor", "dense updates indivisible", {"rx": -6, "ra": 2, "X": -6, "A": 7}),
+    ("rule-parallel-1", "executor", "parallel iterations", {"X": 1}),
+    ("rule-parallel-2", "executor", "parallel iterations", {"X": 1}),
+    ("rule-parallel-3", "executor", "parallel iterations", {"X": 1}),
+    ("rule-fifo-3", "rfc", "first in, first out", {"t": 2, "Q": [1]}),
+    ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
+)
+
+
+def _reference(test: LitmusTest, model: Model, outcome: Outcome) -> Verdict:
+    return reference.allowed_outcomes(test, model).judge(outcome)
+
+
+def _explorer(test: LitmusTest, model: Model, outcome: Outcome) -> Verdict:
+    return explorer.Explorer(test, model).judge(outcome)
+
+
+def _whole_set(test: LitmusTest, model: Model, outcome: Outcome) -> Verdict:
+    return explorer.allowed_outcomes(test, model).judge(outcome)
+
+
+ORACLES = {"reference": _reference, "explorer": _explorer, "explorer's set": _whole_set}
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+@pytest.mark.parametrize(("file", "model", "rule", "outcome"), RULES, ids=lambda v: str(v)[:40])
+def test_a_rule_alone_forbids(
+    file: str, model: str, rule: str, outcome: dict[str, object], oracle: str
+) -> None:
+    test = load(FILES[file]).test
+    wanted = outcome_from_plain(test, outcome)
+    whole = MODELS[model]
+    without = Model(f"{model} without {rule}", whole.axioms - {Axiom(rule)})
+    assert ORACLES[oracle](test, whole, wanted) is Verdict.FORBIDDEN
+    assert ORACLES[oracle](test, without, wanted) is Verdict.ALLOWED
+
+
+def test_every_rule_has_such_a_test() -> None:
+    assert {rule for _, _, rule, _ in RULES} == set(map(str, Axiom))
