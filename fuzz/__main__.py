@@ -293,20 +293,15 @@ def _membership(
         statuses.append(Status.BLOCKED)
     verdict = Verdict.FORBIDDEN
     for each in statuses:
-        asked = _asked(test, values, each)
+        # For the core None is a value that was not seen, and matches any.
+        pairs = () if each is Status.FAILED else ((n, values.get(n)) for n in test.names)
+        asked = Outcome(cast("tuple[tuple[str, Value], ...]", tuple(pairs)), each)
         found = explorer.judge(asked)
         if found in (Verdict.ALLOWED, Verdict.UNSPECIFIED):
             return found, asked
         if found is Verdict.UNKNOWN:
             verdict = found
     return verdict, None
-
-
-def _asked(test: LitmusTest, values: Mapping[str, Value], status: Status) -> Outcome:
-    """What stands for every outcome with those values and that status."""
-    # For an oracle None is a value that was not seen, and matches any.
-    pairs = () if status is Status.FAILED else ((n, values.get(n)) for n in test.names)
-    return Outcome(cast("tuple[tuple[str, Value], ...]", tuple(pairs)), status)
 
 
 def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
@@ -325,12 +320,12 @@ def _refuted(
     from oracles.reason import explain
     from reports.allowed import Refuted
 
-    reason = explain(test, model, values if status is None else _asked(test, values, status))
+    reason = explain(test, model, values, status=status)
     if reason is None:
         return Refuted(model.name)
     return Refuted(
         model.name,
-        reason.cycle or (str(reason),),
+        reason.steps,
         bool(reason.cycle),
         tuple(map(str, reason.edges)),
         tuple(reason.rules),

@@ -63,13 +63,16 @@ class Reason:
     goes_on: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The reason in words, one sentence each: a cycle, or what it stands on."""
         if self.cycle:
-            return "; ".join(self.cycle)
-        parts = [*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules), *self.goes_on]
-        if not parts:
-            parts = [f"no order at all yields {' with '.join(self.values) or 'these values'}"]
-        return "; ".join(parts)
+            return self.cycle
+        parts = (*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules), *self.goes_on)
+        return parts or (f"no order at all yields {' with '.join(self.values) or 'these values'}",)
+
+    def __str__(self) -> str:
+        return "; ".join(self.steps)
 
 
 def explain(
@@ -77,14 +80,18 @@ def explain(
     model: Model,
     wanted: Mapping[str, Value] | Outcome,
     budget: Budget = DEFAULT_BUDGET,
+    *,
+    status: Status | None = None,
 ) -> Reason | None:
     """The reason why `model` forbids an outcome, or all with the values wanted.
 
     Parameters
     ----------
     wanted : mapping or Outcome
-        Values by name, of which what is not named may be anything, and the
-        order may end completed or blocked; or exactly one outcome.
+        Values by name, of which what is not named may be anything; or exactly
+        one outcome.
+    status : Status, optional
+        With values: how the order ends; completed or blocked if not given.
 
     Returns
     -------
@@ -96,6 +103,8 @@ def explain(
         return Reason((), ("reads and writes of a whole variable are atomic",))
     if isinstance(wanted, Outcome):
         questions = [Question.of(test, wanted)]
+    elif status is not None:
+        questions = [Question(wanted, status)]
     else:
         questions = [Question(wanted), Question(wanted, Status.BLOCKED)]
 
