@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpus.outcome import TORN, Outcome, Status, Verdict, plain_value
+from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
 from oracles.axiomatic import Axiomatic, Budget, Question
 from oracles.cycle import find_cycle, what_goes_on
 from oracles.model import Axiom
@@ -158,7 +158,10 @@ def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[st
     if not forbids(names):
         return ()
     plain = {name: str(plain_value(given[name])).replace(" ", "") for name in names}
-    return tuple(f"{name}={plain[name]}" for name in _fewest(names, forbids))
+    found = [f"{name}={plain[name]}" for name in _fewest(names, forbids)]
+    if len(questions) == 1 and questions[0].status is not Status.COMPLETED:
+        found.insert(0, f"{STATUS_KEY}={questions[0].status}")
+    return tuple(found)
 
 
 def _sorted_out(parts: Sequence[Edge | Axiom]) -> tuple[list[Edge], list[Axiom]]:

@@ -109,8 +109,21 @@ def test_the_order_of_elements_is_told() -> None:
     assert [str(edge) for edge in found.edges] == ["r1 waits for r0", "w1 waits for w0"]
     assert found.rules == ("first in, first out",)
     assert found.cycle == (
-        "w1 waits for w0, and elements leave in the order of their enqueues: so r1 came before r0",
+        "w1 waits for w0",
+        "r1 waits for r0, and elements leave in the order of their enqueues: so w1 came before w0",
+    )
+
+
+def test_a_full_queue_is_part_of_a_reason() -> None:
+    test = litmus("Q!1; Q!2; X=5 || r0=X; r1=Q?", queues={"Q": 1})
+    found = explain(test, RFC, {"r0": (5,), "r1": (1,)})
+    assert found is not None
+    assert found.rules == ("capacity",)
+    assert found.cycle == (
+        "w2 waits for w1",
+        "r0 read 5 of X, so it came after w2",
         "r1 waits for r0",
+        "r1 took 1 of Q, so it came before w1",
     )
 
 
