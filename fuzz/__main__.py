@@ -328,7 +328,7 @@ def _refuted(
         reason.steps,
         bool(reason.cycle),
         tuple(map(str, reason.edges)),
-        tuple(reason.rules),
+        reason.broken,
     )
 
 

@@ -64,6 +64,12 @@ class Reason:
     values: tuple[str, ...] = ()
 
     @property
+    def broken(self) -> tuple[str, ...]:
+        """The names of all rules that the outcome breaks together."""
+        by_edge = {Axiom.RUNS if edge.runs else Axiom.DEPENDENCIES for edge in self.edges}
+        return (*sorted(map(str, by_edge)), *self.rules)
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """The reason in words, one sentence each: a cycle, or what it stands on."""
         if self.cycle:
