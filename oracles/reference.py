@@ -117,6 +117,15 @@ class _Walk:
             self.capacity = dict.fromkeys(self.capacity, math.inf)
         self.memory |= {queue.name: test.initial_elements(queue) for queue in test.queues}
         self.memory |= {mutex.name: False for mutex in test.mutexes}
+        # Per pure token, since the test finds them anew each time.
+        self.constants: dict[int, Ints] = {}
+        self.shapes: dict[int, list[tuple[int, ...]]] = {}
+        for index, token in enumerate(self.unfolding.tokens):
+            if isinstance(token, Pure) and token.node.op == "Const":
+                self.constants[index] = test.constant(token.node)
+            elif isinstance(token, Pure) and token.node.op != "NoOp":
+                self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
+        self.predicates: dict[int, bool] = {}  # asked for since the prefix changed
         self.closed: set[str] = set()
         self.seen: dict[int, list[Ints]] = {}
         self.prefix: list[Event] = []
@@ -194,7 +203,9 @@ class _Walk:
 
     def holds(self, token: int) -> bool:
         """Whether a predicate that is ready is true."""
-        return bool(self.values([token])[token][0])
+        if token not in self.predicates:
+            self.predicates[token] = bool(self.values([token])[token][0])
+        return self.predicates[token]
 
     def dead(self, event: Event, ready: list[bool]) -> bool:
         """Whether a guard is ready, and not what it must be."""
@@ -222,6 +233,7 @@ class _Walk:
 
     def ready(self) -> list[bool]:
         """Which tokens are ready."""
+        self.predicates.clear()
         ready: list[bool] = []
         for token in self.unfolding.tokens:
             if isinstance(token, Result):
@@ -248,6 +260,7 @@ class _Walk:
 
     def step(self, index: int, element: int) -> None:
         """Execute one event: reads see memory, writes change it."""
+        self.predicates.clear()
         event = self.events[index]
         name = event.variables[0]
         if event.access in (Access.READ, Access.UPDATE, Access.SNAPSHOT):
@@ -347,11 +360,12 @@ class _Walk:
             )[token.place]
         elif isinstance(token, (Held, Pick)):
             values[index] = values[self.parts(index, values)[0]]
-        elif isinstance(token, Pure) and token.node.op == "Const":
-            values[index] = self.test.constant(token.node)
-        elif isinstance(token, Pure) and token.node.op != "NoOp":
-            shapes = [self.test.type_of(name).shape for name in token.node.inputs]
-            values[index] = pure(token.node, [values[part] for part in token.inputs], shapes)
+        elif index in self.constants:
+            values[index] = self.constants[index]
+        elif index in self.shapes:
+            assert isinstance(token, Pure)
+            operands = [values[part] for part in token.inputs]
+            values[index] = pure(token.node, operands, self.shapes[index])
 
     def outcome(self) -> Outcome:
         """The outcome of an order that cannot go on: completed, or blocked."""

@@ -15,12 +15,23 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import dag
+from fuzz.strategies import clusters, conditionals, dag, loops, mixed, queues, runs, sections
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
 
-FAMILIES: Final = MappingProxyType({"dag": dag.draw})
+FAMILIES: Final = MappingProxyType(
+    {
+        "dag": dag.draw,
+        "sections": sections.draw,
+        "queues": queues.draw,
+        "conditionals": conditionals.draw,
+        "loops": loops.draw,
+        "runs": runs.draw,
+        "clusters": clusters.draw,
+        "mixed": mixed.draw,
+    }
+)
 """Name to function. To add one: a module, and a line here."""
 
 

@@ -2,17 +2,35 @@
 
 semantics.md, section 1, wants each below 2**24. The oracle checks that
 exactly, for the orders that it looks at; this bound holds for all of them,
-costs microseconds, and is what generators go by. It may be far too large.
+costs little, and is what generators go by. It may be far too large.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpus.ops import Kind, RowsAttrs
+from oracles.events import (
+    Access,
+    Gathered,
+    Held,
+    Known,
+    Pick,
+    Pure,
+    Result,
+    Seen,
+    Stack,
+    Stored,
+    unfold,
+)
+from oracles.model import RFC
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
+    from oracles.events import Unfolding
+
+
+_STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)
 
 
 def largest_magnitude(test: LitmusTest) -> int:
@@ -20,29 +38,65 @@ def largest_magnitude(test: LitmusTest) -> int:
 
     Notes
     -----
-    A value in memory comes from a chain of op instances, each of which runs
-    once. So after as many rounds as there are effects, each of which lets
-    every node act on the largest values so far, nothing larger can be reached.
+    Contents of a resource come from a chain of events that store, each of
+    which happens once at most. So after as many rounds as there are such
+    events, each of which lets every one of them act on the largest contents of
+    the round before, nothing larger can be reached. Loops are unrolled, and
+    both branches of a conditional taken.
     """
+    unfolding = unfold(test, RFC)
     memory = {v.name: max(map(abs, test.initial(v))) for v in test.variables}
-    tensors: dict[str, int] = {}
-    largest = max(memory.values())
-    effects = sum(n.definition.has_effect for n in test.graph.nodes)
-    for _ in range(effects + 1):
-        for node in test.graph.nodes:
-            if node.op == "NoOp":
-                continue
-            inputs = [tensors[name] for name in node.inputs]
-            if node.definition.kind is Kind.PURE:
-                value = tensors[node.name] = _pure(test, node, inputs)
-            elif node.definition.kind is Kind.READ:
-                value = tensors[node.name] = memory[node.resources[0]]
-            else:
-                value = _effect(node, [memory[name] for name in node.resources], inputs)
-                for name in node.resources:
-                    memory[name] = max(memory[name], value)
-            largest = max(largest, value)
+    for queue in test.queues:
+        elements = test.initial_elements(queue)
+        memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
+    storing = [e for e in unfolding.events if e.access in _STORING]
+    largest = max(memory.values(), default=0)
+    for _ in range(len(storing) + 1):
+        values = _values(test, unfolding, memory)
+        largest = max(largest, *values, 0)
+        stored = dict(memory)
+        for event in storing:
+            operands = [values[token] for token in event.operands]
+            for place, name in enumerate(event.variables):
+                if event.access is Access.WRITE_BACK:
+                    value = operands[2 * place]
+                else:
+                    value = _left(event.node, [memory[v] for v in event.node.resources], operands)
+                stored[name] = max(stored[name], value)
+        if stored == memory:
+            break
+        memory = stored
+        largest = max(largest, *memory.values())
     return largest
+
+
+def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> list[int]:
+    """A bound for each token, by what the resources hold at most."""
+    values: list[int] = []
+    for token in unfolding.tokens:
+        value = 0
+        if isinstance(token, (Result, Stack)):
+            done = token.event if isinstance(token, Result) else token.events[0]
+            event = unfolding.events[done]
+            if event.access is Access.SIZE:
+                value = next(q.capacity for q in test.queues if q.name == event.variables[0])
+            elif event.access in (Access.READ, Access.DEQUEUE):
+                value = memory[event.variables[0]]
+        elif isinstance(token, Pick):
+            value = max(values[token.then], values[token.other])
+        elif isinstance(token, (Held, Gathered)):
+            value = values[token.token]
+        elif isinstance(token, Known):
+            value = max(map(abs, token.value))
+        elif isinstance(token, Seen):
+            value = memory[unfolding.events[token.event].variables[token.place]]
+        elif isinstance(token, Stored):
+            seen = [values[part] for part in token.seen]
+            value = _left(token.node, seen, [values[part] for part in token.operands])
+        elif isinstance(token, Pure) and token.node.op != "NoOp":
+            value = _pure(test, token.node, [values[part] for part in token.inputs])
+        values.append(value)
+    return values
 
 
 def _pure(test: LitmusTest, node: Node, inputs: list[int]) -> int:
@@ -53,13 +107,21 @@ def _pure(test: LitmusTest, node: Node, inputs: list[int]) -> int:
     if node.op == "Mul":
         return inputs[0] * inputs[1]
     if node.op == "MatMul":
-        return inputs[0] * inputs[1] * test.type_of(node.inputs[0]).shape[1]
+        kind = test.types[node.inputs[0]]
+        assert kind is not None
+        return inputs[0] * inputs[1] * kind.shape[1]
     if node.op in ("Less", "Equal"):
         return 1
     return max(inputs)
 
 
-def _effect(node: Node, seen: list[int], inputs: list[int]) -> int:
+def _left(node: Node, seen: list[int], inputs: list[int]) -> int:
+    """What an op leaves in a resource at most; of several, in either.
+
+    `seen` is what they held, if it looks.
+    """
+    if node.definition.kind in (Kind.WRITE, Kind.QUEUE):
+        return inputs[0]
     repeats = 1
     if isinstance(node.attrs, RowsAttrs):
         repeats = max(node.attrs.indices.count(i) for i in node.attrs.indices)

@@ -3,59 +3,210 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from statistics import median
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
-from corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, ConstAttrs
-from corpus.textfile import Entry, dumps
-from fuzz.strategies import FAMILIES, draw
-from fuzz.strategies.dag import MAX_ORDERS
+from corpus.graph import all_nodes
+from corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
+from corpus.outcome import Status
+from corpus.textfile import Entry, dumps, loads
+from fuzz.strategies import FAMILIES, dag, draw
 from fuzz.strategies.graphs import resource_graphs
 from fuzz.strategies.magnitude import largest_magnitude
+from fuzz.strategies.size import count_all
+from oracles import reference
 from oracles.events import count_orders, unfold
 from oracles.explorer import allowed_outcomes
 from oracles.model import RFC
 
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest, Node
+
+MANY = 150
+STRUCTURED = tuple(name for name in FAMILIES if name != "dag")
+FEATURE = {
+    "sections": "critical sections",
+    "queues": "queues",
+    "conditionals": "conditionals",
+    "loops": "loops",
+    "runs": "several runs",
+    "clusters": "clusters",
+}
+
+
+@cache
+def drawn(family: str) -> tuple[LitmusTest, ...]:
+    return tuple(draw(family, 3, index) for index in range(MANY))
+
+
+def nodes(test: LitmusTest) -> list[Node]:
+    return [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+
+
+# --- all families ------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_same_seed_and_index_give_the_same_test(family: str) -> None:
-    texts = [dumps(Entry(draw(family, 7, i))) for i in range(50)]
-    assert texts == [dumps(Entry(draw(family, 7, i))) for i in reversed(range(50))][::-1]
-    assert len(set(texts)) == 50
-    assert texts != [dumps(Entry(draw(family, 8, i))) for i in range(50)]
+    texts = [dumps(Entry(draw(family, 7, i))) for i in range(30)]
+    assert texts == [dumps(Entry(draw(family, 7, i))) for i in reversed(range(30))][::-1]
+    assert len(set(texts)) == 30
+    assert texts != [dumps(Entry(draw(family, 8, i))) for i in range(30)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_test_is_named_after_its_family_and_survives_its_file(family: str) -> None:
+    for test in drawn(family):
+        assert test.name == family
+        text = dumps(Entry(test))
+        assert loads(text).test == test
+        assert dumps(loads(text)) == text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_value_grows_beyond_its_bound(family: str) -> None:
+    for test in drawn(family)[:60]:
+        bound = largest_magnitude(test)
+        assert bound < MAX_MAGNITUDE
+        allowed = allowed_outcomes(test, RFC)  # would raise on a value of 2**24
+        assert allowed.complete
+        for outcome in allowed.witnesses:
+            for _, value in outcome.values:
+                for part in value:
+                    whole = part if isinstance(part, tuple) else (part,)
+                    assert max(map(abs, whole), default=0) <= bound
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_most_tests_race_and_show_it(family: str) -> None:
+    """They have company on some resource, and more than one outcome."""
+    several = sum(len(allowed_outcomes(test, RFC).witnesses) > 1 for test in drawn(family)[:100])
+    assert several >= (50 if family == "dag" else 60)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_resource_op_is_drawn_and_none_too_often(seed: int) -> None:
+def test_dag_draws_every_resource_op_and_none_too_often(seed: int) -> None:
     """None more than three times as often as the median kind.
 
     300 graphs is what a minute draws at least.
     """
-    drawn = Counter(n.op for i in range(300) for n in draw("dag", seed, i).graph.effects)
-    assert set(drawn) == set(EFFECT_OPS)
-    assert max(drawn.values()) <= 3 * median(drawn.values())
+    counts = Counter(n.op for i in range(300) for n in draw("dag", seed, i).graph.effects)
+    assert set(counts) == set(EFFECT_OPS)
+    assert max(counts.values()) <= 3 * median(counts.values())
 
 
-def test_drawn_tests_stay_small_enough_to_judge_and_to_represent() -> None:
-    for index in range(200):
-        test = draw("dag", 3, index)
-        assert count_orders(unfold(test, RFC), 1 << 20) < MAX_ORDERS
+@pytest.mark.parametrize("family", STRUCTURED)
+def test_reads_writes_and_updates_are_drawn_alike(family: str) -> None:
+    ops = [node for test in drawn(family) for node in nodes(test) if node.op in EFFECT_OPS]
+    shares = Counter(node.definition.kind for node in ops)
+    for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
+        assert 0.12 <= shares[kind] / len(ops) <= 0.7
+
+
+def test_every_op_stands_in_some_structure() -> None:
+    """Those that need rows or floats fit fewer tests."""
+    counts = Counter(
+        node.op for family in STRUCTURED for test in drawn(family) for node in nodes(test)
+    )
+    effects = {op: counts[op] for op in EFFECT_OPS}
+    assert min(effects.values()) >= median(effects.values()) / 4
+    queue_ops = {op: counts[op] for op in OPS if OPS[op].kind is Kind.QUEUE}
+    assert min(queue_ops.values()) >= 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_several_dtypes_and_shapes_are_drawn(family: str) -> None:
+    kinds = {(v.dtype, v.shape) for test in drawn(family) for v in test.variables}
+    assert {dtype for dtype, _ in kinds} == {"int32", "int64", "float32", "float64"}
+    assert {len(shape) for _, shape in kinds} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hypothesis_draws_from_the_same_family(family: str) -> None:
+    @given(resource_graphs(family))
+    @settings(
+        max_examples=10,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(test: LitmusTest) -> None:
+        assert test.name == family
+        assert largest_magnitude(test) < MAX_MAGNITUDE
+
+    check()
+
+
+# --- those with structure ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", STRUCTURED)
+def test_the_reference_oracle_comes_to_an_end(family: str) -> None:
+    """Over all choices of strictness; and mostly after few orders."""
+    found = [reference.allowed_outcomes(test, RFC) for test in drawn(family)[:40]]
+    assert all(each.complete for each in found)
+    orders = sorted(each.orders for each in found)
+    assert orders[20] <= 300
+    assert orders[37] <= 5_000
+
+
+@pytest.mark.parametrize("family", ["sections", "queues", "runs"])
+def test_orders_are_counted_exactly_where_data_decides_nothing(family: str) -> None:
+    for test in drawn(family)[:30]:
+        if not any(node.op == "QueueCloseV2" for node in nodes(test)):
+            assert count_all(test, 10_000) == reference.allowed_outcomes(test, RFC).orders
+
+
+@pytest.mark.parametrize("family", FEATURE)
+def test_a_family_has_its_feature(family: str) -> None:
+    with_it = sum(FEATURE[family] in test.features for test in drawn(family))
+    assert with_it >= 0.97 * MANY
+
+
+def test_mixed_has_two_features_or_more() -> None:
+    several = sum(len(test.features) >= 2 for test in drawn("mixed"))
+    assert several >= 0.9 * MANY
+    assert {f for test in drawn("mixed") for f in test.features} >= {
+        *("critical sections", "queues", "conditionals", "loops", "several runs")
+    }
+
+
+@pytest.mark.parametrize("family", ["sections", "queues"])
+def test_some_can_block_and_some_cannot(family: str) -> None:
+    tests = drawn(family)[:150]
+    statuses = [
+        {outcome.status for outcome in allowed_outcomes(test, RFC).witnesses} for test in tests
+    ]
+    blocked = sum(Status.BLOCKED in each for each in statuses)
+    assert 0.2 * len(tests) <= blocked <= 0.8 * len(tests)
+    # What only blocks says little.
+    assert sum(each == {Status.BLOCKED} for each in statuses) <= 0.4 * len(tests)
+
+
+def test_an_op_seldom_fails() -> None:
+    """Only where a queue was closed: nothing is specified after it."""
+    for family in STRUCTURED:
+        failing = 0
+        for test in drawn(family)[:100]:
+            found = {outcome.status for outcome in allowed_outcomes(test, RFC).witnesses}
+            if Status.FAILED in found:
+                failing += 1
+                assert any(node.op == "QueueCloseV2" for node in nodes(test))
+        assert failing <= 6
+
+
+# --- dag ---------------------------------------------------------------------------------
+
+
+def test_dags_stay_small_enough_to_judge_and_to_represent() -> None:
+    for test in drawn("dag"):
+        assert count_orders(unfold(test, RFC), 1 << 20) < dag.MAX_ORDERS
         assert len(test.graph.effects) <= 8
-        allowed = allowed_outcomes(test, RFC)  # would raise on a value of 2**24
-        assert allowed.complete
-        bound = largest_magnitude(test)
-        assert bound < MAX_MAGNITUDE
-        for outcome in allowed.witnesses:
-            for _, value in outcome.values:
-                assert max(map(abs, value)) <= bound
-
-
-def test_drawn_tests_race_and_show_it() -> None:
-    """Most graphs have company on some variable, and more than one outcome."""
-    several = sum(len(allowed_outcomes(draw("dag", 4, i), RFC).witnesses) > 1 for i in range(200))
-    assert several >= 100
 
 
 def test_written_constants_are_unique_where_they_can_be() -> None:
@@ -74,13 +225,6 @@ def test_written_constants_are_unique_where_they_can_be() -> None:
             and roles.get(n.name) in ("value", "updates", "delta", "grad")
         ]
         assert len(set(written)) == len(written)
-
-
-@given(resource_graphs())
-@settings(max_examples=30, deadline=None, derandomize=True, database=None)
-def test_the_hypothesis_strategy_draws_from_the_same_family(test) -> None:
-    assert test.name == "dag"
-    assert 1 <= len(test.graph.effects) <= 8
 
 
 def test_hypothesis_shrinks_a_deterministic_property() -> None:

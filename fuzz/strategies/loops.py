@@ -1,0 +1,32 @@
+"""The family `loops`: loops with ops in condition and body, beside ops that race.
+
+A counter bounds each; often what a racing read saw ends it earlier. Few
+iterations may run at once, or as many as like. Values are carried from reads,
+and order what waits for them. Some bodies hold a loop or a conditional.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
+
+if TYPE_CHECKING:
+    import random
+
+    from corpus.graph import LitmusTest
+
+_MIX = Mix(branch=1, loop=1, plain=9)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return small(rng, _sketch, rng.randint(11, 16))
+
+
+def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    scene = Scene(Stage(resources(rng, arithmetic=arithmetic), _MIX, most))
+    others = rng.choices(("plain", "loop"), (6, 1), k=rng.randint(2, 5))
+    plan = ["loop", "plain", *others] if rng.random() < 0.7 else ["plain", "loop", *others]
+    scene.play(plan, rng.choice((2, 2, 3)))
+    return one_graph("loops", scene)
