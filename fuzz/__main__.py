@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from reports.text import ReplayReport
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
-REASON_BUDGET = 20_000  # total orders, for each question on the way to a reason
 MAX_SEED = (1 << 63) - 1  # what a file holds
 MAX_LOG_BYTES = 1 << 28
 SUFFIXES = (".yaml", ".litmus")
@@ -263,7 +262,7 @@ def _judge_one(
         ({} if status is None else {STATUS_KEY: str(status)}) | _plain(test, values),
         {model.name: str(verdict) for model, verdict in verdicts.items()},
         tuple(witnesses[model] for model in strictest),
-        tuple(_refuted(test, model, values) for model in loosest),
+        tuple(_refuted(test, model, values, status) for model in loosest),
     )
     if as_json:
         _print_json(report.as_json())
@@ -315,19 +314,21 @@ def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
     return Witnessed(explorer.model.name, outcome, tuple(map(str, order)))
 
 
-def _refuted(test: LitmusTest, model: Model, values: Mapping[str, Value]) -> Refuted:
+def _refuted(
+    test: LitmusTest, model: Model, values: Mapping[str, Value], status: Status | None
+) -> Refuted:
     from oracles.reason import explain
     from reports.allowed import Refuted
 
-    reason = explain(test, model, values, REASON_BUDGET) if values else None
+    reason = explain(test, model, values, status=status)
     if reason is None:
         return Refuted(model.name)
     return Refuted(
         model.name,
-        reason.cycle or (str(reason),),
+        reason.steps,
         bool(reason.cycle),
         tuple(map(str, reason.edges)),
-        tuple(reason.rules),
+        reason.broken,
     )
 
 

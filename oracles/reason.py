@@ -2,46 +2,40 @@
 
 A *reason* is a set of control edges, orders of runs and rules of the model that
 alone forbid the outcome, none of which can be left out: found by leaving out
-one after the other, and asking the reference oracle each time. Where the
-values seen put events in an order of their own, the contradiction is told as a
-cycle, as herd and Elle do.
+many at once, then fewer, then each, and asking the axiomatic oracle each time.
+Where the values seen put events in an order of their own, the contradiction is
+told as a cycle, as herd and Elle do.
 
 References
 ----------
 Alglave, Maranget, Tautschnig, "Herding Cats", TOPLAS 2014, section 4.8 (cycles
-as explanations); Kingsbury, Alvaro, "Elle", VLDB 2020, section 4; Junker,
-"QuickXplain", AAAI 2004 (minimal conflicts by deletion).
+as explanations); Kingsbury, Alvaro, "Elle", VLDB 2020, section 4; Zeller,
+Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002
+(minimal sets by leaving out halves).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpus.graph import Graph, LitmusTest, Node, Run, predecessors
-from corpus.outcome import TORN, plain_value
-from oracles.events import Access, Event, unfold
-from oracles.model import Axiom, Model
-from oracles.reference import allowed_outcomes, orders_of
+from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
+from oracles.axiomatic import Axiomatic, Budget, Question
+from oracles.cycle import find_cycle, what_goes_on
+from oracles.model import Axiom
+from oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from corpus.outcome import Outcome, Value
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Value
+    from oracles.model import Model
 
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """`target` waits for `source`: nodes of one graph, or (`runs`) two runs."""
-
-    source: str
-    target: str
-    runs: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.target} waits for {self.source}"
+Part = TypeVar("Part", "Edge | Axiom", str)
+DEFAULT_BUDGET: Final = Budget(steps=1_000_000)
+"""For each of the dozens of questions on the way to a reason: well below a second."""
+__all__ = ["Edge", "Reason", "explain", "matches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,218 +46,163 @@ class Reason:
     ----------
     edges : tuple of Edge
     rules : tuple of str
-        Names of axioms (`oracles.model.Axiom`) beyond dependencies.
+        Names of axioms (`oracles.model.Axiom`) beyond dependencies and runs.
     cycle : tuple of str
         One sentence for each step, back to where it began; empty where no
         single cycle explains it.
+    goes_on : tuple of str
+        Of an outcome that is blocked: what would still happen.
+    values : tuple of str
+        Where neither edges nor rules are to blame: the fewest values that no
+        order yields, ``r0=7``.
     """
 
     edges: tuple[Edge, ...]
     rules: tuple[str, ...]
     cycle: tuple[str, ...] = ()
+    goes_on: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The names of all rules that the outcome breaks together."""
+        by_edge = {Axiom.RUNS if edge.runs else Axiom.DEPENDENCIES for edge in self.edges}
+        return (*sorted(map(str, by_edge)), *self.rules)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The reason in words, one sentence each: a cycle, or what it stands on."""
+        if self.cycle:
+            return self.cycle
+        parts = (*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules), *self.goes_on)
+        return parts or (f"no order at all yields {' with '.join(self.values) or 'these values'}",)
 
     def __str__(self) -> str:
-        if self.cycle:
-            return "; ".join(self.cycle)
-        parts = [*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules)]
-        return "; ".join(parts) or "no order of these events yields these values"
+        return "; ".join(self.steps)
 
 
 def explain(
-    test: LitmusTest, model: Model, wanted: Mapping[str, Value], budget_orders: int
+    test: LitmusTest,
+    model: Model,
+    wanted: Mapping[str, Value] | Outcome,
+    budget: Budget = DEFAULT_BUDGET,
+    *,
+    status: Status | None = None,
 ) -> Reason | None:
-    """The reason why `model` forbids every outcome with the values wanted.
+    """The reason why `model` forbids an outcome, or all with the values wanted.
 
     Parameters
     ----------
-    wanted : mapping
-        Values by name; what it does not name may be anything.
+    wanted : mapping or Outcome
+        Values by name, of which what is not named may be anything; or exactly
+        one outcome.
+    status : Status, optional
+        With values: how the order ends; completed or blocked if not given.
 
     Returns
     -------
     Reason or None
-        None if one is allowed, or some question to the reference
-        oracle took more than `budget_orders` total orders.
+        None if one is allowed, or some question was over budget.
     """
-    if TORN in wanted.values():
+    given = dict(wanted.values) if isinstance(wanted, Outcome) else wanted
+    if TORN in given.values():
         return Reason((), ("reads and writes of a whole variable are atomic",))
-    edges, rules = _constraints(test, model)
-    if _forbids(_relaxed(test, edges), _with(model, rules), wanted, budget_orders) is not True:
-        return None
-    # Edges that are far apart go first, so that what is left is close by.
-    for edge in sorted(edges, key=str, reverse=True):
-        fewer = [each for each in edges if each != edge]
-        verdict = _forbids(_relaxed(test, fewer), _with(model, rules), wanted, budget_orders)
-        if verdict is None:
+    if isinstance(wanted, Outcome):
+        questions = [Question.of(test, wanted)]
+    elif status is not None:
+        questions = [Question(wanted, status)]
+    else:
+        questions = [Question(wanted), Question(wanted, Status.BLOCKED)]
+
+    def forbids(kept: Sequence[Edge | Axiom]) -> bool:
+        edges, rules = _sorted_out(kept)
+        return _none_possible(
+            Axiomatic(relaxed(test, edges), with_rules(model, rules), budget), questions
+        )
+
+    try:
+        parts: list[Edge | Axiom] = [*edges_of(test), *sorted(model.axioms - BY_EDGE, key=str)]
+        if not forbids(parts):
             return None
-        if verdict:
-            edges = fewer
-    for rule in list(rules):
-        fewer_rules = [each for each in rules if each != rule]
-        verdict = _forbids(_relaxed(test, edges), _with(model, fewer_rules), wanted, budget_orders)
-        if verdict is None:
-            return None
-        if verdict:
-            rules = fewer_rules
-    cycle = _cycle(test, model, edges, rules, wanted, budget_orders)
-    return Reason(tuple(edges), tuple(str(rule) for rule in rules), cycle)
-
-
-def _constraints(test: LitmusTest, model: Model) -> tuple[list[Edge], list[Axiom]]:
-    """Every order between effects of one graph, every order of runs, every rule.
-
-    All paths, not only the edges as drawn: leaving out one edge of a chain then
-    leaves the order of its ends.
-    """
-    edges = []
-    for graph in test.graphs:
-        effects = {n.name for n in graph.effects}
-        for node, above in predecessors(graph):
-            if node.name in effects:
-                edges += [Edge(name, node.name) for name in sorted(above & effects)]
-    edges += [Edge(name, run.name, runs=True) for run in test.runs for name in run.after]
-    return edges, sorted(model.axioms - {Axiom.DEPENDENCIES}, key=str)
-
-
-def _relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
-    """The test with those orders only; data edges stay, as values need them."""
-    kept = set(edges)
-    graphs = []
-    for graph in test.graphs:
-        nodes: list[Node] = []
-        for node in graph.nodes:
-            waits = tuple(
-                e.source for e in edges if not e.runs and e.target == node.name and e in kept
+        edges, rules = _sorted_out(_fewest(parts, forbids))
+        values: tuple[str, ...] = ()
+        if not edges and not rules:
+            values = _fewest_values(
+                Axiomatic(relaxed(test, ()), with_rules(model, ()), budget), questions
             )
-            nodes.append(replace(node, after=waits))
-        graphs.append(Graph(graph.name, tuple(nodes)))
-    client = tuple(
-        Run(run.name, run.graph, tuple(n for n in run.after if Edge(n, run.name, True) in kept))  # noqa: FBT003
-        for run in test.client
-    )
-    return replace(test, graphs=tuple(graphs), client=client)
+    except _OverBudget:
+        return None
+    cycle: tuple[str, ...] = ()
+    goes_on: tuple[str, ...] = ()
+    if questions[0].status is Status.COMPLETED:
+        cycle = find_cycle(test, model, edges, rules, questions[0], budget)
+    elif questions[0].status is Status.BLOCKED:
+        goes_on = what_goes_on(test, model, questions[0], budget)
+    return Reason(tuple(edges), tuple(map(str, rules)), cycle, goes_on, values)
 
 
-def _with(model: Model, rules: Iterable[Axiom]) -> Model:
-    return replace(model, axioms=frozenset({Axiom.DEPENDENCIES, *rules}))
+class _OverBudget(Exception):
+    pass
 
 
-def _forbids(
-    test: LitmusTest, model: Model, wanted: Mapping[str, Value], budget: int
-) -> bool | None:
-    allowed = allowed_outcomes(test, model, budget)
-    if any(matches(outcome, wanted) for outcome in allowed.witnesses):
-        return False
-    return True if allowed.complete else None
+def _none_possible(oracle: Axiomatic, questions: Sequence[Question]) -> bool:
+    verdicts = [oracle.possible(question) for question in questions]
+    if Verdict.UNKNOWN in verdicts:
+        raise _OverBudget
+    return Verdict.ALLOWED not in verdicts
+
+
+def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[str, ...]:
+    """Values that no order yields together, none of which can be left out."""
+    given = questions[0].values
+
+    def forbids(names: Sequence[str]) -> bool:
+        values = {name: given[name] for name in names}
+        return _none_possible(oracle, [replace(each, values=values) for each in questions])
+
+    names = list(given)
+    if not forbids(names):
+        return ()
+    plain = {name: str(plain_value(given[name])).replace(" ", "") for name in names}
+    found = [f"{name}={plain[name]}" for name in _fewest(names, forbids)]
+    if len(questions) == 1 and questions[0].status is not Status.COMPLETED:
+        found.insert(0, f"{STATUS_KEY}={questions[0].status}")
+    return tuple(found)
+
+
+def _sorted_out(parts: Sequence[Edge | Axiom]) -> tuple[list[Edge], list[Axiom]]:
+    """Edges, those of graphs first, and rules, each in an order that people expect."""
+    edges = [part for part in parts if isinstance(part, Edge)]
+    rules = [part for part in parts if isinstance(part, Axiom)]
+    return sorted(edges, key=lambda e: (e.runs, e.target, e.source)), rules
+
+
+def _fewest(parts: list[Part], forbids: Callable[[Sequence[Part]], bool]) -> list[Part]:
+    """Parts that forbid, and no longer do without any one of them.
+
+    Halves are left out as long as that goes, then halves of halves. Which
+    outcomes are blocked is not monotone (with fewer edges, more can go on), so
+    that what was needed among many may not be among few: hence the last pass,
+    until it finds nothing.
+    """
+    kept = list(parts)
+    chunks = [kept]
+    while chunks:
+        chunk = chunks.pop()
+        fewer = [part for part in kept if part not in chunk]
+        if chunk and forbids(fewer):
+            kept = fewer
+        elif len(chunk) > 1:
+            half = len(chunk) // 2
+            chunks += [chunk[half:], chunk[:half]]
+    for part in list(kept):
+        fewer = [other for other in kept if other != part]
+        if forbids(fewer):
+            return _fewest(fewer, forbids)
+    return kept
 
 
 def matches(outcome: Outcome, wanted: Mapping[str, Value]) -> bool:
     """Whether an outcome has the values wanted."""
     values = dict(outcome.values)
     return all(name in values and values[name] == value for name, value in wanted.items())
-
-
-def _cycle(
-    test: LitmusTest,
-    model: Model,
-    edges: list[Edge],
-    rules: list[Axiom],
-    wanted: Mapping[str, Value],
-    budget: int,
-) -> tuple[str, ...]:
-    """The shortest cycle of edges of the reason and orders that the values demand."""
-    free = _relaxed(test, ())
-    bare = _with(model, rules)
-    always: set[tuple[int, int]] | None = None
-    events = unfold(free, bare).events
-    for count, (outcome, order) in enumerate(orders_of(free, bare)):
-        if count == budget:
-            return ()
-        if not matches(outcome, wanted):
-            continue
-        position = {event: i for i, event in enumerate(order)}
-        pairs = {
-            (a, b)
-            for a, first in enumerate(events)
-            for b, second in enumerate(events)
-            if first in position and second in position and position[first] < position[second]
-        }
-        always = pairs if always is None else always & pairs
-    if always is None:
-        return ()
-    waits = {
-        (a, b): f"{_name(second)} waits for {_name(first)}"
-        for edge in edges
-        for a, first in enumerate(events)
-        for b, second in enumerate(events)
-        if _is_between(edge, first, second)
-    }
-    steps = {(a, b): _words(events[a], events[b], wanted) for a, b in always}
-    # Reads-from, from-read and write order first: they can be seen in the values.
-    close = {pair: words for pair, words in steps.items() if _conflict(events, *pair)}
-    return _shortest(close | waits) or _shortest(steps | waits)
-
-
-def _conflict(events: tuple[Event, ...], a: int, b: int) -> bool:
-    """Whether two events touch one variable and one of them changes it, or are one op."""
-    first, second = events[a], events[b]
-    shared = set(first.variables) & set(second.variables)
-    reads = first.access is Access.READ and second.access is Access.READ
-    return first.node == second.node or bool(shared and not reads)
-
-
-def _is_between(edge: Edge, first: Event, second: Event) -> bool:
-    if edge.runs:
-        return (first.run, second.run) == (edge.source, edge.target)
-    same_run = first.run == second.run
-    return same_run and (first.node.name, second.node.name) == (edge.source, edge.target)
-
-
-def _writes(event: Event) -> bool:
-    return event.access in (Access.WRITE, Access.UPDATE)
-
-
-def _name(event: Event) -> str:
-    return f"{event.run}.{event.node.name}" if event.run else event.node.name
-
-
-def _words(first: Event, second: Event, values: Mapping[str, Value]) -> str:
-    """Why the values put `first` before `second`."""
-    shared = [name for name in first.variables if name in second.variables]
-    if first.node == second.node:
-        return f"{_name(first)} reads before it writes"
-    for reader, writer, relation in ((first, second, "before"), (second, first, "after")):
-        key = _name(reader)
-        if reader.access is Access.READ and _writes(writer) and shared and key in values:
-            read = plain_value(values[key])
-            return f"{key} read {read} of {shared[0]}, so it came {relation} {_name(writer)}"
-    if shared and shared[0] in values and _writes(first) and _writes(second):
-        final = plain_value(values[shared[0]])
-        return f"{shared[0]} ended as {final}, so {_name(first)} came before {_name(second)}"
-    return f"the values put {_name(first)} before {_name(second)}"
-
-
-def _shortest(steps: dict[tuple[int, int], str]) -> tuple[str, ...]:
-    """The words along a shortest cycle; empty if there is none."""
-    best: tuple[str, ...] = ()
-    following: dict[int, list[int]] = {}
-    for a, b in sorted(steps):
-        following.setdefault(a, []).append(b)
-    for start in following:
-        came: dict[int, int] = {}
-        queue = deque([start])
-        while queue and start not in came:
-            node = queue.popleft()
-            for other in following.get(node, ()):
-                if other not in came:
-                    came[other] = node
-                    queue.append(other)
-        if start not in came:
-            continue
-        path = [start]
-        while len(path) == 1 or path[-1] != start:
-            path.append(came[path[-1]])
-        words = tuple(steps[a, b] for b, a in pairwise(path))[::-1]
-        if not best or len(words) < len(best):
-            best = words
-    return best

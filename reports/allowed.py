@@ -120,7 +120,8 @@ class Witnessed:
 class Refuted:
     """Why a model forbids it, in steps; these close a circle if `cycle`.
 
-    `edges` and `rules` are what the reason stands on; no steps if none was found.
+    `edges` and `rules`, by name, are what the reason stands on; no steps if none
+    was found.
     """
 
     model: str
@@ -160,7 +161,8 @@ class VerdictReport:
         for why in self.reasons:
             stricter = [m for m in by_verdict.get("forbidden", ()) if m != why.model]
             also = f", and hence under {' and '.join(stricter)}" if stricter else ""
-            lines += ["", f"reason under {why.model}{also}:"]
+            rules = f" ({', '.join(why.rules)})" if why.rules else ""
+            lines += ["", f"reason under {why.model}{also}{rules}:"]
             lines += [f"  {step}" for step in why.steps]
             if why.cycle:
                 lines.append("which is a cycle: no total order has all of it")

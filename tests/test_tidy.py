@@ -72,7 +72,7 @@ def test_commands_that_run_nothing_load_nothing_heavy(arguments: list[str]) -> N
         "import sys; from fuzz.__main__ import main\n"
         f"sys.argv = ['litmusfuzz', *{arguments!r}, {str(ROOT / 'corpus/litmus/SB.yaml')!r}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        "heavy = {'tensorflow', 'jax', 'numpy', 'rich', 'hypothesis', 'psutil'}\n"
+        "heavy = {'tensorflow', 'jax', 'numpy', 'rich', 'hypothesis', 'psutil', 'z3'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 JOB_TIMEOUT_S: Final = 60.0
-REASON_BUDGET: Final = 2_000
-"""Total orders, for each question on the way to a reason."""
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
 """A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
@@ -596,7 +594,7 @@ class Campaign:
         path = self.settings.out / f"{small.name}.yaml"
         save(entry, path)
         cause = likely_cause(small, seen)
-        reason = explain(small, self.settings.model, dict(seen.values), REASON_BUDGET)
+        reason = explain(small, self.settings.model, seen)
         self.record.findings.append(
             ReportedFinding(entry, str(path), cause, reason=str(reason or ""))
         )

@@ -81,7 +81,8 @@ def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
     assert result.returncode == 0
     assert result.stdout.startswith("X=1: allowed under rfc, forbidden under executor\n")
     assert "witness, a total order under rfc:" in result.stdout
-    assert "reason under executor:\n  rule: dense updates indivisible" in result.stdout
+    assert "reason under executor:\n" in result.stdout
+    assert "an update is one step" in result.stdout
     assert litmusfuzz("oracle", LOST, "--explain", "X=1", "--model", "executor").returncode == 1
     data = json.loads(litmusfuzz("oracle", LOST, "--explain", "X=1", "--json").stdout)
     assert data["verdicts"] == {"rfc": "allowed", "executor": "forbidden"}
@@ -108,7 +109,7 @@ def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
         ("backpressure-blocked", "_status=blocked", 0, "which yields  blocked, X=1 Q=[1]"),
         ("backpressure-blocked", "_status=blocked,X=1", 0, "_status=blocked X=1: allowed"),
         ("backpressure-blocked", "X=1", 0, "which yields  blocked, X=1 Q=[1]"),
-        ("backpressure-blocked", "_status=completed", 1, "no total order yields it"),
+        ("backpressure-blocked", "_status=completed", 1, "rule: capacity"),
         ("backpressure-blocked", "Q=[]", 1, "Q=[]: forbidden"),
         ("queue-rows-left", "Q=[[1,2],[5,6]]", 0, "Q=[[1,2],[5,6]]: allowed"),
         ("queue-rows-left", "Q=[[1, 2]], X=[5, 6]", 1, "X=[5,6] Q=[[1,2]]: forbidden"),

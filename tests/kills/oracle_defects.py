@@ -176,9 +176,15 @@ DEFECTS = (
         "returned = static_cast<Value>(elements_.back());",
     ),
     Defect(
-        "an event whose guard fails is not dead",
-        CORE + "search.cpp",
-        "        put(bits(depth, kDead), e);\n",
+        "a choice that is known beforehand goes the other way",
+        CORE + "fold.cpp",
+        "token.inputs = {token.inputs[is_true(predicate) ? 1 : 2]};",
+        "token.inputs = {token.inputs[is_true(predicate) ? 2 : 1]};",
+    ),
+    Defect(
+        "what waits for a branch that is never taken does not wait for its predicate",
+        CORE + "fold.cpp",
+        "if (never >= 0) token.waits.push_back(never);",
         "",
     ),
     Defect(

@@ -12,7 +12,7 @@ from helpers import LITMUS
 
 from corpus.outcome import Verdict
 from corpus.textfile import load, outcome_from_plain
-from oracles import explorer, reference
+from oracles import axiomatic, explorer, reference
 from oracles.model import MODELS, Axiom, Model
 
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def _whole_set(test: LitmusTest, model: Model, outcome: Outcome) -> Verdict:
     return explorer.allowed_outcomes(test, model).judge(outcome)
 
 
-ORACLES = {"reference": _reference, "explorer": _explorer, "explorer's set": _whole_set}
+ORACLES = {
+    "reference": _reference,
+    "explorer": _explorer,
+    "explorer's set": _whole_set,
+    "axiomatic": axiomatic.judge,
+}
 
 
 @pytest.mark.parametrize("oracle", ORACLES)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fold.h"
+
 namespace litmusfuzz::oracle {
 namespace {
 
@@ -42,6 +44,7 @@ Ints ints_of(Value value, const ValueTable& table) {
 }  // namespace
 
 Oracle::Oracle(std::unique_ptr<Program> program) {
+  fold(*program);
   // What `split` computes of constants is among the constants from then on.
   auto parts = std::make_shared<Split>(split(*program, program->constants));
   program_ = std::move(program);

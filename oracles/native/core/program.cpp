@@ -151,6 +151,7 @@ class Builder {
         dynamic_[t] |= !program_.events[e].guards.empty();
         if (local_[e] >= 0 && program_.events[e].guards.empty()) front_.set(t, local_[e]);
       }
+      for (const int32_t other : token.waits) follow(t, other);
       return;
     }
     dynamic_[t] = token.kind == TokenKind::kPick;
@@ -413,6 +414,7 @@ std::vector<uint8_t> find_used(const Program& program) {
   std::vector<uint8_t> out(program.tokens.size());
   std::vector<int32_t> stack = program.observed;
   for (const Event& event : program.events) {
+    if (event.never >= 0) continue;
     stack.insert(stack.end(), event.needs.begin(), event.needs.end());
     for (const auto& [t, polarity] : event.guards) stack.push_back(t);
   }
@@ -455,7 +457,7 @@ Value constant_value(const Program& program, int32_t wanted, ValueTable& table) 
 
 Split split(const Program& program, ValueTable& table) {
   const size_t n = program.events.size(), variables = program.initial.size();
-  if (n == 0) {
+  if (std::ranges::all_of(program.events, [](const Event& e) { return e.never >= 0; })) {
     Split out;
     for (size_t v = 0; v < variables; ++v) out.idle_variables.push_back(static_cast<int32_t>(v));
     for (size_t place = 0; place < program.observed.size(); ++place) {
@@ -477,6 +479,7 @@ Split split(const Program& program, ValueTable& table) {
   std::vector<uint8_t> touched(variables);
   for (size_t e = 0; e < n; ++e) {
     const Event& event = program.events[e];
+    if (event.never >= 0) continue;
     for (const int32_t v : event.variables) {
       unions.join(e, of_variable(v));
       touched[v] = 1;
@@ -509,7 +512,9 @@ Split split(const Program& program, ValueTable& table) {
   };
   std::map<size_t, Parts> parts;
   Split out;
-  for (size_t e = 0; e < n; ++e) parts[unions.find(e)].events.push_back(static_cast<int32_t>(e));
+  for (size_t e = 0; e < n; ++e) {
+    if (program.events[e].never < 0) parts[unions.find(e)].events.push_back(static_cast<int32_t>(e));
+  }
   for (size_t v = 0; v < variables; ++v) {
     const auto number = static_cast<int32_t>(v);
     if (touched[v] || program.blocking()) {

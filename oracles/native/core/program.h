@@ -57,6 +57,7 @@ struct Event {
   std::vector<int32_t> operands;   // tokens; of a write-back see oracles/events.py
   std::vector<std::pair<int32_t, bool>> guards;  // tokens, and what each must be
   int32_t part = -1;  // of a many-op: which element of its operand
+  int32_t never = -1;  // a guard that never holds (`fold`): part of no component
 };
 
 struct Token {

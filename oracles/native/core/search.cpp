@@ -204,7 +204,7 @@ class Search {
         case TokenKind::kSettled:
           out = std::ranges::all_of(token.events, [&](int32_t e) {
             return done(e) || has(bits(depth, kDead), local(e));
-          });
+          }) && std::ranges::all_of(token.waits, ready);
           break;
         case TokenKind::kPick:
           out = ready(token.inputs[0]) &&
@@ -553,7 +553,7 @@ class Search {
       return matched_;
     }
     write_key(depth);
-    if (seen_.size() >= budget_.states || ((seen_.size() & 255) == 255 && bytes() > budget_.bytes)) {
+    if (seen_.size() >= budget_.states || bytes() > budget_.bytes) {
       complete_ = seen_.contains(key_.data());
       return false;
     }
@@ -704,7 +704,7 @@ class Search {
     }
   }
 
-  size_t bytes() const { return seen_.bytes() + outcomes_.bytes() + table_.bytes(); }
+  size_t bytes() const { return seen_.needed() + outcomes_.needed() + table_.bytes(); }
 
   const Component& c_;
   const Query* query_;

@@ -39,7 +39,13 @@ class StateSet {
 
   const uint32_t* row(size_t number) const { return rows_.data() + number * stride_; }
   size_t size() const { return size_; }
-  size_t bytes() const { return rows_.capacity() * 4 + slots_.size() * sizeof(Slot); }
+  /// Bytes while one row more is put in: what grows lies there twice meanwhile.
+  size_t needed() const {
+    size_t words = rows_.capacity(), slots = slots_.size();
+    if (rows_.size() + stride_ > words) words *= 3;
+    if (2 * (size_ + size_t{1}) > slots) slots *= 3;
+    return words * sizeof(uint32_t) + slots * sizeof(Slot);
+  }
 
  private:
   struct Slot {

@@ -1,0 +1,541 @@
+"""One question as constraints, and its answer: by saturation, or by z3.
+
+References
+----------
+semantics.md, section 3. See `oracles.axiomatic`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus.outcome import Status
+from oracles.events import Access
+from oracles.model import Axiom
+from oracles.saturation import Choice, OverBudget, find_order
+from oracles.statement import INITIAL, READS, Statement, bits, is_value, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from corpus.graph import LitmusTest, Queue
+    from oracles.events import Unfolding
+    from oracles.question import Budget, Question
+    from oracles.terms import Bool, Int, Ints
+
+Before = tuple[int, int]
+"""Two events, by index: if both are done, the first is earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A total order of what is done, as indices of events, or None: there is none."""
+
+    order: tuple[int, ...] | None
+
+
+_NONE: Final = Answer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A write that a read may have seen, and whether it then returns what it did."""
+
+    write: int
+    fits: Bool
+
+
+class Case(Statement):
+    """One question about one unfolding, ready to be answered.
+
+    Parameters
+    ----------
+    test, unfolding, question
+    budget : Budget
+    held_up : int, optional
+        An event that need not happen, though it could: of blocked outcomes.
+    """
+
+    def __init__(
+        self,
+        test: LitmusTest,
+        unfolding: Unfolding,
+        question: Question,
+        budget: Budget,
+        held_up: int | None = None,
+    ) -> None:
+        self.budget = budget
+        self.held_up = held_up
+        self.too_large = len(unfolding.events) > budget.events
+        if not self.too_large:
+            super().__init__(test, unfolding, question)
+
+    def _sources(self, read: int | None, name: str, value: Ints) -> list[_Source]:
+        """Writes that a read may have seen, and their values fit."""
+        found = []
+        for write in self._writes_before(read, name):
+            stored = self.initial[name] if write == INITIAL else self.stored[write][name]
+            done = True if write == INITIAL else self._writes(write, name)
+            fits = self.script.conj((done, self.script.same(stored, value)))
+            if fits is not False:
+                found.append(_Source(write, fits))
+        return found
+
+    def _readings(self) -> Iterator[tuple[int | None, str, list[_Source]]]:
+        """Each read that matters, and the end, with what it may have seen."""
+        for index in sorted(self.reads):
+            event, seen = self.events[index], self.seen[index]
+            if event.access in READS and self.done[index] is not False:
+                assert seen is not None
+                for name, value in zip(event.variables, seen, strict=True):
+                    yield index, name, self._sources(index, name, value)
+        for variable in self.test.variables:
+            final: Any = self.question.values.get(variable.name)
+            if final is not None:
+                yield None, variable.name, self._sources(None, variable.name, final)
+
+    # --- the answer -------------------------------------------------------------------------
+
+    def solve(self, orders: Sequence[Before] = ()) -> Answer | None:
+        """A total order that yields what is asked for, and keeps `orders`; None: unknown.
+
+        Events of `orders` that are not done are not ordered.
+        """
+        if self.too_large:
+            return None
+        if self.script.impossible:
+            return _NONE
+        if self.budget.saturate:
+            answer = self._saturate(orders)
+            if answer is not None:
+                return answer
+        if not self.budget.solve:
+            return None
+        return self._ask(orders)
+
+    def _saturate(self, orders: Sequence[Before]) -> Answer | None:
+        """The answer without a solver; None where there is more than orders to find."""
+        if self._choices is None:
+            return None
+        done = sum(1 << i for i, done in enumerate(self.done) if done)
+        known = [(a, b) for b in bits(done) for a in bits(self._waits(b).events & done)]
+        known += [pair for pair in orders if done >> pair[0] & 1 and done >> pair[1] & 1]
+        try:
+            order = find_order(len(self.events), known, self._choices, self.budget.tries)
+        except OverBudget:
+            return None
+        return _NONE if order is None else Answer(tuple(i for i in order if done >> i & 1))
+
+    @cached_property
+    def _choices(self) -> list[Choice] | None:
+        """Of any two orders one, where that is all that is open; else None."""
+        if self.question.status is not Status.COMPLETED or not self.script.empty:
+            return None
+        if self.test.queues and any(q.name in self.touching for q in self.test.queues):
+            return None
+        if not all(isinstance(done, bool) for done in self.done):
+            return None
+        live = [i for i, done in enumerate(self.done) if done]
+        if any(self._waits(i).others for i in live):
+            return None
+        for name in self.contents & self.initial.keys():
+            if not all(isinstance(self._writes(w, name), bool) for w in self._writers(name)):
+                return None
+        choices: list[Choice] = []
+        for read, name, sources in self._readings():
+            if not sources:
+                return [Choice((0, 0), (0, 0))]  # which nothing keeps
+            if len(sources) > 1 or sources[0].fits is not True:
+                return None
+            choices += self._unbroken(read, name, sources[0].write)
+        for first, second in self._contenders():
+            choices.append(Choice((first[1], second[0]), (second[1], first[0])))
+        return choices
+
+    def _unbroken(self, read: int | None, name: str, source: int) -> Iterator[Choice]:
+        """A read, or the end, sees a write: no other one of that variable falls between."""
+        if source != INITIAL and read is not None:
+            yield Choice((source, read), (source, read))
+        for write in self._writers(name):
+            if write in (read, source) or self._writes(write, name) is False:
+                continue
+            # Of the initial write, and of the end, one alternative is left.
+            earlier = (write, write if source == INITIAL else source)
+            yield Choice(earlier, (write if read is None else read, write))
+
+    def _ask(self, orders: Sequence[Before]) -> Answer | None:
+        """The answer by z3."""
+        import z3
+
+        solver = self._solver
+        if solver is None or self.script.impossible:
+            return None if solver is None else _NONE
+        solver.push()
+        for pair in orders:
+            dones = [self.done[i] for i in pair]
+            if False not in dones:
+                first, second = (z3.Int(place_of(i), solver.ctx) for i in pair)
+                undone = [z3.Not(z3.Bool(d, solver.ctx)) for d in dones if isinstance(d, str)]
+                solver.add(z3.Or(first < second, *undone))
+        result = solver.check()
+        answer = None if result == z3.unknown else _NONE
+        if result == z3.sat:
+            answer = Answer(self._order_in(solver.model()))
+        solver.pop()
+        return answer
+
+    @cached_property
+    def _solver(self) -> Any:
+        """z3 with all constraints, None if they are too many; loaded when first needed."""
+        import z3
+
+        readings = list(self._readings())
+        if self._clauses(readings) > self.budget.clauses:
+            return None
+        for index in range(len(self.events)):
+            self._place(index)
+        for read, name, sources in readings:
+            self._read_from(read, name, sources)
+        self._exclude()
+        for queue in self.test.queues:
+            if queue.name in self.touching:
+                self._queue(queue)
+        self._end()
+        # A context of its own: names and ids of other questions change nothing.
+        context = z3.Context()
+        solver = z3.SimpleSolver(ctx=context)
+        solver.set("rlimit", self.budget.steps)
+        solver.set("random_seed", 0)
+        solver.from_string(self.script.text)
+        return solver
+
+    def _clauses(self, readings: Sequence[tuple[int | None, str, list[_Source]]]) -> int:
+        """How many there will be, roughly, of those that may be too many."""
+        count = sum(len(sources) * len(self._writers(name)) for _, name, sources in readings)
+        for queue in self.test.queues:
+            kinds = [self.events[i].access for i in self.touching.get(queue.name, ())]
+            puts = len(queue.init) + kinds.count(Access.ENQUEUE)
+            count += puts**2 * kinds.count(Access.DEQUEUE)
+        return count
+
+    def _order_in(self, model: Any) -> tuple[int, ...]:
+        """The total order of a solution."""
+        import z3
+
+        context = model.ctx
+        placed = []
+        for index, done in enumerate(self.done):
+            if done is True or (done and z3.is_true(model[z3.Bool(done, context)])):
+                position = model.eval(z3.Int(place_of(index), context), model_completion=True)
+                # Of two events at one position none waits for the other; a
+                # read there came before a write (`_read_from`).
+                reads = self.events[index].access in (Access.READ, Access.SNAPSHOT)
+                placed.append((position.as_long(), not reads, index))
+        return tuple(index for _, _, index in sorted(placed))
+
+    # --- constraints for z3 -----------------------------------------------------------------
+
+    def _earlier(self, a: int, b: int) -> Bool:
+        """Whether `a` came before `b`; it means nothing unless both are done."""
+        if a == b or self.above[a] >> b & 1:
+            return False
+        return bool(self.above[b] >> a & 1) or self.script.less(place_of(a), place_of(b))
+
+    def _place(self, index: int) -> None:
+        """An event that is done comes after what it waits for."""
+        if self.done[index] is not False:
+            time = self._waits(index)
+            s = self.script
+            after = [s.less(place_of(i), place_of(index)) for i in self._last(time.events)]
+            after += [s.less(other, place_of(index)) for other in sorted(time.others)]
+            s.require(s.implies(self.done[index], s.conj(after)))
+
+    def _read_from(self, read: int | None, name: str, sources: Sequence[_Source]) -> None:
+        """A read, or the end, sees one of the sources: no other write falls between.
+
+        Strictly before the source or strictly after the read: so that a write
+        at the source's own position, or at the read's, is neither.
+        """
+        s = self.script
+        choices: list[Bool] = []
+        for source in sources:
+            seen = True if len(sources) == 1 else s.boolean()
+            choices.append(seen)
+            demands = [source.fits]
+            if source.write != INITIAL and read is not None:
+                demands.append(self._earlier(source.write, read))
+            for write in self._writers(name):
+                if write in (read, source.write):
+                    continue
+                apart: list[Bool] = [s.neg(self._writes(write, name))]
+                if source.write != INITIAL:
+                    apart.append(self._earlier(write, source.write))
+                if read is not None:
+                    apart.append(self._earlier(read, write))
+                demands.append(s.disj(apart))
+            happens = seen if read is None else s.conj((seen, self.done[read]))
+            s.require(s.implies(happens, s.conj(demands)))
+        s.require(s.implies(True if read is None else self.done[read], s.disj(choices)))
+
+    def _locks(self) -> list[tuple[int, int]]:
+        """Each acquire with its release."""
+        releases = {
+            (e.run, e.frame, e.node.name): i
+            for i, e in enumerate(self.events)
+            if e.access is Access.RELEASE
+        }
+        return [
+            (i, releases[e.run, e.frame, e.node.name])
+            for i, e in enumerate(self.events)
+            if e.access is Access.ACQUIRE
+        ]
+
+    def _contenders(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Any two instances of sections on one mutex: acquire and release of each."""
+        for one, other in combinations(self._locks(), 2):
+            same = self.events[one[0]].variables == self.events[other[0]].variables
+            if same and self.done[one[0]] is not False and self.done[other[0]] is not False:
+                yield one, other
+
+    def _exclude(self) -> None:
+        """RFC, rule 2: of two sections on one mutex, one is over before the other begins."""
+        s = self.script
+        for one, other in self._contenders():
+            over = [
+                s.conj((self.done[first[1]], self._earlier(first[1], second[0])))
+                for first, second in ((one, other), (other, one))
+            ]
+            both = s.conj((self.done[one[0]], self.done[other[0]]))
+            s.require(s.implies(both, s.disj(over)))
+
+    def _queue(self, queue: Queue) -> None:
+        """RFC, rule 4: each dequeue takes the oldest element, there is room for each enqueue."""
+        _Queue(self, queue).constrain()
+
+    def _end(self) -> None:
+        """How the order ends, if it is not complete."""
+        s = self.script
+        if self.question.status is Status.BLOCKED:
+            for index in range(len(self.events)):
+                if index != self.held_up:
+                    s.require(s.disj((self.done[index], s.neg(self._enabled(index)))))
+            over = (s.disj((done, self.dead[i])) for i, done in enumerate(self.done))
+            s.require(s.neg(s.conj(over)))
+        elif self.question.status is Status.FAILED:
+            fails = (
+                s.conj((s.neg(self.done[i]), self._could(i), self._chosen(i), self._fails(i)))
+                for i in range(len(self.events))
+            )
+            s.require(s.disj(fails))
+
+    def _could(self, index: int) -> Bool:
+        """Whether, in the end, all that an event waits for is there."""
+        event = self.events[index]
+        return self.script.conj(
+            (
+                *(self.ready[token] for token in self._awaited(event)),
+                *(self.done[other] for other in event.after),
+                self.script.neg(self.dead[index]),
+            )
+        )
+
+    def _chosen(self, index: int) -> Bool:
+        """Whether, in the end, the predicates of an event are there."""
+        return self.script.conj(self.ready[token] for token, _ in self.events[index].guards)
+
+    def _enabled(self, index: int) -> Bool:
+        """Whether, in the end, an event that is not done could come next."""
+        event = self.events[index]
+        s = self.script
+        possible: Bool = True
+        if event.access is Access.ACQUIRE:
+            possible = s.conj(
+                s.implies(self.done[acquire], self.done[release])
+                for acquire, release in self._locks()
+                if self.events[acquire].variables == event.variables
+            )
+        elif event.access in (Access.ENQUEUE, Access.DEQUEUE):
+            name = event.variables[0]
+            queue = _Queue(self, next(q for q in self.test.queues if q.name == name))
+            room = queue.room() if event.access is Access.ENQUEUE else queue.some()
+            possible = s.disj((queue.closed(), room))
+        return s.conj((self._could(index), possible))
+
+    def _fails(self, index: int) -> Bool:
+        """Whether, in the end, an event that comes next ends in an error."""
+        event = self.events[index]
+        if event.access not in (Access.ENQUEUE, Access.DEQUEUE):
+            return False
+        queue = _Queue(self, next(q for q in self.test.queues if q.name == event.variables[0]))
+        if event.access is Access.ENQUEUE:
+            return queue.closed()
+        return self.script.conj((queue.closed(), self.script.neg(queue.some())))
+
+
+class _Queue:
+    """One queue's constraints: which dequeue took which element.
+
+    Elements are numbered as events are: by the enqueue that put them, and
+    below 0 those that were there at first, so that of these the smaller is the
+    older.
+    """
+
+    def __init__(self, case: Case, queue: Queue) -> None:
+        self.case = case
+        self.script = case.script
+        self.queue = queue
+        by = {access: [] for access in Access}  # type: dict[Access, list[int]]
+        for index in case.touching.get(queue.name, ()):
+            if case.done[index] is not False:
+                by[case.events[index].access].append(index)
+        self.puts, self.takes = by[Access.ENQUEUE], by[Access.DEQUEUE]
+        self.sizes, self.closes = by[Access.SIZE], by[Access.CLOSE]
+        self.first = case.test.initial_elements(queue)
+        self.elements = [*range(-len(self.first), 0), *self.puts]
+
+    def done(self, element: int) -> Bool:
+        """Whether it was put, or was there."""
+        return True if element < 0 else self.case.done[element]
+
+    def earlier(self, a: int, b: int) -> Bool:
+        """Whether one element, or event, came before another."""
+        return a < b if a < 0 or b < 0 else self.case._earlier(a, b)
+
+    def closed(self) -> Bool:
+        """Whether, in the end, it is closed."""
+        return self.script.disj(self.case.done[close] for close in self.closes)
+
+    def _at_most(self, limit: int, at: int | None) -> Bool:
+        """Whether it has at most that many elements, just before an event or (None) in the end.
+
+        Those that were put, and those that were *not* taken, are counted: no
+        more than `limit`, and the number of dequeues.
+        """
+        s = self.script
+
+        def before(index: int) -> Bool:
+            return s.conj((self.done(index), True if at is None else self.earlier(index, at)))
+
+        present = [before(element) for element in self.elements if element != at]
+        kept = [s.neg(before(take)) for take in self.takes if take != at]
+        return s.at_most((*present, *kept), limit + len(kept))
+
+    def room(self, at: int | None = None) -> Bool:
+        """Whether one more element fits in."""
+        bounded = Axiom.CAPACITY in self.case.unfolding.axioms
+        return not bounded or self._at_most(self.queue.capacity - 1, at)
+
+    def some(self) -> Bool:
+        """Whether, in the end, it has an element."""
+        return self.script.neg(self._at_most(0, None))
+
+    def constrain(self) -> None:
+        """Demand all that the queue demands."""
+        self._separate()
+        self._match()
+        if Axiom.FIFO in self.case.unfolding.axioms:
+            self._oldest_first()
+        s = self.script
+        for put in self.puts:
+            s.require(s.implies(self.done(put), self.room(put)))
+            for close in self.closes:
+                both = s.conj((self.done(put), self.done(close)))
+                s.require(s.implies(both, self.earlier(put, close)))
+        for size in self.sizes:
+            self._size(size)
+        self._contents()
+
+    def _separate(self) -> None:
+        """No two events are at one position, so that counts mean something."""
+        s = self.script
+        for a, b in combinations((*self.puts, *self.takes, *self.sizes, *self.closes), 2):
+            apart = s.disj((self.earlier(a, b), self.earlier(b, a)))
+            s.require(s.implies(s.conj((self.done(a), self.done(b))), apart))
+
+    def _match(self) -> None:
+        """Each dequeue takes an element that is there, each another one."""
+        s, case = self.script, self.case
+        self.took: dict[tuple[int, int], Bool] = {}
+        for element in self.elements:
+            for take in self.takes:
+                fits: Bool = s.conj(
+                    (self.done(element), self.done(take), self.earlier(element, take))
+                )
+                seen = case.seen[take]
+                if seen is not None:
+                    fits = s.conj((fits, s.same(self._value(element), seen[0])))
+                took = fits is not False and s.boolean()
+                s.require(s.implies(took, fits))
+                self.took[element, take] = took
+        for take in self.takes:
+            taken = [self.took[element, take] for element in self.elements]
+            s.exclusive(taken)
+            s.require(s.implies(self.done(take), s.disj(taken)))
+        for element in self.elements:
+            s.exclusive([self.took[element, take] for take in self.takes])
+
+    def _oldest_first(self) -> None:
+        """What is older than an element that is taken was taken before it."""
+        s = self.script
+        for (element, take), took in self.took.items():
+            for other in self.elements:
+                if took is not False and other != element:
+                    older = s.conj((self.done(other), self.earlier(other, element)))
+                    s.require(s.implies(s.conj((took, older)), self._gone(other, take)))
+
+    def _value(self, element: int) -> Ints:
+        if element < 0:
+            return self.first[element]
+        return self.case.stored[element][self.queue.name]
+
+    def _gone(self, element: int, at: int | None) -> Bool:
+        """Whether it was taken before an event, or (None) ever."""
+        s = self.script
+        return s.disj(
+            s.conj((self.took[element, take], True if at is None else self.earlier(take, at)))
+            for take in self.takes
+            if take != at
+        )
+
+    def _size(self, size: int) -> None:
+        """Size counts what was put, less what was taken."""
+        s = self.script
+        seen = self.case.seen[size]
+        if seen is None:
+            return
+        count: Int = 0
+        for element in self.elements:
+            was = s.conj((self.done(element), self.earlier(element, size)))
+            count = s.add(count, s.flag(was))
+        for take in self.takes:
+            count = s.sub(count, s.flag(s.conj((self.done(take), self.earlier(take, size)))))
+        s.require(s.implies(self.done(size), s.equal(count, seen[0][0])))
+
+    def _contents(self) -> None:
+        """What is left in the end is what the outcome says, in order."""
+        s = self.script
+        wanted: Any = self.case.question.values.get(self.queue.name)
+        if wanted is None:
+            return
+        stands: dict[tuple[int, int], Bool] = {}
+        left = {e: s.conj((self.done(e), s.neg(self._gone(e, None)))) for e in self.elements}
+        for element in self.elements:
+            for place, each in enumerate(wanted):
+                fits = is_value(each) and s.same(self._value(element), each)
+                stands[element, place] = fits is not False and s.boolean()
+                s.require(s.implies(stands[element, place], s.conj((fits, left[element]))))
+            places = [stands[element, place] for place in range(len(wanted))]
+            s.exclusive(places)
+            s.require(s.implies(left[element], s.disj(places)))
+        for place in range(len(wanted)):
+            here = [stands[element, place] for element in self.elements]
+            s.exclusive(here)
+            s.require(s.disj(here))
+        for (a, place), here_a in stands.items():
+            for b in self.elements:
+                if a != b and place + 1 < len(wanted):
+                    both = s.conj((here_a, stands[b, place + 1]))
+                    s.require(s.implies(both, self.earlier(a, b)))

@@ -1,0 +1,373 @@
+"""The words of a reason: a cycle of orders, or what would still happen.
+
+A step of a cycle puts one event before another because an edge says so, because
+a value must be there before it is used, because the values seen say so (the
+opposite order has no solution), or because a rule carries one step over to
+others: of two critical sections on a mutex all of one comes before all of the
+other.
+
+References
+----------
+See `oracles.reason`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import combinations, pairwise, product
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import all_nodes, bodies
+from corpus.ops import Kind, SectionAttrs
+from corpus.outcome import plain_value
+from oracles.axiomatic import Axiomatic, Case, Question
+from oracles.events import Access, Event, unfold
+from oracles.model import Axiom
+from oracles.relaxed import BY_EDGE, relaxed, with_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from corpus.graph import LitmusTest, Node
+    from corpus.outcome import Value
+    from oracles.axiomatic import Budget
+    from oracles.model import Model
+    from oracles.relaxed import Edge
+
+Pair = tuple[int, int]
+Steps = dict[Pair, str]
+"""Two events, the first before the second, and why."""
+
+CARRIED: Final = (Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.CRITICAL_SECTIONS, Axiom.FIFO)
+"""Rules that carry one step over to others: told as steps of their own."""
+MOST_PAIRS: Final = 3_000
+"""Pairs of events that are asked for, at most: beyond, a cycle is not told."""
+
+
+def find_cycle(
+    test: LitmusTest,
+    model: Model,
+    edges: Sequence[Edge],
+    rules: Sequence[Axiom],
+    question: Question,
+    budget: Budget,
+) -> tuple[str, ...]:
+    """The shortest cycle of edges and rules of a reason, and orders that the values demand.
+
+    First without the rules that can be told as steps; where that leads to no
+    cycle, with them, as something that the values must fit.
+    """
+    carried = [rule for rule in rules if rule in CARRIED]
+    others = [rule for rule in rules if rule not in CARRIED]
+    for held, told in ((others, carried), (rules, [])):
+        search = _Search(test, with_rules(model, held), edges, question, budget)
+        found = search.cycle(told)
+        if found or not carried:
+            return found
+    return ()
+
+
+class _Search:
+    """Steps between the events of a test without its control edges."""
+
+    def __init__(
+        self,
+        test: LitmusTest,
+        model: Model,
+        edges: Sequence[Edge],
+        question: Question,
+        budget: Budget,
+    ) -> None:
+        self.test = test
+        self.model = model
+        self.question = question
+        self.budget = budget
+        self.case = self._case(model, ())
+        self.events = self.case.events
+        self.index = {_key(event): i for i, event in enumerate(self.events)}
+        self.steps: Steps = {}
+        self._add_what_is_known(edges)
+
+    def _case(self, model: Model, edges: Iterable[Edge]) -> Case:
+        oracle = Axiomatic(relaxed(self.test, edges), model, self.budget)
+        return next(iter(oracle.cases(self.question)))
+
+    def _add_what_is_known(self, edges: Iterable[Edge]) -> None:
+        """Orders that hold whatever the values: of data, of rules, of the reason's edges."""
+        rules = sorted(self.model.axioms - BY_EDGE)
+        # Without these, events are other events.
+        kept = [rule for rule in rules if rule in (*CARRIED, Axiom.CLUSTERS)]
+        for a, b in self._pairs(self._case(with_rules(self.model, kept), ())):
+            first, second = self.events[a], self.events[b]
+            words = f"{_phrase(second)} needs what {_phrase(first)} returned"
+            if _instance(first) == _instance(second):
+                words = f"{_phrase(first)} comes before {_phrase(second)}"
+            self.steps[a, b] = words
+        for rule in (rule for rule in rules if rule not in kept):
+            for a, b in self._pairs(self._case(with_rules(self.model, [*kept, rule]), ())):
+                words = f"{_name(self.events[b])} waits for {_name(self.events[a])} (rule: {rule})"
+                self.steps.setdefault((a, b), words)
+        for edge in edges:
+            for a, b in self._pairs(self._case(self.model, (edge,))):
+                words = f"{_name(self.events[b])} waits for {_name(self.events[a])}"
+                self.steps.setdefault((a, b), words)
+
+    def _pairs(self, case: Case) -> Iterator[Pair]:
+        """Events that surely come one before the other, numbered as here."""
+        numbers = [self.index.get(_key(event)) for event in case.events]
+        for later, above in enumerate(case.above):
+            for earlier in range(len(numbers)):
+                a, b = numbers[earlier], numbers[later]
+                if above >> earlier & 1 and a is not None and b is not None:
+                    yield a, b
+
+    def cycle(self, told: Sequence[Axiom]) -> tuple[str, ...]:
+        """The shortest one, where the rules in `told` carry steps over to others."""
+        forced = self._forced()
+        if forced is None:
+            return ()
+        for pair in forced:
+            self.steps.setdefault(pair, self._words(*pair))
+        carriers = {
+            Axiom.DENSE_UPDATES_INDIVISIBLE: self._over_updates,
+            Axiom.CRITICAL_SECTIONS: self._over_sections,
+            Axiom.FIFO: self._over_queues,
+        }
+        while True:
+            found = _shortest(self.steps)
+            more: Steps = {}
+            for rule in told if not found else ():
+                more |= dict(carriers[rule]())
+            more = {pair: words for pair, words in more.items() if pair not in self.steps}
+            if not more:
+                return found
+            self.steps |= more
+
+    # --- orders that the values demand ------------------------------------------------------
+
+    def _forced(self) -> list[Pair] | None:
+        """Of events that meet in one resource or op, those whose order the values demand.
+
+        None if the values demand what no order gives, or that is not known.
+        """
+        answer = self.case.solve()
+        if answer is None or answer.order is None:
+            return None
+        left = [pair for pair in self._in(answer.order) if pair not in self.steps]
+        if len(left) > MOST_PAIRS:
+            return None
+        forced: list[Pair] = []
+        while left:
+            a, b = left.pop()
+            answer = self.case.solve([(b, a)])
+            if answer is None:
+                continue
+            if answer.order is None:
+                forced.append((a, b))
+            else:
+                # One order against it is one against others, mostly.
+                left = sorted(set(left) & set(self._in(answer.order)))
+        return sorted(forced)
+
+    def _in(self, order: Sequence[int]) -> list[Pair]:
+        """Pairs of events that meet, in their order there."""
+        return [(a, b) for a, b in combinations(order, 2) if self._meet(a, b)]
+
+    def _meet(self, a: int, b: int) -> bool:
+        """Whether the order of two events can be seen, or they are of one op."""
+        first, second = self.events[a], self.events[b]
+        reads = (Access.READ, Access.SNAPSHOT, Access.SIZE)
+        unseen = first.access in reads and second.access in reads
+        shared = set(first.variables) & set(second.variables)
+        return _instance(first) == _instance(second) or bool(shared and not unseen)
+
+    def _words(self, a: int, b: int) -> str:
+        """Why the values put `a` before `b`."""
+        first, second = self.events[a], self.events[b]
+        values = self.question.values
+        shared = [name for name in first.variables if name in second.variables]
+        for seer, other, relation in ((first, second, "before"), (second, first, "after")):
+            saw = _saw(seer, values)
+            if saw and shared and other.access not in _QUIET:
+                return f"{saw}, so it came {relation} {_phrase(other)}"
+        changes = first.access not in _QUIET and second.access not in _QUIET
+        if changes and shared and shared[0] in values:
+            ended = f"{shared[0]} ended as {plain_value(values[shared[0]])}"
+            return f"{ended}, so {_phrase(first)} came before {_phrase(second)}"
+        return f"the values put {_phrase(first)} before {_phrase(second)}"
+
+    # --- rules that carry one step over to others ---------------------------------------------
+
+    def _over_updates(self) -> Iterator[tuple[Pair, str]]:
+        """What comes before one event of an indivisible update comes before all of it."""
+        groups: dict[int, list[int]] = {}
+        by_instance: dict[tuple[str, str, str], list[int]] = {}
+        for index, event in enumerate(self.events):
+            if event.node.op != "Cluster" and event.node.definition.dense:
+                groups[index] = by_instance.setdefault(_instance(event), [])
+                groups[index].append(index)
+        yield from self._over(groups, "an update is one step")
+
+    def _over_sections(self) -> Iterator[tuple[Pair, str]]:
+        """Of two sections on one mutex, all of one comes before all of the other."""
+        for mutex in self.test.mutexes:
+            groups: dict[int, list[int]] = {}
+            for members, depth in _sections(self.test, mutex.name):
+                instances: dict[tuple[str, str], list[int]] = {}
+                for index, event in enumerate(self.events):
+                    if event.node.name in members:
+                        frame = "/".join(event.frame.split("/")[:depth])
+                        groups[index] = instances.setdefault((event.run, frame), [])
+                        groups[index].append(index)
+            words = f"{mutex.name} is held by one section at a time"
+            yield from self._over(groups, words, both=True)
+
+    def _over(
+        self, groups: Mapping[int, list[int]], words: str, *, both: bool = False
+    ) -> Iterator[tuple[Pair, str]]:
+        """Steps from all of a group to all of another; to no group's events, unless `both`."""
+        for (a, b), why in sorted(self.steps.items()):
+            ours, theirs = groups.get(a), groups.get(b)
+            if ours is theirs or (both and (ours is None or theirs is None)):
+                continue
+            for pair in product(ours or [a], theirs or [b]):
+                first, second = (_phrase(self.events[i]) for i in pair)
+                yield pair, f"{why}, and {words}: so {first} came before {second}"
+
+    def _over_queues(self) -> Iterator[tuple[Pair, str]]:
+        """Elements leave in the order in which they came."""
+        taken = dict(self._taken())
+        for (put, take), (other_put, other_take) in product(taken.items(), repeat=2):
+            same = self.events[put].variables == self.events[other_put].variables
+            for ours, theirs in (((put, other_put), (take, other_take)),) * same:
+                for given, made in ((ours, theirs), (theirs, ours)):
+                    if given in self.steps:
+                        first, second = (_phrase(self.events[i]) for i in made)
+                        rule = "elements leave in the order of their enqueues"
+                        why = f"{self.steps[given]}, and {rule}"
+                        yield made, f"{why}: so {first} came before {second}"
+
+    def _taken(self) -> Iterator[Pair]:
+        """Each enqueue with the dequeue that the values say took its element."""
+        for take, event in enumerate(self.events):
+            seen = self.case.seen[take]
+            if event.access is not Access.DEQUEUE or seen is None:
+                continue
+            (name,) = event.variables
+            puts = [
+                i
+                for i in self.case.touching[name]
+                if self.events[i].access is Access.ENQUEUE
+                and self.case.stored[i].get(name) == seen[0]
+            ]
+            if len(puts) == 1:
+                yield puts[0], take
+
+
+_QUIET: Final = (Access.READ, Access.SNAPSHOT, Access.SIZE, Access.ACQUIRE, Access.RELEASE)
+"""Events that change nothing that another event can see in a value."""
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    """What tells an event apart in every unfolding of one test."""
+    return (*_instance(event), event.access, event.variables, event.part)
+
+
+def _instance(event: Event) -> tuple[str, str, str]:
+    return event.run, event.frame, event.node.name
+
+
+def _name(event: Event) -> str:
+    name = f"{event.frame}{event.node.name}"
+    name = f"{event.run}.{name}" if event.run else name
+    return f"{name}[{event.part}]" if "Many" in event.node.op else name
+
+
+def _phrase(event: Event) -> str:
+    """An event in words: of what has several events, which one."""
+    parts = {
+        Access.ACQUIRE: "the lock",
+        Access.RELEASE: "the unlock",
+        Access.SNAPSHOT: "the snapshot",
+        Access.WRITE_BACK: "the write-back",
+    }
+    if event.node.op != "Cluster" and event.node.definition.kind is Kind.UPDATE:
+        parts |= {Access.READ: "the read", Access.WRITE: "the write"}
+    part = parts.get(event.access)
+    return f"{part} of {_name(event)}" if part else _name(event)
+
+
+def _saw(event: Event, values: Mapping[str, Value]) -> str:
+    """What the outcome says that an event read; empty if it does not say."""
+    verb = {Access.READ: "read", Access.DEQUEUE: "took", Access.SIZE: "counted"}.get(event.access)
+    key = f"{event.run}.{event.node.name}" if event.run else event.node.name
+    if verb is None or event.frame or key not in values:
+        return ""
+    return f"{key} {verb} {plain_value(values[key])} of {event.variables[0]}"
+
+
+def _sections(test: LitmusTest, mutex: str) -> Iterator[tuple[frozenset[str], int]]:
+    """Of each section on a mutex: the nodes that it holds, bodies included; loops around it."""
+
+    def within(nodes: Iterable[Node], depth: int) -> Iterator[tuple[frozenset[str], int]]:
+        nodes = list(nodes)
+        for node in nodes:
+            if isinstance(node.attrs, SectionAttrs) and mutex in node.resources:
+                members = [n for n in nodes if n.name in node.attrs.members]
+                yield frozenset(n.name for n in all_nodes(members)), depth
+            deeper = depth + (node.definition.kind is Kind.LOOP)
+            for _, body in bodies(node):
+                yield from within(body.nodes, deeper)
+
+    for graph in test.graphs:
+        yield from within(graph.nodes, 0)
+
+
+def _shortest(steps: Mapping[Pair, str]) -> tuple[str, ...]:
+    """The words along a shortest cycle; empty if there is none."""
+    best: list[int] = []
+    following: dict[int, list[int]] = {}
+    for a, b in sorted(steps):
+        following.setdefault(a, []).append(b)
+    for start in following:
+        came: dict[int, int] = {}
+        queue = deque([start])
+        while queue and start not in came:
+            node = queue.popleft()
+            for other in following.get(node, ()):
+                if other not in came:
+                    came[other] = node
+                    queue.append(other)
+        if start not in came:
+            continue
+        path = [start]
+        while len(path) == 1 or path[-1] != start:
+            path.append(came[path[-1]])
+        if not best or len(path) < len(best):
+            best = path
+    return tuple(steps[a, b] for b, a in pairwise(best))[::-1]
+
+
+# --- what is blocked ---------------------------------------------------------------------
+
+
+def what_goes_on(
+    test: LitmusTest, model: Model, question: Question, budget: Budget
+) -> tuple[str, ...]:
+    """Why an order with these values does not end there: what would happen next.
+
+    Each event that would have to be held up for the outcome to be allowed.
+    """
+    unfolding = unfold(test, model)
+    found = []
+    for index, event in enumerate(unfolding.events):
+        answer = Case(test, unfolding, question, budget, held_up=index).solve()
+        if answer is not None and answer.order is not None:
+            name = event.variables[0]
+            why = {
+                Access.ENQUEUE: f"{name} has room",
+                Access.DEQUEUE: f"{name} has an element",
+                Access.ACQUIRE: f"nobody holds {name}",
+            }.get(event.access, "all that it waits for is done")
+            found.append(f"{_phrase(event)} would still happen: {why}")
+    return tuple(found)

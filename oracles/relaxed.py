@@ -1,0 +1,139 @@
+"""A test with fewer orders, a model with fewer rules: what a reason leaves out.
+
+The orders that can be left out one by one are control edges, of graphs and of
+bodies, and orders of runs. Data edges stay, as no value can be used before it
+is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, all_nodes, bodies
+from corpus.ops import Kind
+from oracles.model import Axiom, Model
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`target` waits for `source`: nodes of one graph or body, or (`runs`) two runs.
+
+    A source may also be a value that comes into a body, or one result of a
+    loop or conditional, ``loop.i``.
+    """
+
+    source: str
+    target: str
+    runs: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.target} waits for {self.source}"
+
+
+BY_EDGE: Final = frozenset({Axiom.DEPENDENCIES, Axiom.RUNS})
+"""Rules that are left out edge by edge, never as a whole."""
+
+
+def edges_of(test: LitmusTest) -> list[Edge]:
+    """Every order of two nodes, and of two runs, that the test demands.
+
+    Not only the edges as drawn: where two follow each other, the order of their
+    ends is one as well, so that what explains an outcome need not name what
+    lies between. Those that can best be done without stand first: edges of
+    nodes without events, then such as lie close by.
+    """
+    found: list[tuple[int, Edge]] = []
+    for graph in test.graphs:
+        found += _edges_in(graph.nodes)
+    above: dict[str, dict[str, None]] = {}
+    for run in test.client:
+        above[run.name] = {}
+        for name in run.after:
+            above[run.name] |= above[name] | {name: None}
+        found += [(len(above[name]), Edge(name, run.name, runs=True)) for name in above[run.name]]
+    kept = set(_before_closes(test))
+    found.sort(key=lambda each: (each[0], str(each[1])))
+    return [edge for _, edge in found if edge not in kept]
+
+
+def _before_closes(test: LitmusTest) -> Iterator[Edge]:
+    """Orders without which a test is ill-formed: every enqueue before its queue's Close."""
+    for graph in test.graphs:
+        for close in graph.nodes:
+            if close.op != "QueueCloseV2":
+                continue
+            (closing,) = [run.name for run in test.runs if run.graph == graph.name]
+            for other in test.graphs:
+                puts = [n.name for n in other.nodes if _enqueues(n, close.resources)]
+                if other is graph:
+                    yield from (Edge(name, close.name) for name in puts)
+                elif puts:
+                    runs = [run.name for run in test.runs if run.graph == other.name]
+                    yield from (Edge(name, closing, runs=True) for name in runs)
+
+
+def _enqueues(node: Node, queue: tuple[str, ...]) -> bool:
+    return any("Enqueue" in n.op and n.resources == queue for n in all_nodes([node]))
+
+
+def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
+    """Of a graph or body, and of those inside: edges, and how far apart their ends are."""
+    place = {node.name: i for i, node in enumerate(nodes)}
+    effects = {node.name for node in nodes if node.definition.has_effect}
+    above: dict[str, dict[str, None]] = {}  # sources of events that surely come before
+    by_data: dict[str, dict[str, None]] = {}  # those that data edges alone put there
+
+    def reached(known: dict[str, dict[str, None]], sources: Iterable[str]) -> dict[str, None]:
+        found: dict[str, None] = {}
+        for source in sources:
+            name = source.partition(".")[0]
+            found |= known.get(name, {}) | ({source: None} if name in effects else {})
+        return found
+
+    for node in nodes:
+        # A loop's results need not wait for all that is carried into it.
+        data = () if node.definition.kind is Kind.LOOP else node.inputs
+        above[node.name] = reached(above, (*data, *node.after))
+        by_data[node.name] = reached(by_data, data)
+        if node.name in effects:
+            for source in above[node.name].keys() - by_data[node.name].keys():
+                apart = place[node.name] - place[source.partition(".")[0]]
+                yield apart, Edge(source, node.name)
+        for source in node.after:
+            if node.name not in effects or source not in above[node.name]:
+                yield 0, Edge(source, node.name)
+        for _, body in bodies(node):
+            yield from _edges_in(body.nodes)
+
+
+def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
+    """The test with those orders only, and such as it would be ill-formed without."""
+    waits: dict[tuple[str, bool], dict[str, None]] = {}
+    for edge in (*_before_closes(test), *edges):
+        waits.setdefault((edge.target, edge.runs), {})[edge.source] = None
+
+    def loose(node: Node) -> Node:
+        attrs = node.attrs
+        if isinstance(attrs, BranchAttrs):
+            attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
+        elif isinstance(attrs, LoopAttrs):
+            attrs = replace(attrs, condition=body(attrs.condition), body=body(attrs.body))
+        return replace(node, after=tuple(waits.get((node.name, False), ())), attrs=attrs)
+
+    def body(inside: Body) -> Body:
+        return replace(inside, nodes=tuple(map(loose, inside.nodes)))
+
+    graphs = tuple(Graph(graph.name, tuple(map(loose, graph.nodes))) for graph in test.graphs)
+    client = tuple(
+        replace(run, after=tuple(waits.get((run.name, True), ()))) for run in test.client
+    )
+    return replace(test, graphs=graphs, client=client)
+
+
+def with_rules(model: Model, rules: Iterable[Axiom]) -> Model:
+    """The model with those rules only, beside the ones that edges stand for."""
+    return replace(model, axioms=frozenset(rules) | (model.axioms & BY_EDGE))

@@ -1,0 +1,569 @@
+"""An outcome of an unfolding, stated in terms: what is done, ready, read and stored.
+
+The part of the axiomatic oracle that needs no search. What is left open, and
+which orders fit, is the business of `oracles.constraints`.
+
+References
+----------
+semantics.md, sections 2 to 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus.ops import RowsAttrs
+from corpus.outcome import Status
+from oracles.events import (
+    Access,
+    Event,
+    Gathered,
+    Held,
+    Known,
+    Pick,
+    Pure,
+    Result,
+    Seen,
+    Settled,
+    Stack,
+    Stored,
+    parts_of,
+)
+from oracles.model import Axiom
+from oracles.terms import Arithmetic, Script, touched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from corpus.graph import LitmusTest, Node
+    from oracles.events import Token, Unfolding
+    from oracles.question import Question
+    from oracles.terms import Bool, Ints
+
+INITIAL: Final = -1
+"""Stands for the write of a variable's initial contents."""
+READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT)
+_WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """When a token became ready: after those events, and those unknown positions."""
+
+    events: int = 0  # a bit set
+    others: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Time) -> _Time:
+        return _Time(self.events | other.events, self.others | other.others)
+
+
+class Statement:
+    """One question about one unfolding, as far as no order matters.
+
+    Everything is computed in index order, in which events and tokens stand on
+    earlier ones only: first what surely comes before what (`above`), then
+    terms for what is done, ready, read and stored. Unknowns are made only
+    where something needs them.
+
+    Parameters
+    ----------
+    test, unfolding, question
+
+    Attributes
+    ----------
+    script : Script
+        Holds what is required already.
+    above : list of int
+        For each event, a bit set of those that are done before it whenever it
+        is done; whatever the values.
+    done, dead : list of Bool
+        Of each event, in the end.
+    ready : list of Bool
+        Of each token, in the end.
+    value : list of Ints or None
+        Of each token; None if it has none that matters.
+    seen : list of list of Ints, or None
+        Of each event that reads: what it saw of each of its resources.
+    stored : list of dict of str to Ints
+        Of each event that writes: what it makes of a variable, if it does, or
+        adds to a queue.
+    """
+
+    def __init__(self, test: LitmusTest, unfolding: Unfolding, question: Question) -> None:
+        self.test = test
+        self.unfolding = unfolding
+        self.question = question
+        self.events = unfolding.events
+        self.tokens = unfolding.tokens
+        self.script = Script()
+        for index in range(len(self.events)):
+            self.script.declare_integer(place_of(index))
+        self.math = Arithmetic(self.script)
+        self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
+        self.row = {
+            v.name: len(self.initial[v.name]) // v.shape[0] if v.shape else 1
+            for v in test.variables
+        }
+        self.touching: dict[str, list[int]] = {}
+        for index, event in enumerate(self.events):
+            for name in event.variables:
+                self.touching.setdefault(name, []).append(index)
+        self._find_above()
+        self._find_needed()
+        self._tell()
+        self.value: list[Ints | None] = []
+        self.ready: list[Bool] = []
+        self.time: list[_Time] = []
+        self.done: list[Bool] = []
+        self.dead: list[Bool] = []
+        self.seen: list[list[Ints] | None] = []
+        self.stored: list[dict[str, Ints]] = []
+        for index, event in enumerate(self.events):
+            used = (*event.needs, *event.operands, *(token for token, _ in event.guards))
+            self._resolve(1 + max(used, default=-1))
+            self._add_event(index, event)
+        self._resolve(len(self.tokens))
+        self._show()
+
+    # --- what surely comes before what ------------------------------------------------------
+
+    def _find_above(self) -> None:
+        """For each event, a bit set of those that are done before it whenever it is done."""
+        self.above: list[int] = []
+        self.surely: list[int] = []  # tokens: those that are done when it is ready
+        for event in self.events:
+            self._find_surely(1 + max(self._awaited(event), default=-1))
+            above = 0
+            for token in self._awaited(event):
+                above |= self.surely[token]
+            for other in event.after:
+                above |= self.above[other] | 1 << other
+            self.above.append(above)
+        self._find_surely(len(self.tokens))
+
+    def _awaited(self, event: Event) -> list[int]:
+        """Tokens that must be ready before an event."""
+        early = Axiom.PREDICATES not in self.unfolding.axioms
+        return [*event.needs, *(() if early else (token for token, _ in event.guards))]
+
+    def _find_surely(self, limit: int) -> None:
+        for token in self.tokens[len(self.surely) : limit]:
+            found = 0
+            if isinstance(token, Pick):
+                found = self.surely[token.then] & self.surely[token.other]
+                found |= self.surely[token.predicate]
+            elif isinstance(token, (Result, Seen, Stack, Settled)):
+                for event in _events(token):
+                    # What is dead need not be done for it to have settled.
+                    if not (isinstance(token, Settled) and self.events[event].guards):
+                        found |= self.above[event] | 1 << event
+            else:
+                for part in parts_of(token):
+                    found |= self.surely[part]
+            self.surely.append(found)
+
+    # --- what is needed, and what is told ---------------------------------------------------
+
+    def _find_needed(self) -> None:
+        """Reads, tokens and resources whose values the question depends on."""
+        self.needed: set[int] = set()  # tokens
+        self.reads: set[int] = set()
+        self.contents = {name for name in self.touching if name in self.question.values}
+        tokens = [t for name, t, _ in self.unfolding.observed if name in self.question.values]
+        tokens += [token for event in self.events for token, _ in event.guards]
+        tokens += [token.predicate for token in self.tokens if isinstance(token, Pick)]
+        names = list(self.contents)
+        while tokens or names:
+            if names:
+                found, events = self._made_of(names.pop())
+                tokens += found
+            else:
+                index = tokens.pop()
+                if index in self.needed:
+                    continue
+                self.needed.add(index)
+                token = self.tokens[index]
+                tokens += _operands(token)
+                events = [] if isinstance(token, Settled) else [*_events(token)]
+            for event in events:
+                self.reads.add(event)
+                for name in self.events[event].variables:
+                    if name not in self.contents:
+                        self.contents.add(name)
+                        names.append(name)
+
+    def _made_of(self, name: str) -> tuple[list[int], list[int]]:
+        """What a resource's contents depend on: tokens, and reads."""
+        tokens: list[int] = []
+        reads: list[int] = []
+        for index in self.touching.get(name, ()):
+            event = self.events[index]
+            if event.access is Access.WRITE_BACK:
+                tokens += _written(event, name)
+            elif event.access in (Access.WRITE, Access.UPDATE, Access.ENQUEUE):
+                tokens += event.operands
+                reads += event.after if event.access is Access.WRITE else ()
+                reads += [index] if event.access is Access.UPDATE else ()
+        return tokens, reads
+
+    def _tell(self) -> None:
+        """Note what the outcome says that reads and dequeues returned."""
+        self.told: dict[tuple[int, int], dict[int, int]] = {}
+        for name, index, _ in self.unfolding.observed:
+            wanted: Any = self.question.values.get(name)
+            if wanted is None:
+                continue
+            token = self.tokens[index]
+            gathers: Node | None = None
+            while isinstance(token, (Held, Gathered)) or (
+                isinstance(token, Pure) and token.node.op == "Identity"
+            ):
+                gathers = token.node if isinstance(token, Gathered) else gathers
+                token = self.tokens[_operands(token)[0]]
+            if isinstance(token, Stack):
+                for event, each in zip(token.events, wanted, strict=False):
+                    self.told[event, 0] = {0: each}
+            elif isinstance(token, (Result, Seen)):
+                if isinstance(token, Result):
+                    gathers = self.events[token.event].node
+                places: Sequence[int] = range(len(wanted))
+                if gathers is not None and isinstance(gathers.attrs, RowsAttrs):
+                    places = touched(gathers, self.row[gathers.resources[0]])
+                place = token.place if isinstance(token, Seen) else 0
+                self.told[token.event, place] = dict(zip(places, wanted, strict=False))
+
+    def _unknown(self, index: int, place: int, size: int) -> Ints:
+        """What an event saw of the resource at `place`: as told, else anything."""
+        told = self.told.get((index, place), {})
+        return tuple(told[i] if i in told else self.script.integer() for i in range(size))
+
+    # --- terms ------------------------------------------------------------------------------
+
+    def _resolve(self, limit: int) -> None:
+        """Add terms for the tokens up to there."""
+        for index in range(len(self.value), limit):
+            token = self.tokens[index]
+            self.value.append(self._value(token) if index in self.needed else None)
+            ready, time = self._readiness(token)
+            self.ready.append(ready)
+            self.time.append(time)
+
+    def _known(self, token: int) -> Ints:
+        value = self.value[token]
+        assert value is not None, self.tokens[token]
+        return value
+
+    def _holds(self, token: int) -> Bool:
+        """Whether a predicate is true."""
+        return self.script.neg(self.script.equal(self._known(token)[0], 0))
+
+    def _as_wanted(self, token: int, *, wanted: bool) -> Bool:
+        holds = self._holds(token)
+        return holds if wanted else self.script.neg(holds)
+
+    def _value(self, token: Token) -> Ints | None:
+        """A token's value, of the values that it is made of."""
+        if isinstance(token, Result):
+            return self._returned(token.event)
+        if isinstance(token, Known):
+            return token.value
+        if isinstance(token, Seen):
+            seen = self.seen[token.event]
+            assert seen is not None
+            return seen[token.place]
+        if isinstance(token, Gathered):
+            return self._gathered(token.node, self._known(token.token))
+        if isinstance(token, Stored):
+            saw = [self._known(part) for part in token.seen]
+            return self._made(token.node, saw, token.operands)[token.place]
+        if isinstance(token, Stack):
+            return tuple(each for event in token.events for each in self._returned(event) or ())
+        if isinstance(token, Held):
+            return self.value[token.token]
+        if isinstance(token, Pick):
+            then, other = self.value[token.then], self.value[token.other]
+            holds = self._holds(token.predicate)
+            if then is None or other is None or isinstance(holds, bool):
+                return then if holds is True else other
+            return tuple(self.script.choose(holds, a, b) for a, b in zip(then, other, strict=True))
+        if isinstance(token, Pure) and token.node.op == "Const":
+            return self.test.constant(token.node)
+        if isinstance(token, Pure) and token.node.op != "NoOp":
+            shapes = [self.test.type_of(name).shape for name in token.node.inputs]
+            return self.math.pure(token.node, [self._known(t) for t in token.inputs], shapes)
+        return None
+
+    def _returned(self, index: int) -> Ints | None:
+        """What an event returned, of what it saw."""
+        seen, event = self.seen[index], self.events[index]
+        if seen is None or event.access not in (Access.READ, Access.DEQUEUE, Access.SIZE):
+            return None
+        return self._gathered(event.node, seen[0])
+
+    def _gathered(self, node: Node, value: Ints) -> Ints:
+        """What a read or dequeue returns of what it saw."""
+        if not isinstance(node.attrs, RowsAttrs):
+            return value
+        return tuple(value[place] for place in touched(node, self.row[node.resources[0]]))
+
+    def _made(self, node: Node, saw: Sequence[Ints], operands: Iterable[int]) -> tuple[Ints, ...]:
+        """What a write or update leaves in each of its resources."""
+        values = [self._known(token) for token in operands]
+        return self.math.stored(node, saw, values, self.row[node.resources[0]])
+
+    def _readiness(self, token: Token) -> tuple[Bool, _Time]:
+        """Whether a token is ready in the end, and since when."""
+        s = self.script
+        if isinstance(token, (Result, Seen, Stack)):
+            events = _events(token)
+            return s.conj(self.done[e] for e in events), _Time(sum(1 << e for e in set(events)))
+        if isinstance(token, Settled):
+            return self._settled(token.events)
+        if isinstance(token, Pick):
+            holds = self._holds(token.predicate)
+            if isinstance(holds, bool):
+                return self._all((token.predicate, token.then if holds else token.other))
+            other = s.neg(holds)
+            ready = s.conj(
+                (
+                    self.ready[token.predicate],
+                    s.implies(holds, self.ready[token.then]),
+                    s.implies(other, self.ready[token.other]),
+                )
+            )
+            position = s.integer()
+            s.require(self._reached(position, self.time[token.predicate]))
+            s.require(s.implies(holds, self._reached(position, self.time[token.then])))
+            s.require(s.implies(other, self._reached(position, self.time[token.other])))
+            return ready, _Time(0, frozenset({position}))
+        return self._all(parts_of(token))
+
+    def _all(self, tokens: Iterable[int]) -> tuple[Bool, _Time]:
+        time = _Time()
+        for token in tokens:
+            time |= self.time[token]
+        return self.script.conj(self.ready[token] for token in tokens), time
+
+    def _settled(self, events: tuple[int, ...]) -> tuple[Bool, _Time]:
+        """Each is done, or dead: since the predicate that killed it was there."""
+        s = self.script
+        time = _Time()
+        position = ""
+        for event in events:
+            if self.done[event] is True:
+                time |= _Time(1 << event)
+                continue
+            if not self.events[event].guards:
+                time |= _Time(1 << event)
+                continue
+            killers = [
+                (s.conj((self.ready[t], self._as_wanted(t, wanted=not w))), self.time[t])
+                for t, w in self.events[event].guards
+            ]
+            killers = [(kills, since) for kills, since in killers if kills is not False]
+            if self.done[event] is False and len(killers) == 1:
+                time |= killers[0][1]
+                continue
+            position = position or s.integer()
+            s.require(s.implies(self.done[event], self._reached(position, _Time(1 << event))))
+            s.require(
+                s.disj(
+                    (
+                        self.done[event],
+                        s.neg(self.dead[event]),
+                        *(
+                            s.conj((kills, self._reached(position, since)))
+                            for kills, since in killers
+                        ),
+                    )
+                )
+            )
+        ready = s.conj(s.disj((self.done[e], self.dead[e])) for e in events)
+        return ready, time | _Time(0, frozenset({position} if position else ()))
+
+    def _reached(self, position: str, time: _Time) -> Bool:
+        """Whether `time` is no later than `position`."""
+        s = self.script
+        return s.conj(
+            s.neg(s.less(position, other))
+            for other in (*map(place_of, self._last(time.events)), *sorted(time.others))
+        )
+
+    def _last(self, events: int) -> list[int]:
+        """Of a set of events, those that no other one of it surely follows."""
+        covered = 0
+        for event in bits(events):
+            covered |= self.above[event]
+        return list(bits(events & ~covered))
+
+    def _add_event(self, index: int, event: Event) -> None:
+        """Add terms for an event: whether it is done, what it saw and stored."""
+        s = self.script
+        guards = [(t, self._as_wanted(t, wanted=wanted)) for t, wanted in event.guards]
+        live = s.conj(holds for _, holds in guards)
+        dead = s.disj(s.conj((self.ready[t], s.neg(holds))) for t, holds in guards)
+        done: Bool = live
+        complete = self.question.status is Status.COMPLETED
+        if isinstance(live, str) or (live and not complete):
+            done = s.boolean()
+            s.require(s.implies(done, live))
+        if complete:
+            s.require(s.implies(live, done))
+            s.require(s.disj((done, dead)))
+        self.done.append(done)
+        self.dead.append(dead)
+        before = [*event.needs, *(token for token, _ in event.guards)]
+        s.require(s.implies(done, s.conj(self.ready[token] for token in before)))
+        s.require(s.implies(done, s.conj(self.done[other] for other in event.after)))
+        self.seen.append(self._saw(index, event) if index in self.reads else None)
+        self.stored.append(self._stores(index, event))
+
+    def _saw(self, index: int, event: Event) -> list[Ints] | None:
+        """What a read saw of each of its variables."""
+        if event.access is Access.SIZE:
+            return [self._unknown(index, 0, 1)]
+        if event.access is Access.DEQUEUE:
+            kind = self.test.type_of(event.variables[0])
+            return [self._unknown(index, 0, self.test.size_of(kind.shape))]
+        if event.access not in READS:
+            return None
+        saw: list[Ints] = []
+        for place, name in enumerate(event.variables):
+            size = len(self.initial[name])
+            sources = self._writes_before(index, name)
+            (only,) = sources if len(sources) == 1 else (index,)
+            # Nothing need be solved for where one write alone can have been
+            # seen; of a later chain's write the value is not made yet.
+            if only < index and len(self.told.get((index, place), ())) != size:
+                saw.append(self.initial[name] if only == INITIAL else self.stored[only][name])
+            else:
+                saw.append(self._unknown(index, place, size))
+        return saw
+
+    def _stores(self, index: int, event: Event) -> dict[str, Ints]:
+        """What an event makes of a variable, or adds to a queue."""
+        names = [name for name in event.variables if name in self.contents]
+        if not names:
+            return {}
+        if event.access is Access.ENQUEUE:
+            element = self._known(event.operands[0])
+            if "Many" in event.node.op:
+                element = element[event.part : event.part + 1]
+            return {names[0]: element}
+        if event.access is Access.WRITE_BACK:
+            return {name: self._known(_written(event, name)[0]) for name in names}
+        if event.access not in _WRITES:
+            return {}
+        readers = (index,) if event.access is Access.UPDATE else event.after
+        saw = [each for reader in readers for each in self.seen[reader] or ()]
+        made = zip(event.node.resources, self._made(event.node, saw, event.operands), strict=True)
+        return {name: value for name, value in made if name in names}
+
+    # --- the outcome ------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Demand the values and the status asked for, as far as no order matters."""
+        s = self.script
+        for name, token, ended in self.unfolding.observed:
+            if name in self.question.values:
+                s.require(self.ready[ended])
+                wanted: Any = self.question.values[name]
+                s.require(is_value(wanted) and s.same(self._known(token), wanted))
+            elif name in self.question.absent:
+                s.require(s.neg(self.ready[ended]))
+        # Contents are there however an order ends.
+        contents = {*self.initial, *(queue.name for queue in self.test.queues)}
+        s.require(not contents & self.question.absent)
+        for name, value in self.initial.items():
+            wanted = self.question.values.get(name)
+            fits = wanted is None or (is_value(wanted) and len(wanted) == len(value))
+            s.require(fits)
+
+    # --- reads-from -------------------------------------------------------------------------
+
+    def _writers(self, name: str) -> list[int]:
+        """Events that may write a variable."""
+        return [i for i in self.touching.get(name, ()) if self.events[i].access in _WRITES]
+
+    def _writes(self, index: int, name: str) -> Bool:
+        """Whether a write is done, and writes that variable on the path taken."""
+        event = self.events[index]
+        if event.access is not Access.WRITE_BACK:
+            return self.done[index]
+        return self.script.conj((self.done[index], self._holds(_written(event, name)[1])))
+
+    def _writes_before(self, read: int | None, name: str) -> list[int]:
+        """Writes that may be the last before a read, or (None) the last of all.
+
+        Only by what is surely ordered, so that it can be told early.
+        """
+        writers = [w for w in self._writers(name) if w != read]
+        above = self.above[read] if read is not None else -1
+        sure = [w for w in writers if above >> w & 1 and self._surely_writes(w, name, read)]
+        hidden = 0
+        for write in sure:
+            hidden |= self.above[write]
+        found = [] if sure else [INITIAL]
+        for write in writers:
+            later = read is not None and self.above[write] >> read & 1
+            if not later and not hidden >> write & 1:
+                found.append(write)
+        return found
+
+    def _surely_writes(self, write: int, name: str, read: int | None) -> bool:
+        """Whether a write that surely comes before a read, if it does at all, does and is one."""
+        event = self.events[write]
+        if read is None and (self.question.status is not Status.COMPLETED or event.guards):
+            return False
+        if event.access is Access.WRITE_BACK:
+            return self._holds(_written(event, name)[1]) is True
+        return True
+
+    def _waits(self, index: int) -> _Time:
+        """What an event comes after."""
+        event = self.events[index]
+        time = _Time(sum(1 << other for other in event.after))
+        for token in self._awaited(event):
+            time |= self.time[token]
+        return time
+
+
+def _written(event: Event, name: str) -> tuple[int, ...]:
+    """Of a write-back: tokens of a variable's value, and of whether it is written."""
+    place = 2 * event.variables.index(name)
+    return event.operands[place : place + 2]
+
+
+def place_of(index: int) -> str:
+    """The unknown that stands for an event's position."""
+    return f"p{index}"
+
+
+def _events(token: Token) -> tuple[int, ...]:
+    """Events that a token stands for."""
+    if isinstance(token, (Result, Seen)):
+        return (token.event,)
+    return token.events if isinstance(token, (Stack, Settled)) else ()
+
+
+def _operands(token: Token) -> tuple[int, ...]:
+    """Tokens whose values may make the value of this one."""
+    if isinstance(token, Pure):
+        return token.inputs
+    if isinstance(token, Held):
+        return (token.token,)
+    return parts_of(token) if isinstance(token, (Pick, Gathered, Stored)) else ()
+
+
+def is_value(value: object) -> bool:
+    """Whether it is one value, not a queue's contents."""
+    return isinstance(value, tuple) and all(isinstance(each, int) for each in value)
+
+
+def bits(events: int) -> Iterator[int]:
+    """Members of a bit set, the smallest first."""
+    while events:
+        lowest = events & -events
+        yield lowest.bit_length() - 1
+        events ^= lowest
