@@ -98,9 +98,10 @@ def membership_oracles() -> dict[str, Callable[[LitmusTest, Model], Judge]]:
 class Disagreement(AssertionError):
     """Two answers that cannot both be right."""
 
-    def __init__(self, rule: str, test: LitmusTest, detail: str) -> None:
+    def __init__(self, rule: str, test: LitmusTest, detail: str, who: str = "") -> None:
         super().__init__(f"{rule}: {detail}")
         self.rule = rule
+        self.who = who  # said what: the same on a smaller test
         self.test = test
         self.detail = detail
 
@@ -201,8 +202,8 @@ def same_verdicts(
             verdict = tally.timed(name, lambda judge=judge, outcome=outcome: judge(outcome))
             tally.verdicts[(name, str(verdict))] += 1
             if Verdict.UNKNOWN not in (verdict, wanted) and verdict is not wanted:
-                detail = f"{model.name}: {name} says {verdict}, the set {wanted}, of {outcome}"
-                raise Disagreement("equal verdicts", test, detail)
+                who = f"{model.name}: {name} says {verdict}, the set {wanted}"
+                raise Disagreement("equal verdicts", test, f"{who}, of {outcome}", who)
     tally.rules["equal verdicts"] += 1
 
 
@@ -733,7 +734,7 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
                 try:
                     check(candidate, random.Random(f"{seed}/{attempt}"), Tally())
                 except Disagreement as again:
-                    if again.rule == found.rule:
+                    if (again.rule, again.who) == (found.rule, found.who):
                         found, progress = again, True
                         break
             if progress:
