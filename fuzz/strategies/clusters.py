@@ -27,7 +27,7 @@ _NEVER: Final = (Kind.QUEUE, Kind.SECTION)
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(11, 17))
+    return small(rng, _sketch, rng.randint(9, 14))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001

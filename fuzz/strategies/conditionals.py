@@ -20,7 +20,7 @@ _MIX = Mix(branch=1, plain=8)
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(12, 17))
+    return small(rng, _sketch, rng.randint(10, 15))
 
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001

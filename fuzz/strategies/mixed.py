@@ -6,6 +6,7 @@ one beside a run with another: at least two features in nearly every test.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fuzz.strategies.runs import drawn_client, several
@@ -26,24 +27,32 @@ _PAIRS = (
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(8, 12))
+    # Chosen once, for all tries: some pairs are more often too large than others.
+    pair, runs = rng.choice(_PAIRS), rng.random() < 0.25
+    return small(rng, partial(_sketch, pair=pair, runs=runs), rng.randint(8, 12))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    outer, inner = rng.choice(_PAIRS)
-    pair = {outer, inner}
+def _sketch(
+    rng: random.Random,
+    most: int,
+    arithmetic: bool,  # noqa: FBT001
+    *,
+    pair: tuple[str, str],
+    runs: bool,
+) -> LitmusTest:
+    outer, inner = pair
     draft = resources(
         rng,
         mutexes=rng.choice((1, 1, 2)) if "section" in pair else 0,
         queues=rng.choice((1, 1, 2)) if "queue" in pair else 0,
         arithmetic=arithmetic,
     )
-    mix = Mix(plain=1, **{inner: 2})
+    mix = Mix(section=inner == "section", queue=inner == "queue", plain=1, first=inner)
     stage = Stage(draft, mix, most, balanced=rng.random() < 0.8)
     # Beside it what makes it wait: another section, or the other end of a queue.
     company = [kind for kind in ("section", "queue") if kind in pair]
     others = rng.choices(("plain", *company), k=rng.randint(2, 4))
-    if rng.random() < 0.25:
+    if runs:
         client = drawn_client(rng, 2)
         scenes = {}
         for graph, plan in (("g0", [outer, *others[:1]]), ("g1", others[1:] or ["plain"])):
@@ -57,4 +66,6 @@ def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # n
     scene.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
     if stage.balanced:
         scene.balance()
+    if draft.queues and rng.random() < 0.06:
+        scene.close()
     return one_graph("mixed", scene)

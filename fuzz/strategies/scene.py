@@ -15,7 +15,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Mutex, Queue, Variable
+from corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Mutex,
+    Queue,
+    Variable,
+    all_nodes,
+)
 from corpus.ops import (
     BOOL,
     DTYPES,
@@ -41,7 +51,9 @@ if TYPE_CHECKING:
 
 MAX_ORDERS: Final = 4_000
 """Total orders under `rfc`, over all choices of strictness where something may
-block: the reference oracle looks at so many in a tenth of a second."""
+block: the reference oracle looks at so many in a fifth of a second."""
+MAX_ORDERS_OF_BODIES: Final = 2_000
+"""The same where there are loops or conditionals, which take it longer."""
 MIN_RACES: Final = 3
 """Pairs of events whose order is open and may be seen; with fewer there is
 mostly one outcome only."""
@@ -63,6 +75,8 @@ class Mix:
     branch: int = 0
     loop: int = 0
     plain: int = 6
+    first: str = ""
+    """What stands inside at least once, if there is an inside at all."""
 
 
 @dataclass(slots=True)
@@ -83,7 +97,11 @@ class Stage:
     held: dict[str, int] = field(init=False)
     """Elements of each queue if all that was drawn had been done."""
 
+    first: str = field(init=False)
+    """`Mix.first`, until it has been drawn."""
+
     def __post_init__(self) -> None:
+        self.first = self.mix.first
         self.held = {queue.name: len(queue.init) for queue in self.draft.queues}
 
     def pay(self, events: int) -> None:
@@ -107,7 +125,7 @@ def resources(
     drawn = []
     for name in "QP"[:queues]:
         element = () if rng.random() < 0.75 else shape
-        capacity = rng.choice((1, 1, 2, 2, 3, 4))
+        capacity = rng.choice((1, 1, 2, 2, 3, 3, 4))
         held = rng.choice((0, 0, 0, 1, 1, 2))
         first = tuple(draft.unique(TensorType(dtype, element)) for _ in range(min(held, capacity)))
         drawn.append(Queue(name, dtype, element, capacity, first))
@@ -199,7 +217,10 @@ class Scene(Block):
             "branch": mix.branch if self.depth < _BODY_DEPTH else 0,
             "loop": mix.loop if self.depth < _BODY_DEPTH else 0,
         }
-        return self.rng.choices(list(weights), list(weights.values()), k=count)
+        kinds = self.rng.choices(list(weights), list(weights.values()), k=count)
+        if kinds and self.stage.first:
+            kinds[0], self.stage.first = self.stage.first, ""
+        return kinds
 
     # --- ops on variables ------------------------------------------------------------
 
@@ -274,17 +295,19 @@ class Scene(Block):
         how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
         if how == "size":
             return self.size(queue, after)
-        count = rng.choice((0, 0, 0, 1, 2, 2, 3)) if queue.shape == () else 0
+        held = self.stage.held[queue.name]
         if self.stage.balanced:
             # In the order in which they are drawn, nothing blocks.
-            wanted = self.times * max(1, count)
-            held = self.stage.held[queue.name]
-            if how == "take" and held < wanted:
+            if how == "take" and held < self.times:
                 how = "put"
-            elif how == "put" and held + wanted > queue.capacity:
+            elif how == "put" and held + self.times > queue.capacity:
                 how = "take"
-            if not wanted <= held <= queue.capacity - wanted:
-                count = 0  # perhaps neither fits; one element does no harm
+        count = 0
+        if queue.shape == () and rng.random() < 0.5:
+            count = rng.choice((1, 2, 2, 3))
+            room = held if how == "take" else queue.capacity - held
+            if self.stage.balanced:
+                count = min(count, room // self.times)
         if how == "put":
             return self.put(queue, count, after)
         return self.take_from(queue, count, after)
@@ -346,7 +369,7 @@ class Scene(Block):
         puts = tuple(
             n.name
             for n in self.nodes
-            if n.op.startswith("QueueEnqueue") and n.resources == (queue.name,)
+            if any("Enqueue" in m.op and queue.name in m.resources for m in all_nodes([n]))
         )
         self.stage.pay(1)
         name = self.add(self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts)
@@ -578,16 +601,20 @@ def small(
     most : int
         Events to begin with; each try that fails is followed by a smaller one.
     """
-    test = None
+    least: tuple[int, LitmusTest] | None = None
     for number in range(TRIES):
-        # The last few are so small that nothing can be wrong with them.
-        events = max(2, round(most * (1 - number / (TRIES - 4))))
+        events = max(1, round(most * (1 - number / (TRIES - 4))))
         test = sketch(rng, events, number < TRIES // 2)
         if largest_magnitude(test) >= MAX_MAGNITUDE:
             continue
         if number < TRIES // 2 and count_races(test) < MIN_RACES:
             continue
-        if count_all(test, MAX_ORDERS) < MAX_ORDERS:
-            break
-    assert test is not None
-    return test
+        limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
+        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
+        if orders < limit:
+            return test
+        if least is None or orders < least[0]:
+            least = orders, test
+    # Never so far: the last are so small that hardly anything can be wrong with them.
+    assert least is not None, "no value of the smallest sketches is small enough"
+    return least[1]

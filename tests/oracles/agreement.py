@@ -1,0 +1,885 @@
+"""Random tests of every family, on which all oracles must agree.
+
+``python -m tests.oracles.agreement --tests 10000 --workers 2 --seed 1`` draws the
+tests, asks every oracle, and prints how many tests held each feature, how many
+outcomes were judged, and how. It exits with 1 on any disagreement, and writes
+the test that showed it, made smaller, as a corpus file. `make nightly` runs it
+large, `make test` a few hundred tests of it.
+
+What is asked of each test:
+
+- reference and explorer have the same allowed sets, in every model, and in
+  ``rfc`` less one axiom;
+- every oracle gives the reference's verdict on outcomes of the set, and on
+  outcomes that were changed so that they mostly leave it;
+- what ``executor`` allows, ``rfc`` allows, and what that allows, every weaker model;
+- an edge more never adds an outcome that completes; one that is implied already
+  changes nothing;
+- neither do other names, another topological order, another device.
+
+An oracle may answer `unknown`, which is counted; it must not err.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus.graph import (
+    Body,
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    MalformedTest,
+    Node,
+    all_nodes,
+    bodies,
+    enclosing,
+    taken_from_outside,
+)
+from corpus.ops import OPS, Kind, SectionAttrs
+from corpus.outcome import Outcome, Status, Verdict
+from corpus.textfile import Entry, dumps
+from fuzz.strategies import FAMILIES, draw
+from oracles import explorer, reference
+from oracles.explorer import Explorer
+from oracles.model import MODELS, RFC, Model
+
+if TYPE_CHECKING:
+    from oracles.allowed import AllowedSet
+
+BUDGET_ORDERS: Final = 20_000
+"""For the reference; four times what a generator draws at most under ``rfc``."""
+WEAKER_ORDERS: Final = 3_000
+"""The same without an axiom: there are more orders, and a few tests will do."""
+MAX_JUDGED: Final = 8
+"""Allowed outcomes asked about in each model, and as many changed ones."""
+SCHEDULE: Final = (*FAMILIES, "mixed", "mixed", "mixed", "loops", "mixed", "clusters")
+"""Families in turn; those in which features meet come more often."""
+WANTED: Final = 0.05
+"""Share of the tests that each feature of `LitmusTest.features` is to have."""
+
+Judge = Callable[[Outcome], Verdict]
+
+
+def _axiomatic(test: LitmusTest, model: Model) -> Judge:
+    module: Any = importlib.import_module("oracles.axiomatic")
+    judge: Judge = module.Axiomatic(test, model).judge
+    return judge
+
+
+def _explorer(test: LitmusTest, model: Model) -> Judge:
+    return Explorer(test, model).judge
+
+
+def membership_oracles() -> dict[str, Callable[[LitmusTest, Model], Judge]]:
+    """What is asked about single outcomes, by name; the reference is the measure."""
+    found = {"explorer": _explorer}
+    if importlib.util.find_spec("oracles.axiomatic") is not None:
+        found["axiomatic"] = _axiomatic
+    return found
+
+
+class Disagreement(AssertionError):
+    """Two answers that cannot both be right."""
+
+    def __init__(self, rule: str, test: LitmusTest, detail: str) -> None:
+        super().__init__(f"{rule}: {detail}")
+        self.rule = rule
+        self.test = test
+        self.detail = detail
+
+
+@dataclass
+class Tally:
+    """What was asked so far.
+
+    `verdicts` counts answers by (oracle, verdict), `seconds` what each oracle
+    took, `orders` how many tests had a complete set in the reference.
+    """
+
+    tests: Counter[str] = field(default_factory=Counter)
+    features: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    disagreements: list[tuple[str, str, str]] = field(default_factory=list)
+    """(rule, what each said, the test's file)."""
+
+    def add(self, other: Tally) -> None:
+        """Count what another has counted."""
+        for name in ("tests", "features", "verdicts", "rules", "seconds"):
+            getattr(self, name).update(getattr(other, name))
+        self.disagreements += other.disagreements
+
+    def timed(self, oracle: str, ask: Callable[[], Any]) -> Any:
+        """What `ask` returns; its time is the oracle's."""
+        began = time.process_time()
+        try:
+            return ask()
+        finally:
+            self.seconds[oracle] += time.process_time() - began
+
+
+# --- the properties ----------------------------------------------------------------------
+
+
+def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
+    """Ask all oracles about one test.
+
+    Raises
+    ------
+    Disagreement
+        On the first one.
+    """
+    sets = {}
+    for model in MODELS.values():
+        sets[model.name] = same_sets(test, model, BUDGET_ORDERS, tally)
+        same_verdicts(test, model, sets[model.name], rng, tally)
+    if sets["executor"].complete and sets["rfc"].complete:
+        tally.rules["executor within rfc"] += 1
+        within("executor within rfc", test, sets["executor"].witnesses, sets["rfc"].witnesses)
+    weaker(test, sets["rfc"], rng, tally)
+    for model in MODELS.values():
+        if sets[model.name].complete:
+            changed_tests(test, model, set(sets[model.name].witnesses), rng, tally)
+    for name in features(test, sets):
+        tally.features[name] += 1
+
+
+def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) -> AllowedSet:
+    """The reference's set, which must be the explorer's."""
+    wanted: AllowedSet = tally.timed(
+        "reference", lambda: reference.allowed_outcomes(test, model, budget_orders)
+    )
+    if not wanted.complete and budget_orders == WEAKER_ORDERS:
+        return wanted
+    found: AllowedSet = tally.timed("explorer", lambda: explorer.allowed_outcomes(test, model))
+    tally.rules["equal sets"] += 1
+    for name, each in (("reference", wanted), ("explorer", found)):
+        if not each.complete:
+            tally.verdicts[(name, "set unknown")] += 1
+    here, there = set(wanted.witnesses), set(found.witnesses)
+    if (found.complete and here - there) or (wanted.complete and there - here):
+        detail = f"{model.name}: " + "; ".join(
+            f"{side} alone has {listed(found)}"
+            for side, found in (("reference", here - there), ("explorer", there - here))
+            if found
+        )
+        raise Disagreement("equal sets", test, detail)
+    return wanted if wanted.complete else found
+
+
+def same_verdicts(
+    test: LitmusTest, model: Model, allowed: AllowedSet, rng: random.Random, tally: Tally
+) -> None:
+    """Every oracle's verdict on some outcomes, by the set that was looked at whole."""
+    outcomes = sorted(allowed.witnesses, key=str)
+    asked = rng.sample(outcomes, min(MAX_JUDGED, len(outcomes)))
+    changed = [each for outcome in asked for each in nearby(test, outcome, outcomes, rng)]
+    asked += rng.sample(changed, min(MAX_JUDGED, len(changed)))
+    verdicts = {outcome: allowed.judge(outcome) for outcome in asked}
+    tally.verdicts.update(("reference", str(verdict)) for verdict in verdicts.values())
+    for name, prepare in membership_oracles().items():
+        judge = tally.timed(name, lambda prepare=prepare: prepare(test, model))
+        for outcome, wanted in verdicts.items():
+            verdict = tally.timed(name, lambda judge=judge, outcome=outcome: judge(outcome))
+            tally.verdicts[(name, str(verdict))] += 1
+            if Verdict.UNKNOWN not in (verdict, wanted) and verdict is not wanted:
+                detail = f"{model.name}: {name} says {verdict}, the set {wanted}, of {outcome}"
+                raise Disagreement("equal verdicts", test, detail)
+    tally.rules["equal verdicts"] += 1
+
+
+def nearby(
+    test: LitmusTest, outcome: Outcome, outcomes: Sequence[Outcome], rng: random.Random
+) -> list[Outcome]:
+    """Outcomes that differ a little: a value or two, or how it ended."""
+    made = []
+    for count in (1, 1, 2, 3):
+        values = dict(outcome.values)
+        for name in rng.sample(sorted(values), min(count, len(values))):
+            values[name] = _other_value(
+                values[name], [dict(o.values).get(name) for o in outcomes], rng
+            )
+        made.append(Outcome.of(test, values, outcome.status))
+    finals = {v.name for v in test.variables} | {q.name for q in test.queues}
+    values = dict(outcome.values)
+    if outcome.status is Status.COMPLETED:
+        made.append(Outcome.of(test, values, Status.BLOCKED))
+        kept = {name: value for name, value in values.items() if name in finals}
+        made.append(Outcome.of(test, kept, Status.BLOCKED))
+    else:
+        known = [dict(o.values) for o in outcomes if o.status is Status.COMPLETED]
+        filled = rng.choice(known) | values if known else values
+        if set(filled) >= set(test.names):
+            made.append(Outcome.of(test, filled))
+    made.append(Outcome.of(test, {}, Status.FAILED))
+    return [each for each in made if each != outcome]
+
+
+def _other_value(own: Any, seen: Sequence[Any], rng: random.Random) -> Any:
+    """What another outcome has there, or a value near to it."""
+    choices = [value for value in seen if value is not None]
+    if own and isinstance(own[0], int):
+        choices.append(tuple(v + rng.randint(-1, 1) for v in own))
+        choices.append(tuple(rng.randint(0, 40) for _ in own))
+    else:  # a queue's elements
+        choices += [(), own[1:], own[::-1], (*own, *own[:1])]
+    return rng.choice(choices)
+
+
+def within(
+    rule: str, test: LitmusTest, smaller: Iterable[Outcome], larger: Iterable[Outcome]
+) -> None:
+    """Refuse an outcome of the one set that is not in the other."""
+    extra = set(smaller) - set(larger)
+    if extra:
+        raise Disagreement(rule, test, listed(extra))
+
+
+def completed(outcomes: Iterable[Outcome]) -> set[Outcome]:
+    """Those of a test that came to its end."""
+    return {outcome for outcome in outcomes if outcome.status is Status.COMPLETED}
+
+
+def weaker(test: LitmusTest, allowed: AllowedSet, rng: random.Random, tally: Tally) -> None:
+    """``rfc`` less one axiom: equal sets again, and nothing that completes is lost."""
+    axiom = rng.choice(sorted(RFC.axioms))
+    model = Model(f"rfc less {axiom}", RFC.axioms - {axiom})
+    found = tally.timed("reference", lambda: reference.allowed_outcomes(test, model, WEAKER_ORDERS))
+    if not found.complete or not allowed.complete:
+        tally.rules["weaker model: too many orders"] += 1
+        return
+    same_sets(test, model, WEAKER_ORDERS, tally)
+    tally.rules[f"weaker model: {axiom}"] += 1
+    within(model.name, test, completed(allowed.witnesses), found.witnesses)
+
+
+# --- changed tests -----------------------------------------------------------------------
+
+
+def changed_tests(
+    test: LitmusTest, model: Model, allowed: set[Outcome], rng: random.Random, tally: Tally
+) -> None:
+    """What a change of the test that means nothing, or little, does to its set."""
+
+    def outcomes(changed: LitmusTest) -> set[Outcome] | None:
+        found = tally.timed("explorer", lambda: explorer.allowed_outcomes(changed, model))
+        return set(found.witnesses) if found.complete else None
+
+    def same(rule: str, changed: LitmusTest, wanted: set[Outcome]) -> None:
+        found = outcomes(changed)
+        if found is None:
+            return
+        tally.rules[rule] += 1
+        if found != wanted:
+            detail = f"{model.name}: lost {listed(wanted - found)}, new {listed(found - wanted)}"
+            raise Disagreement(rule, test, f"{detail}, in\n{dumps(Entry(changed))}")
+
+    ordered = with_edge(test, rng)
+    if ordered is not None:
+        found = outcomes(ordered)
+        if found is not None:
+            rule = "an edge adds no outcome"
+            tally.rules[rule] += 1
+            extra = {o for o in found - allowed if o.status is not Status.BLOCKED}
+            if extra:
+                detail = f"{model.name}: {listed(extra)}, in\n{dumps(Entry(ordered))}"
+                raise Disagreement(rule, test, detail)
+    implied = with_implied_edge(test, rng)
+    if implied is not None:
+        same("an implied edge changes nothing", implied, allowed)
+    same("another topological order", reordered(test, rng), allowed)
+    changed, outcome_of = renamed(test, rng)
+    same("other names", changed, {outcome_of(outcome) for outcome in allowed})
+    if model == RFC and test.variables:
+        # In `executor` only: iterations are counted apart on each device.
+        device = {v.name: f"cpu:{rng.randint(0, 3)}" for v in test.variables}
+        moved = tuple(replace(v, device=device[v.name]) for v in test.variables)
+        same("other devices", replace(test, variables=moved), allowed)
+
+
+def levels(nodes: tuple[Node, ...], scope: tuple[str, ...] = ()) -> Iterator[_Level]:
+    """The nodes of a graph, and of each body in it, with the names that came in."""
+    yield nodes, scope
+    for node in nodes:
+        carried = node.attrs.carried if isinstance(node.attrs, LoopAttrs) else ()
+        inside = (*carried, *(inner for inner, _ in taken_from_outside(node)))
+        for _, body in bodies(node):
+            yield from levels(body.nodes, inside)
+
+
+_Level = tuple[tuple[Node, ...], tuple[str, ...]]
+
+
+def all_levels(test: LitmusTest) -> list[_Level]:
+    """Of all graphs."""
+    return [level for graph in test.graphs for level in levels(graph.nodes)]
+
+
+def rebuilt(test: LitmusTest, change: Callable[[tuple[Node, ...]], Sequence[Node]]) -> LitmusTest:
+    """The test with each graph's and body's nodes changed, innermost first."""
+
+    def inside(body: Body) -> Body:
+        return replace(body, nodes=all_of(body.nodes))
+
+    def all_of(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        made = []
+        for node in nodes:
+            attrs = node.attrs
+            if isinstance(attrs, BranchAttrs):
+                attrs = replace(attrs, then=inside(attrs.then), orelse=inside(attrs.orelse))
+            elif isinstance(attrs, LoopAttrs):
+                attrs = replace(attrs, condition=inside(attrs.condition), body=inside(attrs.body))
+            made.append(replace(node, attrs=attrs))
+        return tuple(change(tuple(made)))
+
+    graphs = tuple(Graph(graph.name, all_of(graph.nodes)) for graph in test.graphs)
+    return replace(test, graphs=graphs)
+
+
+def waiting(test: LitmusTest, name: str, source: str) -> LitmusTest | None:
+    """The test with one control edge more; None if it is then none."""
+
+    def change(nodes: tuple[Node, ...]) -> list[Node]:
+        return [replace(n, after=(*n.after, source)) if n.name == name else n for n in nodes]
+
+    try:
+        return rebuilt(test, change)
+    except MalformedTest:  # a cycle through a section or a cluster
+        return None
+
+
+def with_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
+    """A control edge between two nodes of one level, or from a value that came in."""
+    for _ in range(6):
+        nodes, scope = rng.choice(all_levels(test))
+        names = [node.name for node in nodes]
+        if not names:
+            continue
+        target = rng.randrange(len(nodes))
+        sources = [n for n in (*scope, *names[:target]) if n not in nodes[target].after]
+        if sources:
+            changed = waiting(test, names[target], rng.choice(sources))
+            if changed is not None:
+                return changed
+    return None
+
+
+def with_implied_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
+    """A control edge where a path leads already; None if there is no such place.
+
+    An edge that carries one value into or out of a loop or conditional orders
+    less than an edge to or from all of it: paths that go through one do not count.
+    """
+    found = []
+    for nodes, scope in all_levels(test):
+        whole = {node.name for node in nodes if bodies(node)}
+        above: dict[str, set[str]] = {name: set() for name in scope}
+        for node in nodes:
+            direct = set(node.after)
+            if node.name not in whole:
+                direct |= {name for name in node.inputs if name.partition(".")[0] not in whole}
+            direct = {name for name in direct if name in above}
+            above[node.name] = direct.union(*(above[name] for name in direct))
+            found += [(node.name, name) for name in sorted(above[node.name] - set(node.after))]
+    return waiting(test, *rng.choice(found)) if found else None
+
+
+def reordered(test: LitmusTest, rng: random.Random) -> LitmusTest:
+    """The nodes of each level in another topological order."""
+
+    def change(nodes: tuple[Node, ...]) -> list[Node]:
+        left = {node.name: node for node in nodes}
+        made = []
+        while left:
+            ready = [
+                node
+                for node in left.values()
+                if not {
+                    name.partition(".")[0]
+                    for name in (
+                        *(*node.inputs, *node.after),
+                        *(outer for _, outer in taken_from_outside(node)),
+                    )
+                }
+                & left.keys()
+            ]
+            made.append(left.pop(rng.choice(ready).name))
+        return made
+
+    return rebuilt(test, change)
+
+
+def renamed(
+    test: LitmusTest, rng: random.Random
+) -> tuple[LitmusTest, Callable[[Outcome], Outcome]]:
+    """The test with every name changed, and resources in another order; what outcomes become."""
+    old = [v.name for v in (*test.variables, *test.mutexes, *test.queues)]
+    for node in (n for graph in test.graphs for n in all_nodes(graph.nodes)):
+        old.append(node.name)
+        old += [inner for inner, _ in taken_from_outside(node)]
+        if isinstance(node.attrs, LoopAttrs):
+            old += node.attrs.carried
+        elif isinstance(node.attrs, BranchAttrs):
+            old += node.attrs.results
+    old += [cluster.name for cluster in test.clusters]
+    old = list(dict.fromkeys(old))
+    numbers = rng.sample(range(10 * len(old)), len(old))
+    new = {name: f"{rng.choice('AbCdzZ')}{n}" for name, n in zip(old, numbers, strict=True)}
+    runs = {run.name: f"{rng.choice('uVw')}_{run.name}" for run in test.runs}
+    graphs = {graph.name: runs.get(graph.name, f"G_{graph.name}") for graph in test.graphs}
+
+    def one(name: str) -> str:
+        return ".".join(new[part] for part in name.split("."))
+
+    def some(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(one, names))
+
+    def key(name: str) -> str:
+        if len(test.runs) == 1 or name in new:
+            return one(name)
+        run, _, rest = name.partition(".")
+        return f"{runs[run]}.{one(rest)}"
+
+    def body(each: Body) -> Body:
+        return Body(tuple(map(node, each.nodes)), some(each.results))
+
+    def node(each: Node) -> Node:
+        attrs = each.attrs
+        if isinstance(attrs, SectionAttrs):
+            attrs = SectionAttrs(some(attrs.members))
+        elif isinstance(attrs, BranchAttrs):
+            takes = tuple((one(a), one(b)) for a, b in attrs.takes)
+            attrs = BranchAttrs(takes, body(attrs.then), body(attrs.orelse), some(attrs.results))
+        elif isinstance(attrs, LoopAttrs):
+            attrs = LoopAttrs(
+                some(attrs.carried),
+                tuple((one(a), one(b)) for a, b in attrs.takes),
+                body(attrs.condition),
+                body(attrs.body),
+                attrs.parallel_iterations,
+            )
+        return Node(
+            one(each.name),
+            each.op,
+            some(each.inputs),
+            some(each.resources),
+            some(each.after),
+            attrs,
+        )
+
+    def shuffled(resources: Iterable[Any]) -> tuple[Any, ...]:
+        listed = [replace(each, name=new[each.name]) for each in resources]
+        rng.shuffle(listed)
+        return tuple(listed)
+
+    changed = LitmusTest(
+        test.name,
+        shuffled(test.variables),
+        tuple(Graph(graphs[g.name], tuple(map(node, g.nodes))) for g in test.graphs),
+        tuple(key(name) for name in test.observe),
+        mutexes=shuffled(test.mutexes),
+        queues=shuffled(test.queues),
+        client=tuple(
+            replace(
+                run,
+                name=runs[run.name],
+                graph=graphs[run.graph],
+                after=tuple(runs[name] for name in run.after),
+            )
+            for run in test.client
+        ),
+        clusters=tuple(Cluster(new[c.name], some(c.members)) for c in test.clusters),
+    )
+
+    def outcome_of(outcome: Outcome) -> Outcome:
+        values = {key(name): value for name, value in outcome.values}
+        return Outcome.of(changed, values, outcome.status)
+
+    return changed, outcome_of
+
+
+# --- what a test has ---------------------------------------------------------------------
+
+
+def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
+    """By name: `LitmusTest.features`, then finer ones, then what its sets hold."""
+    yield from test.features
+    yield from set(_details(test))
+    everything = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    clustered = {name for cluster in test.clusters for name in cluster.members}
+    for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
+        if any(node.definition.kind is kind for node in everything):
+            yield f"ops: {kind.value}"
+    for op in {node.op for node in everything if OPS[node.op].kind is Kind.QUEUE}:
+        yield f"ops: {op}"
+    if any(node.definition.sparse for node in everything):
+        yield "ops: on rows"
+    if any(node.definition.dense for node in everything):
+        yield "ops: dense update"
+    if any(variable.shape for variable in test.variables):
+        yield "shapes: rows"
+    if any(len(variable.shape) > 1 for variable in test.variables):
+        yield "shapes: lanes"
+    yield f"dtypes: {(*test.variables, *test.queues)[0].dtype}" if test.variables else "dtypes: -"
+    if len(clustered) > len(test.clusters):
+        yield "clusters: of several nodes"
+    if len(test.clusters) > 1:
+        yield "clusters: several"
+    for model, allowed in sets.items():
+        statuses = {outcome.status for outcome in allowed.witnesses}
+        if model == "rfc":
+            for status in statuses - {Status.COMPLETED}:
+                yield f"outcomes: may be {status}"
+            if statuses == {Status.BLOCKED}:
+                yield "outcomes: always blocked"
+            if len(allowed.witnesses) > 1:
+                yield "outcomes: several"
+    if set(sets["executor"].witnesses) != set(sets["rfc"].witnesses):
+        yield "outcomes: executor has fewer"
+
+
+def _details(test: LitmusTest) -> Iterator[str]:
+    """How features lie inside each other, and what is special about each."""
+    for graph in test.graphs:
+        yield from _inside(graph.nodes, ())
+    ordered = [run for run in test.runs if run.after]
+    if len(test.runs) > 1:
+        yield "runs: ordered" if ordered else "runs: all concurrent"
+        if ordered and len(ordered) + 1 < len(test.runs):
+            yield "runs: ordered and concurrent"
+        if len({run.graph for run in test.runs}) < len(test.runs):
+            yield "runs: one graph twice"
+    if len(test.mutexes) > 1:
+        yield "sections: two mutexes"
+    if any(queue.init for queue in test.queues):
+        yield "queues: filled at first"
+    members = {name for cluster in test.clusters for name in cluster.members}
+    top = {node.name for graph in test.graphs for node in graph.nodes}
+    if members - top:
+        yield "clusters: in a body"
+    for graph in test.graphs:
+        for node in all_nodes(graph.nodes):
+            if node.name in members and bodies(node):
+                yield "clusters: with a loop or conditional"
+
+
+def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
+    """Details of one level, which lies in loops and conditionals, outermost first."""
+    sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
+    whole = {node.name for node in nodes if bodies(node)}
+    for node in nodes:
+        kind = node.definition.kind
+        within = {"body": "loop", "then": "conditional"}
+        if kind in (Kind.SECTION, Kind.QUEUE, Kind.LOOP, Kind.BRANCH):
+            name = {Kind.BRANCH: "conditional", Kind.SECTION: "section"}.get(kind, kind.value)
+            for outer in dict.fromkeys(within.get(each, each) for each in around):
+                yield f"{name} in a {outer}"
+        if kind in (Kind.READ, Kind.WRITE, Kind.UPDATE) and "condition" in around[-1:]:
+            yield "loops: ops in the condition"
+        if isinstance(node.attrs, SectionAttrs):
+            if enclosing(node, sections):
+                yield "sections: nested"
+            if node.after:
+                yield "sections: an edge into one"
+            if whole & set(node.attrs.members):
+                yield "sections: round a loop or conditional"
+            if any(n.definition.kind is Kind.QUEUE for n in nodes if n.name in node.attrs.members):
+                yield "sections: round a queue op"
+        if any(name in {s.name for s in sections} for name in node.after):
+            yield "sections: an edge out of one"
+        if isinstance(node.attrs, LoopAttrs):
+            condition = {n.name: n for n in node.attrs.condition.nodes}
+            last = condition.get(node.attrs.condition.results[0])
+            if last is not None and last.op == "Select":
+                yield "loops: data-dependent trips"
+            if node.attrs.parallel_iterations <= 2:
+                yield "loops: few at once"
+            if len(node.attrs.carried) > 1:
+                yield "loops: carried values"
+        for field_name, body in bodies(node):
+            inner = "then" if field_name in ("then", "else") else field_name
+            yield from _inside(body.nodes, (*around, inner))
+
+
+# --- smaller tests -----------------------------------------------------------------------
+
+
+def smaller(test: LitmusTest) -> Iterator[LitmusTest]:
+    """Tests with something less; those that are none are left out."""
+
+    def valid(make: Callable[[], LitmusTest]) -> Iterator[LitmusTest]:
+        try:
+            made = make()
+        except MalformedTest:
+            return
+        if made != test:
+            yield made
+
+    for name in [run.name for run in test.client]:
+        kept = tuple(
+            replace(run, after=tuple(n for n in run.after if n != name))
+            for run in test.client
+            if run.name != name
+        )
+        yield from valid(lambda kept=kept: _consistent(replace_client(test, kept)))
+    for level, _ in all_levels(test):
+        for node in level:
+            yield from valid(lambda node=node: _without(test, node.name))
+    for level, _ in all_levels(test):
+        for node in level:
+            for name in node.after:
+                yield from valid(lambda node=node, name=name: _less_edge(test, node.name, name))
+    for name in test.observe:
+        kept_names = tuple(n for n in test.observe if n != name)
+        yield from valid(lambda kept_names=kept_names: replace(test, observe=kept_names))
+    for position in range(len(test.clusters)):
+        rest = (*test.clusters[:position], *test.clusters[position + 1 :])
+        yield from valid(lambda rest=rest: replace(test, clusters=rest))
+    used = {
+        name for graph in test.graphs for node in all_nodes(graph.nodes) for name in node.resources
+    }
+    for kind in ("variables", "mutexes", "queues"):
+        left = tuple(each for each in getattr(test, kind) if each.name in used)
+        yield from valid(lambda kind=kind, left=left: replace(test, **{kind: left}))
+
+
+def replace_client(test: LitmusTest, client: tuple[Any, ...]) -> dict[str, Any]:
+    """What a test with another client is made of."""
+    graphs = tuple(g for g in test.graphs if g.name in {run.graph for run in client})
+    return {"test": test, "client": client, "graphs": graphs}
+
+
+def _consistent(parts: dict[str, Any]) -> LitmusTest:
+    test, client = parts["test"], parts["client"]
+    names = {run.name for run in client}
+    observe = tuple(n for n in test.observe if n.partition(".")[0] in names)
+    if len(client) == 1:
+        observe = tuple(n.partition(".")[2] for n in observe)
+    changed: LitmusTest = replace(test, client=client, graphs=parts["graphs"], observe=observe)
+    return changed
+
+
+def _without(test: LitmusTest, gone: str) -> LitmusTest:
+    """Without a node that nothing uses; what waited for it waits for it no more."""
+
+    def change(nodes: tuple[Node, ...]) -> list[Node]:
+        made = []
+        for node in nodes:
+            if node.name == gone:
+                continue
+            attrs = node.attrs
+            if isinstance(attrs, SectionAttrs):
+                attrs = SectionAttrs(tuple(n for n in attrs.members if n != gone))
+            after = tuple(n for n in node.after if n != gone)
+            made.append(replace(node, attrs=attrs, after=after))
+        return made
+
+    clusters = (replace(c, members=tuple(n for n in c.members if n != gone)) for c in test.clusters)
+    kept = tuple(cluster for cluster in clusters if cluster.members)
+    several = len(test.runs) > 1
+    observe = tuple(n for n in test.observe if gone not in n.split(".")[several : several + 1])
+    return rebuilt(replace(test, observe=(), clusters=()), change).__class__(
+        **{
+            **_fields(rebuilt(replace(test, observe=(), clusters=()), change)),
+            "observe": observe,
+            "clusters": kept,
+        }
+    )
+
+
+def _fields(test: LitmusTest) -> dict[str, Any]:
+    names = ("name", "variables", "graphs", "about", "mutexes", "queues", "client")
+    return {name: getattr(test, name) for name in names}
+
+
+def _less_edge(test: LitmusTest, name: str, source: str) -> LitmusTest:
+    def change(nodes: tuple[Node, ...]) -> list[Node]:
+        return [
+            replace(n, after=tuple(s for s in n.after if s != source)) if n.name == name else n
+            for n in nodes
+        ]
+
+    return rebuilt(test, change)
+
+
+def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreement:
+    """The same disagreement on a test as small as can be found in that time."""
+    end = time.monotonic() + limit_s
+    progress = True
+    while progress:
+        progress = False
+        for candidate in smaller(found.test):
+            if time.monotonic() > end:
+                return found
+            for attempt in range(3):
+                try:
+                    check(candidate, random.Random(f"{seed}/{attempt}"), Tally())
+                except Disagreement as again:
+                    if again.rule == found.rule:
+                        found, progress = again, True
+                        break
+            if progress:
+                break
+    return found
+
+
+# --- many tests --------------------------------------------------------------------------
+
+
+def run(families: Sequence[str], seed: int, indices: Iterable[int], *, shrink: bool) -> Tally:
+    """Check the tests of those numbers; number n is of family ``n % len(families)``."""
+    tally = Tally()
+    for index in indices:
+        family = families[index % len(families)]
+        test: LitmusTest = tally.timed("drawing", partial(draw, family, seed, index))
+        tally.tests[family] += 1
+        key = f"{seed}/{family}/{index}/agreement"
+        try:
+            check(test, random.Random(key), tally)
+        except Disagreement as found:
+            if shrink:
+                found = shrunk(found, key)
+            about = f"{family}, seed {seed}, number {index}. {found.rule}: {found.detail}"
+            file = dumps(Entry(replace(found.test, about=about[:4000])))
+            tally.disagreements.append((found.rule, found.detail, file))
+    return tally
+
+
+def report(tally: Tally, seconds: float) -> str:
+    """The tally as tables."""
+    tests = sum(tally.tests.values())
+    lines = [f"{tests} tests in {seconds:.0f} s: " + joined(tally.tests)]
+    lines += ["", "feature                                   tests"]
+    order = sorted(tally.features, key=lambda name: (":" in name or " in a " in name, name))
+    lines += [f"{name:40} {tally.features[name]:6}" for name in order]
+    lines += ["", "oracle       allowed forbidden unspecified unknown  sets unknown  ms a test"]
+    for oracle in ("reference", *membership_oracles()):
+        counts = {v: tally.verdicts[(oracle, v)] for v in _VERDICTS}
+        per_test = 1e3 * tally.seconds[oracle] / max(1, tests)
+        lines.append(
+            f"{oracle:12}"
+            + "".join(f"{counts[v]:{w}}" for v, w in _VERDICTS.items())
+            + f"{per_test:11.1f}"
+        )
+    lines += ["", "rule                                      times"]
+    lines += [f"{name:40} {count:6}" for name, count in sorted(tally.rules.items())]
+    lines += ["", f"{len(tally.disagreements)} disagreements"]
+    lines += [f"- {rule}: {detail}" for rule, detail, _ in tally.disagreements]
+    return "\n".join(lines)
+
+
+_VERDICTS: Final = {
+    "allowed": 8,
+    "forbidden": 10,
+    "unspecified": 12,
+    "unknown": 8,
+    "set unknown": 14,
+}
+
+
+def joined(counts: Counter[str]) -> str:
+    """``a 3, b 4``."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def listed(outcomes: Iterable[Outcome]) -> str:
+    """A few outcomes, in order."""
+    texts = sorted(map(str, outcomes))
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return " | ".join(texts[:3]) + more if texts else "nothing"
+
+
+def unknown_share(tally: Tally) -> float:
+    """Answers of any oracle that were `unknown`, of all answers."""
+    unknown = sum(n for (_, verdict), n in tally.verdicts.items() if "unknown" in verdict)
+    return unknown / max(1, sum(tally.verdicts.values()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; 1 if oracles disagree, 2 if too little was asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tests", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
+    parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
+    parser.add_argument("--out", type=Path, default=Path("disagreements"))
+    options = parser.parse_args(arguments)
+    families = options.family or SCHEDULE
+    began = time.monotonic()
+    tally = Tally()
+    chunk = 20
+    chunks = [
+        range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
+    ]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        waiting = {
+            pool.submit(run, families, options.seed, indices, shrink=True) for indices in chunks
+        }
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for each in done:
+                tally.add(each.result())
+            sys.stderr.write(
+                f"\r{sum(tally.tests.values())}/{options.tests} tests, "
+                f"{len(tally.disagreements)} disagreements, {time.monotonic() - began:.0f} s "
+            )
+            sys.stderr.flush()
+    sys.stderr.write("\n")
+    seconds = time.monotonic() - began
+    for number, (_, _, file) in enumerate(tally.disagreements):
+        options.out.mkdir(parents=True, exist_ok=True)
+        path = options.out / f"agreement-{options.seed}-{number}.yaml"
+        path.write_text(file, encoding="utf-8")
+        sys.stderr.write(f"{path}\n")
+    if options.json:
+        plain = {
+            "seconds": seconds,
+            "tests": tally.tests,
+            "features": tally.features,
+            "verdicts": {
+                f"{oracle} {verdict}": n for (oracle, verdict), n in tally.verdicts.items()
+            },
+            "rules": tally.rules,
+            "oracle_seconds": tally.seconds,
+            "disagreements": [(rule, detail) for rule, detail, _ in tally.disagreements],
+        }
+        sys.stdout.write(json.dumps(plain, indent=1, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(report(tally, seconds) + "\n")
+    if tally.disagreements:
+        return 1
+    enough = all(
+        tally.features[name] >= WANTED * options.tests
+        for name in (
+            "critical sections",
+            "queues",
+            "conditionals",
+            "loops",
+            "clusters",
+            "several runs",
+        )
+    )
+    return 0 if options.family or (enough and unknown_share(tally) < 0.01) else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
