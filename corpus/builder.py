@@ -5,20 +5,37 @@ effect waits for that of the one before it, by a control edge. Variables begin
 with a capital, registers with a small letter; a register belongs to its chain
 and, when it holds what a statement read, is observed.
 
-============================  ===============================================
-``X=1``, ``X=r0``, ``X=r0+1``  AssignVariableOp (operators ``+ - *``)
-``X+=1``, ``X-=r0``           AssignAddVariableOp, AssignSubVariableOp
-``r0=X``                      ReadVariableOp
-``r1=r0*2``                   pure; observed too
-``r0=X[0,2]``                 ResourceGather of rows 0 and 2
-``X[0,2]=1``, ``X[0]+=1``     ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
-                              give Sub and Mul, ``min=`` and ``max=`` Min, Max
-``Q!1``, ``r0=Q?``            QueueEnqueueV2, QueueDequeueV2
-``lock M`` ... ``unlock M``    the statements between, as a CriticalSection
-============================  ===============================================
+=============================  ==============================================
+``X=1``, ``X=r0``, ``X=r0+1``   AssignVariableOp (operators ``+ - *``)
+``X+=1``, ``X-=r0``            AssignAddVariableOp, AssignSubVariableOp
+``r0=X``                       ReadVariableOp
+``r1=r0*2``                    pure; observed too
+``r0=X[0,2]``                  ResourceGather of rows 0 and 2
+``X[0,2]=1``, ``X[0]+=1``      ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
+                               give Sub and Mul, ``min=`` and ``max=`` Min, Max
+``Q!1``, ``r0=Q?``             QueueEnqueueV2, QueueDequeueV2
+``Q!1,2``, ``r0=Q?2``          ...ManyV2: two elements
+``r0=size Q``, ``close Q``     QueueSizeV2, QueueCloseV2
+``lock M`` ... ``unlock M``     the statements between, as a CriticalSection
+``cluster {...}``              the statements, as a cluster in that SSA order
+``if r0==1 {...} else {...}``  a conditional on ``==`` or ``<``; ``else`` may be
+                               left out. A register that both branches assign is
+                               its result: ``if0.r1``
+``loop 3 {...}``               a loop of three iterations, one after another. A
+                               register from before it that the body assigns is
+                               carried on: ``loop0.r0_0``
+``loop 3 while X==0 {...}``    as long as that holds, three times at most; a
+                               variable is read by the condition
+``loop[2] 3 free {...}``       iterations in no order, but 2 at once at most
+                               under ``executor`` (``parallel_iterations``)
+=============================  ==============================================
 
 Between ``|||`` stand graphs of their own, ``g0``, ``g1``, ..., each run once; what
-is observed of them is ``g0.r0``.
+is observed of them is ``g0.r0``. Other clients are named: ``client="a:g0; b:g0;
+c:g1 after a b"`` runs ``g0`` twice, then ``g1``; what is observed is ``a.r0``.
+
+Braces hold one chain, and what follows them waits for all of it. A register that
+is assigned inside belongs to the inside, apart from results.
 
 For everything else there is the file (`corpus.textfile`).
 """
@@ -26,13 +43,28 @@ For everything else there is the file (`corpus.textfile`).
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Graph, LitmusTest, MalformedTest, Mutex, Node, Queue, Variable
-from corpus.ops import Attrs, ConstAttrs, RowsAttrs, SectionAttrs
+from corpus.graph import (
+    Body,
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    MalformedTest,
+    Mutex,
+    Node,
+    Queue,
+    Run,
+    Variable,
+)
+from corpus.ops import Attrs, ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from corpus.ops import Nested
 
@@ -42,8 +74,18 @@ _STATEMENT = re.compile(
     re.ASCII,
 )
 _TERM = re.compile(r"-?\d+|[A-Za-z]\w*(\[[\d,\s]+\])?", re.ASCII)
+_SIDE = r"-?\d+|[A-Za-z]\w*"
+_TEST = re.compile(rf"\s*({_SIDE})\s*(==|<)\s*({_SIDE})\s*", re.ASCII)
+_BLOCK = re.compile(r"(?P<head>[^{}]*)\{(?P<rest>.*)", re.ASCII | re.DOTALL)
+_LOOP = re.compile(
+    r"loop(\[(?P<parallel>\d{1,9})\])?\s+(?P<limit>\d{1,9})"
+    r"(\s+(?P<free>free))?(\s+while\s+(?P<test>.+?))?\s*",
+    re.ASCII,
+)
 _SCATTERS = {None: "Update", "+": "Add", "-": "Sub", "*": "Mul", "min": "Min", "max": "Max"}
 _OPERATORS = {"+": "AddV2", "-": "Sub", "*": "Mul"}
+_TESTS = {"==": "Equal", "<": "Less"}
+_NO_MEMBER = ("Const", "CriticalSection")
 
 
 def litmus(
@@ -55,6 +97,7 @@ def litmus(
     shape: tuple[int, ...] = (),
     init: Mapping[str, Nested] | None = None,
     queues: Mapping[str, int] | None = None,
+    client: str = "",
 ) -> LitmusTest:
     """The litmus test that the notation describes.
 
@@ -68,6 +111,8 @@ def litmus(
         Initial contents by variable; 0 where not given.
     queues : mapping, optional
         Capacity by queue; their elements have the variables' dtype and shape.
+    client : str
+        Runs of graphs, ``a:g0; b:g1 after a``; each graph once if empty.
 
     Raises
     ------
@@ -77,16 +122,23 @@ def litmus(
     # Nodes that we name ourselves keep clear of every register.
     reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
     builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))
-    parts = text.split("|||")
+    parts = _split(text, "|||")
+    names = ["main"] if len(parts) == 1 else [f"g{number}" for number in range(len(parts))]
     graphs = []
-    for number, part in enumerate(parts):
-        builder.begin("" if len(parts) == 1 else f"g{number}.")
-        for chain in part.split("||"):
+    shown: dict[str, list[str]] = {}  # by graph, what it observes
+    for name_of_graph, part in zip(names, parts, strict=True):
+        builder.scope = _Scope()
+        builder.observed = shown[name_of_graph] = []
+        for chain in _split(part, "||"):
             builder.chain(chain)
-        if builder.sections:
-            raise MalformedTest(f"lock {builder.sections[-1][0]} without unlock")
-        name_of_graph = "main" if len(parts) == 1 else f"g{number}"
-        graphs.append(Graph(name_of_graph, tuple(builder.nodes[builder.first :])))
+        builder.check_closed()
+        graphs.append(Graph(name_of_graph, tuple(builder.scope.nodes)))
+    runs = _runs(client)
+    keys = [(run.name, run.graph) for run in runs] or [(each, each) for each in names]
+    several = len(keys) > 1
+    observed = [
+        f"{run}.{each}" if several else each for run, graph in keys for each in shown.get(graph, ())
+    ]
     given = dict(init or {})
     variables = tuple(
         Variable(each, dtype, shape, given.pop(each, 0)) for each in builder.variables
@@ -98,16 +150,71 @@ def litmus(
             name,
             variables,
             tuple(graphs),
-            tuple(builder.observed),
+            tuple(observed),
             about,
             mutexes=tuple(Mutex(each) for each in builder.mutexes),
             queues=tuple(Queue(q, dtype, shape, n) for q, n in (queues or {}).items()),
+            client=runs,
+            clusters=tuple(builder.clusters),
         )
     except MalformedTest as error:
-        if len(error.path) < 3 or error.path[0] != "graphs":
+        where = {"graphs": 2, "clusters": 1}.get(str(error.path[0]), 0) if error.path else 0
+        if not 0 < where < len(error.path):
             raise
-        message = f"{error.message}: {builder.statements[error.path[2]]!r}"
+        message = f"{error.message}: {builder.statements[str(error.path[where])]!r}"
         raise MalformedTest(message, error.path) from None
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of `text` between separators that stand in no braces."""
+    parts = [""]
+    depth = 0
+    position = 0
+    while position < len(text):
+        if depth == 0 and text.startswith(separator, position):
+            parts.append("")
+            position += len(separator)
+            continue
+        letter = text[position]
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth < 0:
+            raise MalformedTest(f"a brace too many: {text[: position + 1].strip()[-60:]!r}")
+        parts[-1] += letter
+        position += 1
+    if depth:
+        raise MalformedTest(f"a brace is not closed: {text.strip()[:60]!r}")
+    return parts
+
+
+def _runs(client: str) -> tuple[Run, ...]:
+    runs = []
+    for part in client.split(";") if client.strip() else ():
+        match = re.fullmatch(r"\s*(\w+)\s*:\s*(\w+)(\s+after((\s+\w+)+))?\s*", part, re.ASCII)
+        if not match:
+            raise MalformedTest(f"not a run, as in 'c:g1 after a b': {part.strip()!r}")
+        runs.append(Run(match[1], match[2], tuple((match[4] or "").split())))
+    return tuple(runs)
+
+
+@dataclass
+class _Scope:
+    """A graph, or a body inside one, while it is written.
+
+    `takes` has, by the value's name outside, the name of each value that the
+    body takes; all bodies of one node share it. `registers` has the present
+    chain's, name to value, and `assigned` those assigned here, in order.
+    """
+
+    outside: _Scope | None = None
+    takes: dict[str, str] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[tuple[str, Nested, tuple[int, ...]], str] = field(default_factory=dict)
+    registers: dict[str, str] = field(default_factory=dict)
+    assigned: dict[str, None] = field(default_factory=dict)
+    previous: tuple[str, ...] = ()  # the chain's last effect
+
+    def body(self, results: list[str]) -> Body:
+        return Body(tuple(self.nodes), tuple(results))
 
 
 class _Builder:
@@ -121,47 +228,49 @@ class _Builder:
         self.queues = queues
         self.mutexes: list[str] = []
         self.sections: list[tuple[str, int, tuple[str, ...]]] = []  # open: mutex, first node, after
-        self.first = 0  # of the present graph's nodes
-        self.prefix = ""  # of its observed names
+        self.clusters: list[Cluster] = []
         self.dtype = dtype
         self.shape = shape
         self.reserved = reserved
-        self.nodes: list[Node] = []
-        self.statements: dict[str | int, str] = {}  # node to the statement that it came from
+        self.scope = _Scope()
+        self.taken: set[str] = set()  # names of nodes and values
+        self.statements: dict[str, str] = {}  # node to the statement that it came from
         self.variables: list[str] = []
-        self.observed: list[str] = []
-        self.constants: dict[tuple[int, tuple[int, ...]], str] = {}
-        self.registers: dict[str, str] = {}  # of the current chain: name to node
-        self.previous: tuple[str, ...] = ()  # the chain's last effect
-
-    def begin(self, prefix: str) -> None:
-        """Start a graph; constants are not shared between graphs."""
-        self.first = len(self.nodes)
-        self.prefix = prefix
-        self.constants = {}
+        self.observed: list[str] = []  # of the present graph
 
     def chain(self, text: str) -> None:
-        self.registers = {}
-        self.previous = ()
+        self.scope.registers = {}
+        self.scope.previous = ()
+        self.check_closed()
+        self.sequence(text)
+
+    def check_closed(self) -> None:
         if self.sections:
             raise MalformedTest(f"lock {self.sections[-1][0]} without unlock")
-        for statement in text.split(";"):
+
+    def sequence(self, text: str) -> None:
+        for statement in _split(text, ";"):
             if statement.strip():
+                first = len(self.scope.nodes)
                 self.statement(statement.strip())
-                for node in self.nodes[len(self.statements) :]:
-                    self.statements[node.name] = statement.strip()
+                for node in self.scope.nodes[first:]:
+                    self.statements.setdefault(node.name, statement.strip())
 
     def statement(self, text: str) -> None:
-        lock = re.fullmatch(r"(lock|unlock)\s+([A-Z]\w*)", text, re.ASCII)
-        if lock:
-            self.section(text, lock[1], lock[2])
+        block = _BLOCK.fullmatch(text)
+        if block:
+            self.block(text, block["head"].strip(), text[len(block["head"]) :])
+            return
+        word = re.fullmatch(r"(lock|unlock|close)\s+([A-Z]\w*)", text, re.ASCII)
+        if word and word[1] == "close":
+            self.effect(self.fresh("w"), "QueueCloseV2", self.queue(text, word[2]), (), None)
+            return
+        if word:
+            self.section(text, word[1], word[2])
             return
         put = re.fullmatch(r"([A-Z]\w*)\s*!\s*(.+)", text, re.ASCII)
         if put:
-            if put[1] not in self.queues:
-                raise MalformedTest(f"no queue {put[1]}: {text!r}")
-            operand = self.expression(text, put[2], self.shape)
-            self.effect(self.fresh("w"), "QueueEnqueueV2", put[1], (operand,), None)
+            self.put(text, self.queue(text, put[1]), put[2])
             return
         match = _STATEMENT.fullmatch(text)
         if not match:
@@ -175,26 +284,183 @@ class _Builder:
         else:
             self.load(text, target, value)
 
+    def queue(self, text: str, name: str) -> str:
+        if name not in self.queues:
+            raise MalformedTest(f"no queue {name}: {text!r}")
+        return name
+
+    def put(self, text: str, queue: str, value: str) -> None:
+        parts = value.split(",")
+        if len(parts) == 1:
+            operand = self.expression(text, value, self.shape)
+            self.effect(self.fresh("w"), "QueueEnqueueV2", queue, (operand,), None)
+            return
+        if not all(re.fullmatch(r"\s*-?\d{1,18}\s*", part, re.ASCII) for part in parts):
+            raise MalformedTest(f"several elements are numbers: {text!r}")
+        many = self.constant(tuple(map(int, parts)), (len(parts), *self.shape))
+        self.effect(self.fresh("w"), "QueueEnqueueManyV2", queue, (many,), None)
+
+    # --- blocks ------------------------------------------------------------------------
+
+    def block(self, text: str, head: str, rest: str) -> None:
+        """A statement with braces."""
+        blocks = _blocks(text, rest)
+        if head == "cluster" and len(blocks) == 1:
+            self.cluster(text, blocks[0])
+        elif head.startswith("if ") and len(blocks) <= 2:
+            self.branch(text, head[3:], blocks)
+        elif head.startswith("loop") and len(blocks) == 1:
+            self.loop(text, head, blocks[0])
+        else:
+            raise MalformedTest(f"not a statement: {text!r}")
+
+    def cluster(self, text: str, inner: str) -> None:
+        first = len(self.scope.nodes)
+        self.sequence(inner)
+        members = [n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER]
+        name = self.fresh("k")
+        self.statements[name] = text
+        self.clusters.append(Cluster(name, tuple(members)))
+
+    @contextmanager
+    def within(self, scope: _Scope) -> Iterator[_Scope]:
+        """Write into another scope, for a while."""
+        outer, self.scope = self.scope, scope
+        sections, self.sections = self.sections, []
+        try:
+            yield scope
+            self.check_closed()
+        finally:
+            self.scope, self.sections = outer, sections
+
+    def predicate(self, text: str, test: str, *, reads: bool = False) -> str:
+        """The node that compares; variables are read first, where that is meant."""
+        match = _TEST.fullmatch(test)
+        if not match:
+            raise MalformedTest(f"a test is as in r0==1 or r0<2: {text!r}")
+        sides = []
+        for term in (match[1], match[3]):
+            if reads and term[0].isupper():
+                self.declare(term)
+                sides.append(self.fresh("r"))
+                self.effect(sides[-1], "ReadVariableOp", term, (), None)
+            else:
+                sides.append(self.operand(text, term, self.shape))
+        return self.pure(_TESTS[match[2]], tuple(sides), None)
+
+    def branch(self, text: str, test: str, blocks: list[str]) -> None:
+        predicate = self.predicate(text, test)
+        name = self.fresh("if")
+        takes: dict[str, str] = {}
+        bodies = [_Scope(self.scope, takes), _Scope(self.scope, takes)]
+        for scope, inner in zip(bodies, (*blocks, "")[:2], strict=True):
+            with self.within(scope):
+                self.sequence(inner)
+        both = [r for r in bodies[0].assigned if r in bodies[1].assigned]
+        written = []
+        for scope in bodies:
+            with self.within(scope):
+                results = [self.leaving(name, r, scope.registers[r]) for r in both]
+                # Without results, one that says that all is done.
+                nothing = self.constant(0, self.shape)
+                written.append(scope.body(results or [self.leaving(name, "done", nothing)]))
+        given = tuple((inside, outside) for outside, inside in takes.items())
+        attrs = BranchAttrs(given, written[0], written[1], tuple(both or ["done"]))
+        self.add(Node(name, "If", (predicate,), (), self.scope.previous, attrs))
+        self.scope.previous = (name,)
+        for register in both:
+            self.assign(register, f"{name}.{register}")
+
+    def loop(self, text: str, head: str, inner: str) -> None:
+        match = _LOOP.fullmatch(head)
+        if not match:
+            raise MalformedTest(f"a loop is as in 'loop 3 while X==0 {{...}}': {text!r}")
+        name = self.fresh("loop")
+        counter = self.fresh(f"{name}_i")
+        start = self.constant(0, (), "int32")
+        limit = self.constant(int(match["limit"]), (), "int32")
+        takes: dict[str, str] = {}
+        condition, body = _Scope(self.scope, takes), _Scope(self.scope, takes)
+        with self.within(condition):
+            more = self.pure("Less", (counter, self.taken_in(limit, "limit")), None)
+            if match["test"]:
+                holds = self.predicate(text, match["test"], reads=True)
+                never = self.constant(0, (), "bool")
+                more = self.pure("Select", (more, holds, never), None)
+        with self.within(body):
+            self.sequence(inner)
+        again = [r for r in body.assigned if self.find(r) is not None]
+        first = [self.find(r) or "" for r in again]
+        # Inside, what is carried has the name that it was taken under.
+        carried = [
+            takes.pop(value) if value in takes else self.fresh(f"{register}_")
+            for register, value in zip(again, first, strict=True)
+        ]
+        with self.within(body):
+            step = self.constant(1, (), "int32")
+            following = [self.fresh(f"{name}_next")]
+            after = () if match["free"] else body.previous
+            self.add(Node(following[0], "AddV2", (counter, step), (), after))
+            following += [self.leaving(name, r, body.registers[r]) for r in again]
+        attrs = LoopAttrs(
+            (counter, *carried),
+            tuple((inside, outside) for outside, inside in takes.items()),
+            condition.body([more]),
+            body.body(following),
+            int(match["parallel"] or 10),
+        )
+        self.add(Node(name, "While", (start, *first), (), self.scope.previous, attrs))
+        self.scope.previous = (name,)
+        for register, inside in zip(again, carried, strict=True):
+            self.assign(register, f"{name}.{inside}")
+
+    def leaving(self, owner: str, register: str, value: str) -> str:
+        """A value as it leaves a body: when the body's last effect is done."""
+        name = self.fresh(f"{owner}_{register}")
+        self.add(Node(name, "Identity", (value,), (), self.scope.previous))
+        return name
+
+    def taken_in(self, value: str, name: str) -> str:
+        """What a value from outside is called in this body."""
+        if value not in self.scope.takes:
+            self.scope.takes[value] = self.fresh(f"{name}_")
+        return self.scope.takes[value]
+
+    def find(self, register: str) -> str | None:
+        """The register's value here, taken from outside if need be; None without one."""
+        scope = self.scope
+        if register in scope.registers:
+            return scope.registers[register]
+        if scope.outside is None:
+            return None
+        with self.within(scope.outside):
+            outer = self.find(register)
+        return None if outer is None else self.taken_in(outer, register)
+
+    def assign(self, register: str, value: str) -> None:
+        """Give a register its value; outside bodies it is observed."""
+        self.scope.registers[register] = value
+        self.scope.assigned[register] = None
+        if self.scope.outside is None:
+            self.observed.append(value)
+
     def section(self, text: str, how: str, mutex: str) -> None:
         """Open a section, or close the one opened last."""
         if mutex in self.queues or mutex in self.variables:
             raise MalformedTest(f"{mutex} is no mutex: {text!r}")
         if how == "lock":
-            self.sections.append((mutex, len(self.nodes), self.previous))
-            self.previous = ()
+            self.sections.append((mutex, len(self.scope.nodes), self.scope.previous))
+            self.scope.previous = ()
             if mutex not in self.mutexes:
                 self.mutexes.append(mutex)
             return
         if not self.sections or self.sections[-1][0] != mutex:
             raise MalformedTest(f"{mutex} is not the one locked last: {text!r}")
         _, first, after = self.sections.pop()
-        members = tuple(
-            n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")
-        )
+        members = tuple(n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER)
         name = self.fresh("s")
-        attrs = SectionAttrs(members)
-        self.nodes.append(Node(name, "CriticalSection", (), (mutex,), after, attrs))
-        self.previous = (name,)
+        self.add(Node(name, "CriticalSection", (), (mutex,), after, SectionAttrs(members)))
+        self.scope.previous = (name,)
 
     def store(
         self, text: str, target: str, rows: tuple[int, ...] | None, how: str | None, value: str
@@ -216,26 +482,31 @@ class _Builder:
         self.effect(self.fresh("w"), op, target, (operand,), attrs)
 
     def load(self, text: str, target: str, value: str) -> None:
-        if target in {n.name for n in self.nodes}:
+        if self.scope.outside is None and target in self.taken:
             raise MalformedTest(f"register {target} is assigned twice: {text!r}")
-        take = re.fullmatch(r"([A-Z]\w*)\s*\?", value.strip(), re.ASCII)
-        source = re.fullmatch(r"([A-Z]\w*)(?:\[([\d,\s]+)\])?", value.strip(), re.ASCII)
-        if take:
-            if take[1] not in self.queues:
-                raise MalformedTest(f"no queue {take[1]}: {text!r}")
-            self.effect(target, "QueueDequeueV2", take[1], (), None)
-            self.registers[target] = target
+        # A name is a register's own at the top; inside bodies it is used again.
+        name = target if self.scope.outside is None else self.fresh(f"{target}in")
+        value = value.strip()
+        take = re.fullmatch(r"([A-Z]\w*)\s*\?\s*(\d{1,9})?", value, re.ASCII)
+        size = re.fullmatch(r"size\s+([A-Z]\w*)", value, re.ASCII)
+        source = re.fullmatch(r"([A-Z]\w*)(?:\[([\d,\s]+)\])?", value, re.ASCII)
+        if take and take[2]:
+            count = CountAttrs(int(take[2]))
+            self.effect(name, "QueueDequeueManyV2", self.queue(text, take[1]), (), count)
+        elif take:
+            self.effect(name, "QueueDequeueV2", self.queue(text, take[1]), (), None)
+        elif size:
+            self.effect(name, "QueueSizeV2", self.queue(text, size[1]), (), None)
         elif source:
             self.declare(source[1])
             rows = _rows(text, source[2])
             if rows is None:
-                self.effect(target, "ReadVariableOp", source[1], (), None)
+                self.effect(name, "ReadVariableOp", source[1], (), None)
             else:
-                self.effect(target, "ResourceGather", source[1], (), RowsAttrs(rows))
-            self.registers[target] = target
+                self.effect(name, "ResourceGather", source[1], (), RowsAttrs(rows))
         else:
-            self.registers[target] = self.expression(text, value, self.shape, name=target)
-        self.observed.append(self.prefix + self.registers[target])
+            self.expression(text, value, self.shape, name=name)
+        self.assign(target, name)
 
     def expression(
         self, text: str, value: str, shape: tuple[int, ...], name: str | None = None
@@ -268,40 +539,72 @@ class _Builder:
 
     def operand(self, text: str, term: str, shape: tuple[int, ...]) -> str:
         if not term.lstrip("-").isdigit():
-            if term not in self.registers:
+            found = self.find(term)
+            if found is None:
                 raise MalformedTest(f"no register {term} in this chain: {text!r}")
-            return self.registers[term]
+            return found
         if len(term) > MAX_DIGITS:
             raise MalformedTest(f"a number of more than {MAX_DIGITS} digits: {text[:80]!r}")
-        key = (int(term), shape)
-        if key not in self.constants:
-            sign = "m" if key[0] < 0 else ""
-            self.constants[key] = self.fresh(f"c{sign}{abs(key[0])}_")
-            attrs = ConstAttrs(self.dtype, shape, key[0])
-            self.nodes.append(Node(self.constants[key], "Const", attrs=attrs))
-        return self.constants[key]
+        return self.constant(int(term), shape)
+
+    def constant(self, value: Nested, shape: tuple[int, ...], dtype: str = "") -> str:
+        """The node of a constant; one for each value, type and body."""
+        key = (dtype or self.dtype, value, shape)
+        constants = self.scope.constants
+        if key not in constants:
+            number = value if isinstance(value, int) else value[0]
+            sign = "m" if isinstance(number, int) and number < 0 else ""
+            digits = abs(number) if isinstance(number, int) else 0
+            constants[key] = self.fresh(f"c{sign}{digits}_")
+            self.add(Node(constants[key], "Const", attrs=ConstAttrs(key[0], shape, value)))
+        return constants[key]
 
     def pure(self, op: str, inputs: tuple[str, ...], name: str | None) -> str:
         node = Node(name or self.fresh("t"), op, inputs)
-        self.nodes.append(node)
+        self.add(node)
         return node.name
 
     def effect(
-        self, name: str, op: str, variable: str, inputs: tuple[str, ...], attrs: Attrs | None
+        self, name: str, op: str, resource: str, inputs: tuple[str, ...], attrs: Attrs | None
     ) -> None:
-        self.nodes.append(Node(name, op, inputs, (variable,), self.previous, attrs))
-        self.previous = (name,)
+        self.add(Node(name, op, inputs, (resource,), self.scope.previous, attrs))
+        self.scope.previous = (name,)
+
+    def add(self, node: Node) -> None:
+        self.scope.nodes.append(node)
+        self.taken.add(node.name)
 
     def declare(self, variable: str) -> None:
         if variable not in self.variables:
             self.variables.append(variable)
 
     def fresh(self, prefix: str) -> str:
-        taken = {n.name for n in self.nodes} | self.reserved
+        """A name that nothing has yet, and nothing else will get."""
         number = 0
-        while f"{prefix}{number}" in taken:
+        while f"{prefix}{number}" in self.taken | self.reserved:
             number += 1
+        self.taken.add(f"{prefix}{number}")
         return f"{prefix}{number}"
+
+
+def _blocks(text: str, rest: str) -> list[str]:
+    """What stands in the braces of ``{...}`` or ``{...} else {...}``."""
+    inner: list[str] = []
+    while rest:
+        end, depth = 0, 0
+        while end < len(rest):
+            depth += {"{": 1, "}": -1}.get(rest[end], 0)
+            end += 1
+            if depth == 0:
+                break
+        inner.append(rest[1 : end - 1])
+        rest = rest[end:].strip()
+        if rest:
+            match = re.fullmatch(r"else\s*(\{.*)", rest, re.DOTALL)
+            if not match:
+                raise MalformedTest(f"not a statement: {text!r}")
+            rest = match[1]
+    return inner
 
 
 def _rows(text: str, rows: str | None) -> tuple[int, ...] | None:

@@ -479,6 +479,10 @@ class Statement:
             wanted = self.question.values.get(name)
             fits = wanted is None or (is_value(wanted) and len(wanted) == len(value))
             s.require(fits)
+        for queue in self.test.queues:
+            wanted = self.question.values.get(queue.name)
+            if wanted is not None and queue.name not in self.touching:
+                s.require(wanted == self.test.initial_elements(queue))
 
     # --- reads-from -------------------------------------------------------------------------
 

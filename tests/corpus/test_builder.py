@@ -7,6 +7,9 @@ import pytest
 from corpus.builder import litmus
 from corpus.graph import MalformedTest, Node, Variable
 from corpus.ops import ConstAttrs, RowsAttrs
+from corpus.textfile import Entry, dumps, loads
+from oracles.model import EXECUTOR, RFC
+from oracles.reference import allowed_outcomes
 
 
 def const(name: str, value: int, shape: tuple[int, ...] = ()) -> Node:
@@ -268,3 +271,122 @@ def test_what_names_no_variable_is_no_test() -> None:
         litmus("X=1", init={"Y": 1, "X": 0, "Z": 2})
     with pytest.raises(MalformedTest, match=r"variables\.X\.init: magnitude"):
         litmus("X=1", init={"X": 1 << 24})
+
+
+# --- blocks, clients, queues ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "rfc", "executor"),
+    [
+        (
+            "X=1; Y=1 || r0=X; if r0==1 { r1=Y } else { r1=r0-1 }",
+            {},
+            {"r0=0 if0.r1=-1 X=1 Y=1", "r0=1 if0.r1=0 X=1 Y=1", "r0=1 if0.r1=1 X=1 Y=1"},
+            None,
+        ),
+        (
+            "r0=X; if r0<1 { X=2; Y=3 }; r1=Y || X=5",  # what follows waits for all of it
+            {},
+            {"r0=0 r1=3 X=2 Y=3", "r0=0 r1=3 X=5 Y=3", "r0=5 r1=0 X=5 Y=0"},
+            None,
+        ),
+        ("loop 3 { X+=1 }; r0=X", {}, {"r0=3 X=3"}, None),
+        (
+            "r0=0; loop 2 { r0=X; X=r0+1 } || X=10",
+            {},
+            {
+                *("r0=0 loop0.r0_0=1 X=2", "r0=0 loop0.r0_0=1 X=10"),
+                *("r0=0 loop0.r0_0=10 X=11", "r0=0 loop0.r0_0=11 X=12"),
+            },
+            None,
+        ),
+        ("loop 2 while X==0 { Y+=1 } || X=1", {}, {"X=1 Y=0", "X=1 Y=1", "X=1 Y=2"}, None),
+        ("loop[1] 2 free { X+=1; Y=1 }", {}, {"X=1 Y=1", "X=2 Y=1"}, {"X=2 Y=1"}),
+        ("loop 2 { loop 2 { X+=1 } }", {}, {"X=4"}, None),
+        (
+            "loop 2 free { lock M; r0=X; X=r0+1; unlock M } || lock M; X=10; unlock M",
+            {},
+            {"X=10", "X=11", "X=12"},
+            None,
+        ),
+        ("Q!1,2 || r0=Q?2; r1=size Q", {"queues": {"Q": 2}}, {"r0=[1,2] r1=0 Q=[]"}, None),
+        ("Q!1; close Q; r0=Q?", {"queues": {"Q": 2}}, {"r0=1 Q=[]"}, None),
+        (
+            "r0=Y; if r0==0 { Q!1 } || Y=1; r1=Q?",
+            {"queues": {"Q": 2}},
+            {"_status=blocked Y=1 Q=[]", "r0=0 r1=1 Y=1 Q=[]"},
+            None,
+        ),
+        (
+            "cluster { X=1; r0=X; Y=r0 } || r1=Y",
+            {},
+            {"r0=1 r1=0 X=1 Y=1", "r0=1 r1=1 X=1 Y=1"},
+            None,
+        ),
+        (
+            "X+=1 ||| r0=X",
+            {"client": "a:g0; b:g0; c:g1 after a b"},
+            {"c.r0=1 X=1", "c.r0=2 X=2"},
+            {"c.r0=2 X=2"},
+        ),
+    ],
+)
+def test_blocks_clients_and_queues(text, options, rfc, executor) -> None:
+    test = litmus(text, **options)
+    assert loads(dumps(Entry(test))).test == test
+    for model, wanted in ((RFC, rfc), (EXECUTOR, executor or rfc)):
+        assert set(map(str, allowed_outcomes(test, model).witnesses)) == wanted
+
+
+def test_a_register_keeps_its_value_until_a_block_gives_it_another() -> None:
+    """In the loop, r0 is what the iteration before left; in a branch, what was before."""
+    test = litmus("r0=X; loop 2 { if r0==0 { Y+=1 } else { Y+=10 } ; r0=X } || X=1")
+    found = {str(o) for o in allowed_outcomes(test, RFC).witnesses}
+    assert found == {
+        "r0=0 loop0.r0_0=0 X=1 Y=2",
+        "r0=0 loop0.r0_0=1 X=1 Y=2",
+        "r0=0 loop0.r0_0=1 X=1 Y=11",
+        "r0=1 loop0.r0_0=1 X=1 Y=20",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("if r0==1 { X=1 }", "no register r0 in this chain"),
+        ("r0=X; if r0=1 { X=1 }", "a test is as in"),
+        ("r0=X; if X==1 { X=1 }", "no register X"),
+        ("r0=X; if r0==1 { X=1", "a brace is not closed"),
+        ("r0=X; X=1 }", "a brace too many"),
+        ("r0=X; if r0==1 { X=1 } else X=2", "not a statement"),
+        ("r0=X; if r0==1 { X=1 } { X=2 }", "not a statement"),
+        ("r0=X; if r0==1 { X=1 } else { X=2 } else { X=3 }", "not a statement"),
+        ("loop { X=1 }", "a loop is as in"),
+        ("loop X { X=1 }", "a loop is as in"),
+        ("loop 99 { X=1 }", "more than 64 iterations"),
+        ("loop[0] 2 { X=1 }", "must be 1 to 64"),
+        ("while 2 { X=1 }", "not a statement"),
+        ("loop 2 { lock M; X=1 }", "lock M without unlock"),
+        ("lock M; loop 2 { unlock M }; unlock M", "not the one locked last"),
+        ("loop 2 { r0=X }; X=r0", "no register r0"),
+        ("cluster { lock M; X=1; unlock M; r0=X }", "lies across the boundary"),
+        ("cluster { Q!1 }", "cannot be compiled"),
+        ("cluster { }", "at least one member"),
+        ("Q!1,r0", "several elements are numbers"),
+        ("close P", "no queue P"),
+        ("r0=size P", "no queue P"),
+        ("r0=P?2", "no queue P"),
+    ],
+)
+def test_a_block_that_is_none_is_refused_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(MalformedTest) as caught:
+        litmus(text, queues={"Q": 2})
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("client", ["a", "a:g0 b:g0", "a:g9", "a:g0; b:g1 after c", "a:g0; a:g1"])
+def test_a_client_that_is_none_is_refused(client: str) -> None:
+    with pytest.raises(MalformedTest):
+        litmus("X=1 ||| r0=X", client=client)

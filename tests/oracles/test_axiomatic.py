@@ -220,6 +220,15 @@ def test_torn_is_forbidden_and_another_tests_outcome_is_refused() -> None:
         judge(test, RFC, Outcome((("r0", (1,)), ("Y", (1,)))))
 
 
+def test_what_no_event_touches_keeps_its_contents() -> None:
+    test = litmus("X=1 || r0=X", init={"X": 5}, queues={"Q": 1})
+    test = replace(test, queues=(replace(test.queues[0], init=(7,)),))
+    for budget in (SATURATION, Z3):
+        for held, verdict in ((((7,),), Verdict.ALLOWED), ((), Verdict.FORBIDDEN)):
+            outcome = Outcome.of(test, {"r0": (1,), "X": (1,), "Q": held})
+            assert judge(test, RFC, outcome, budget) is verdict
+
+
 def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
     test = litmus(" || ".join(f"X+={1 << i}" for i in range(4)))
     for value in (9, 16):

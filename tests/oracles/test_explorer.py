@@ -559,3 +559,36 @@ def test_witnesses_are_in_the_unfoldings_own_events() -> None:
         assert a != b
     for witness in found.witnesses.values():
         assert sorted(map(str, witness)) == sorted(map(str, events))
+
+
+def test_where_nothing_happens_nothing_blocks() -> None:
+    """No event at all, or none that is not dead beforehand."""
+    head = "litmusfuzz: 1\nname: nothing\nqueues:\n  Q: {dtype: int32, shape: [], capacity: 1}\n"
+    dead = """graphs:
+  main:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    loop:
+      op: While
+      inputs: [zero]
+      carried: [i]
+      takes: {n: zero}
+      condition:
+        nodes:
+          more: {op: Less, inputs: [i, n]}
+        results: [more]
+      body:
+        nodes:
+          one: {op: Const, dtype: int32, shape: [], value: 1}
+          take: {op: QueueDequeueV2, resources: [Q]}
+          next: {op: AddV2, inputs: [i, one]}
+        results: [next]
+"""
+    for text in (head + "graphs:\n  main: {}\n", head + dead):
+        test = loads(text).test
+        for status, verdict in (
+            (Status.COMPLETED, Verdict.ALLOWED),
+            (Status.BLOCKED, Verdict.FORBIDDEN),
+        ):
+            assert Explorer(test, RFC).judge(Outcome((("Q", ()),), status)) is verdict
+        (outcome,) = explorer.allowed_outcomes(test, RFC).witnesses
+        assert outcome.status is Status.COMPLETED

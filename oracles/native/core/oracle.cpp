@@ -119,7 +119,9 @@ Oracle::Judgement Oracle::judge(const Outcome& outcome, const Budget& budget) co
   ValueTable table(&program_->constants);
   const size_t observed = program_->observed.size();
   std::vector<Value> wanted, last;
-  if (outcome.status != Status::kCompleted && !program_->blocking()) {
+  // Where nothing can happen, nothing can be stuck or fail.
+  const bool can_stop = program_->blocking() && !split_->components.empty();
+  if (outcome.status != Status::kCompleted && !can_stop) {
     return {Answer::kForbidden, 0, {}};
   }
   for (size_t i = 0; i < outcome.parts.size(); ++i) {
