@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
-.PHONY: fuzz test lint setup clean
+.PHONY: fuzz test nightly lint setup clean
 
 fuzz: setup
 	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
@@ -18,6 +18,11 @@ fuzz: setup
 
 test: setup
 	$(VENV)/bin/python -m pytest -n auto
+
+# An hour: random tests on which all oracles must agree, and defects that tests must catch.
+nightly: setup
+	$(VENV)/bin/python -m tests.oracles.agreement --tests 15000 --workers 2 --seed $$(date +%Y%m%d)
+	$(VENV)/bin/python tests/kills/oracle_defects.py
 
 lint: setup
 	$(VENV)/bin/ruff check .

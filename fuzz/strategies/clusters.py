@@ -47,7 +47,7 @@ def drawn_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
     rng.shuffle(levels)
     # Most often the graph itself: bodies are small.
     levels.sort(key=lambda nodes: nodes not in [g.nodes for g in test.graphs])
-    if len(levels) > 1 and rng.random() < 0.3:
+    if len(levels) > 1 and rng.random() < 0.4:
         levels.append(levels.pop(0))
     for nodes in levels:
         order = _topological(rng, nodes)
@@ -55,7 +55,7 @@ def drawn_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
         if runs:
             run = rng.choice(runs)
             cuts = [run]
-            if len(run) >= 6 and rng.random() < 0.3:
+            if len(run) >= 4 and rng.random() < 0.5:
                 cut = rng.randint(2, len(run) - 2)
                 cuts = [run[:cut], run[cut:]]
             clusters = [_part(rng, part) for part in cuts]

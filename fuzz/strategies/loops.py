@@ -24,7 +24,7 @@ _NESTED = Mix(plain=1, first="loop")
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: a loop in a loop is often too large.
-    nested = rng.random() < 0.15
+    nested = rng.random() < 0.25
     return small(rng, partial(_sketch, nested=nested), rng.randint(7, 12))
 
 

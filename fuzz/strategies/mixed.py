@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 # What stands at the top, and what may stand inside it: each pair that can be.
 _PAIRS = (
-    *(("loop", "section"), ("loop", "queue"), ("loop", "branch")),
-    *(("branch", "section"), ("branch", "queue"), ("branch", "loop")),
-    *(("section", "queue"), ("section", "loop"), ("section", "branch")),
+    *(("loop", "section"), ("loop", "section"), ("loop", "queue"), ("loop", "branch")),
+    *(("branch", "section"), ("branch", "queue"), ("branch", "loop"), ("branch", "branch")),
+    *(("section", "queue"), ("section", "queue"), ("section", "loop"), ("section", "branch")),
 )
 
 
@@ -66,6 +66,6 @@ def _sketch(
     scene.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
     if stage.balanced:
         scene.balance()
-    if draft.queues and rng.random() < 0.06:
-        scene.close()
+    if draft.queues and rng.random() < 0.15:
+        scene.close(more=False)
     return one_graph("mixed", scene)

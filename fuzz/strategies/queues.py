@@ -32,6 +32,6 @@ def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # n
     scene.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
     if scene.stage.balanced:
         scene.balance()
-    if rng.random() < 0.08:
-        scene.close()
+    if rng.random() < 0.25:
+        scene.close(more=rng.random() < 0.3)
     return one_graph("queues", scene)

@@ -363,8 +363,14 @@ class Scene(Block):
                 do = self.put if held < 0 else self.take_from
                 before = do(queue, 0, after)
 
-    def close(self) -> None:
-        """Close a queue after all that is put into it; perhaps take once more."""
+    def close(self, *, more: bool) -> None:
+        """Close a queue after all that is put into it.
+
+        Parameters
+        ----------
+        more : bool
+            Whether one more is taken then: if it is not there, that fails.
+        """
         queue = self.draft.queues[0]
         puts = tuple(
             n.name
@@ -374,11 +380,10 @@ class Scene(Block):
         self.stage.pay(1)
         name = self.add(self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts)
         self.waits.append(name)
-        then = self.rng.random()
-        if then < 0.25:
-            self.size(queue, (name,))
-        elif then < 0.6:
+        if more:
             self.take_from(queue, 0, (name,))
+        elif self.rng.random() < 0.5:
+            self.size(queue, (name,))
 
     # --- conditionals ----------------------------------------------------------------
 
@@ -555,7 +560,7 @@ class Scene(Block):
         """Whether the loop goes on: the counter says so, and often data as well."""
         rng = self.rng
         inner = self.inner(wall, self.times * (bound + 1))
-        if rng.random() < 0.2:
+        if rng.random() < 0.3:
             inner.play(inner.some(1), 1)
         counting = wall.scope[counter]
         most = inner.take(limit) if limit else inner.constant(counting, bound)

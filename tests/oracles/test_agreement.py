@@ -1,0 +1,159 @@
+"""Random tests of every family, small ones: `agreement` asks all that it asks at night."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import agreement
+import pytest
+from agreement import Disagreement, Tally, check, renamed, reordered, smaller, with_implied_edge
+
+from corpus.builder import litmus
+from corpus.outcome import Verdict
+from corpus.textfile import loads
+from fuzz.strategies import FAMILIES, draw
+from fuzz.strategies.size import count_all
+from oracles.model import RFC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from corpus.graph import LitmusTest
+
+SEED = 11
+TESTS = 25
+"""Of each family."""
+ORDERS = 200
+"""Those with more come at night."""
+
+
+def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
+    for index in range(4 * TESTS):
+        test = draw(family, SEED, index)
+        if count_all(test, ORDERS) < ORDERS:
+            yield index, test
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_oracles_agree(family: str) -> None:
+    tally = Tally()
+    for (index, test), _ in zip(small(family), range(TESTS), strict=False):
+        check(test, random.Random(index), tally)
+    assert tally.rules["equal verdicts"] == 2 * TESTS
+    forbidden = sum(tally.verdicts[(oracle, "forbidden")] for oracle in ("reference", "explorer"))
+    assert forbidden >= 2 * TESTS
+    unknown = sum(n for (_, verdict), n in tally.verdicts.items() if "unknown" in verdict)
+    assert unknown <= 0.01 * sum(tally.verdicts.values())
+
+
+def test_every_feature_is_counted() -> None:
+    tally = Tally()
+    for family in FAMILIES:
+        for (index, test), _ in zip(small(family), range(3), strict=False):
+            check(test, random.Random(index), tally)
+    assert set(tally.features) >= {
+        *("critical sections", "queues", "conditionals", "loops", "clusters", "several runs")
+    }
+    text = agreement.report(tally, 1.0)
+    assert "critical sections" in text
+    assert "0 disagreements" in text
+
+
+# --- what it would find --------------------------------------------------------------------
+
+
+def test_a_wrong_verdict_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An oracle that takes every outcome in which X ends as 11 for forbidden."""
+
+    def liar(test, model):
+        def judge(outcome):
+            if dict(outcome.values).get("X") == (11,):
+                return Verdict.FORBIDDEN
+            return agreement._explorer(test, model)(outcome)
+
+        return judge
+
+    monkeypatch.setattr(agreement, "membership_oracles", lambda: {"liar": liar})
+    drawn = litmus("X=11; r0=Y; r1=X || r2=Y; Y=2; Z=3 || r3=Z; r4=X")
+    monkeypatch.setattr(agreement, "draw", lambda *_: drawn)
+    tally = agreement.run(["dag"], 1, [7], shrink=True)
+    ((rule, detail, file),) = tally.disagreements
+    assert rule == "equal verdicts"
+    assert "liar says forbidden, the set allowed" in detail
+    assert [node.op for node in loads(file).test.graph.effects] == ["AssignVariableOp"]
+    assert loads(file).test.about.startswith("dag, seed 1, number 7. equal verdicts: ")
+
+
+def test_sets_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explorer that forgets control edges, as far as it sees them."""
+    from dataclasses import replace
+
+    from oracles import explorer
+
+    honest = explorer.allowed_outcomes
+
+    def forgetful(test, model):
+        def change(nodes):
+            return [replace(node, after=()) for node in nodes]
+
+        return honest(agreement.rebuilt(test, change), model)
+
+    monkeypatch.setattr(explorer, "allowed_outcomes", forgetful)
+    with pytest.raises(Disagreement, match="equal sets: rfc: explorer alone has "):
+        check(litmus("X=1; Y=2 || r0=Y; r1=X"), random.Random(0), Tally())
+
+
+def test_the_command_line_writes_json_and_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--tests", "2", "--family", "dag", "--json", "--out", str(tmp_path / "found")]
+    assert agreement.main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["tests"] == {"dag": 2}
+    assert not (tmp_path / "found").exists()
+    monkeypatch.setattr(
+        agreement,
+        "membership_oracles",
+        lambda: {"liar": lambda _test, _model: lambda _outcome: Verdict.ALLOWED},
+    )
+    assert agreement.main(arguments) == 1
+    found = json.loads(capsys.readouterr().out)["disagreements"]
+    assert len(list((tmp_path / "found").iterdir())) == len(found) > 0
+
+
+# --- its own parts -------------------------------------------------------------------------
+
+
+def test_an_implied_edge_follows_a_path() -> None:
+    test = litmus("X=1; Y=2; r0=X")
+    for seed in range(10):
+        changed = with_implied_edge(test, random.Random(seed))
+        assert changed is not None
+        edges = {
+            (source, node.name)
+            for old, node in zip(test.graph.nodes, changed.graph.nodes, strict=True)
+            for source in set(node.after) - set(old.after)
+        }
+        assert len(edges) == 1
+        paths = {("w0", "r0"), ("c1_0", "w0"), ("c1_0", "w1"), ("c1_0", "r0")}
+        assert edges <= paths | {("c2_0", "w1"), ("c2_0", "r0")}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_changed_and_smaller_tests_are_tests(family: str) -> None:
+    rng = random.Random(5)
+    for index in range(6):
+        test = draw(family, SEED, index)
+        changed, outcome_of = renamed(test, rng)
+        assert len(changed.observe) == len(test.observe)
+        assert changed.features == test.features
+        for outcome in agreement.explorer.allowed_outcomes(test, RFC).witnesses:
+            assert {str(v) for _, v in outcome_of(outcome).values} == {
+                str(v) for _, v in outcome.values
+            }
+        again = reordered(test, rng)
+        for old, new in zip(test.graphs, again.graphs, strict=True):
+            assert {n.name for n in old.nodes} == {n.name for n in new.nodes}
+        assert all(candidate != test for candidate in smaller(test))
