@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
-.PHONY: fuzz test lint setup clean
+.PHONY: fuzz test nightly lint setup clean
 
 fuzz: setup
 	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
@@ -18,6 +18,13 @@ fuzz: setup
 
 test: setup
 	$(VENV)/bin/python -m pytest -n auto
+
+# Too long for each submission: ten thousand random tests on which all oracles
+# must agree (half an hour or more on two cores), then every known defect put into
+# them, one after another.
+nightly: setup
+	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --workers 2 --seed $${SEED:-1}
+	$(VENV)/bin/python tests/kills/oracle_defects.py
 
 lint: setup
 	$(VENV)/bin/ruff check .
