@@ -117,6 +117,11 @@ class _Walk:
             self.capacity = dict.fromkeys(self.capacity, math.inf)
         self.memory |= {queue.name: test.initial_elements(queue) for queue in test.queues}
         self.memory |= {mutex.name: False for mutex in test.mutexes}
+        # Tokens that are ready when all their parts are; they are asked for often.
+        self.joint = [
+            None if isinstance(token, (Result, Stack, Settled, Pick, Seen)) else parts_of(token)
+            for token in self.unfolding.tokens
+        ]
         # Per pure token, since the test finds them anew each time.
         self.constants: dict[int, Ints] = {}
         self.shapes: dict[int, list[tuple[int, ...]]] = {}
@@ -235,8 +240,10 @@ class _Walk:
         """Which tokens are ready."""
         self.predicates.clear()
         ready: list[bool] = []
-        for token in self.unfolding.tokens:
-            if isinstance(token, Result):
+        for token, parts in zip(self.unfolding.tokens, self.joint, strict=True):
+            if parts is not None:
+                ready.append(not parts or False not in map(ready.__getitem__, parts))
+            elif isinstance(token, (Result, Seen)):
                 ready.append(token.event in self.done)
             elif isinstance(token, Stack):
                 ready.append(all(event in self.done for event in token.events))
@@ -247,15 +254,12 @@ class _Walk:
                         for event in token.events
                     )
                 )
-            elif isinstance(token, Pick):
+            else:
+                assert isinstance(token, Pick)
                 chosen = token.other
                 if ready[token.predicate] and self.holds(token.predicate):
                     chosen = token.then
                 ready.append(ready[token.predicate] and ready[chosen])
-            elif isinstance(token, Seen):
-                ready.append(token.event in self.done)
-            else:
-                ready.append(all(ready[part] for part in parts_of(token)))
         return ready
 
     def step(self, index: int, element: int) -> None:
