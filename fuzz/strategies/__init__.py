@@ -5,6 +5,10 @@ A family is one function, from a source of choices to a test
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
+`dag` draws graphs over variables, which is what every executor runs. The others
+draw what semantics.md has beside that, each one feature, `mixed` several; their
+tests are small enough for the reference oracle, which looks at every order.
+
 A family draws shapes that race. It knows no oracle's verdict and no executor's
 defects: no template holds a bug.
 """

@@ -32,6 +32,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
@@ -71,8 +72,14 @@ MAX_JUDGED: Final = 8
 """Allowed outcomes asked about in each model, and as many changed ones."""
 SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters")
 """Families in turn; those in which features meet come more often."""
+FEATURES: Final = (
+    *("critical sections", "queues", "conditionals"),
+    *("loops", "clusters", "several runs"),
+)
 WANTED: Final = 0.05
-"""Share of the tests that each feature of `LitmusTest.features` is to have."""
+"""Share of the tests that each of these is to have."""
+UNKNOWN_MAX: Final = 0.01
+"""Share of the answers that may be `unknown`."""
 
 Judge = Callable[[Outcome], Verdict]
 
@@ -842,13 +849,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chunks = [
         range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
     ]
-    for part in parts(families, options.seed, chunks, options.workers):
-        tally.add(part)
-        sys.stderr.write(
-            f"\r{sum(tally.tests.values())}/{options.tests} tests, "
-            f"{len(tally.disagreements)} disagreements, {time.monotonic() - began:.0f} s "
-        )
-        sys.stderr.flush()
+    with suppress(KeyboardInterrupt):  # then what was asked so far is reported
+        for part in parts(families, options.seed, chunks, options.workers):
+            tally.add(part)
+            sys.stderr.write(
+                f"\r{sum(tally.tests.values())}/{options.tests} tests, "
+                f"{len(tally.disagreements)} disagreements, {time.monotonic() - began:.0f} s "
+            )
+            sys.stderr.flush()
     sys.stderr.write("\n")
     seconds = time.monotonic() - began
     for number, (_, _, file) in enumerate(tally.disagreements):
@@ -873,18 +881,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(report(tally, seconds) + "\n")
     if tally.disagreements:
         return 1
-    enough = all(
-        tally.features[name] >= WANTED * options.tests
-        for name in (
-            "critical sections",
-            "queues",
-            "conditionals",
-            "loops",
-            "clusters",
-            "several runs",
-        )
-    )
-    return 0 if options.family or (enough and unknown_share(tally) < 0.01) else 2
+    asked = sum(tally.tests.values())
+    if options.family or asked < 1000:
+        return 0  # too few for shares to mean anything
+    short = [name for name in FEATURES if tally.features[name] < WANTED * asked]
+    if short:
+        sys.stderr.write(f"in fewer than {WANTED:.0%} of the tests: {', '.join(short)}\n")
+    if unknown_share(tally) >= UNKNOWN_MAX:
+        sys.stderr.write(f"{unknown_share(tally):.2%} of the answers are unknown\n")
+    return 2 if short or unknown_share(tally) >= UNKNOWN_MAX else 0
 
 
 if __name__ == "__main__":
