@@ -27,6 +27,7 @@ import importlib
 import importlib.util
 import json
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -825,6 +826,14 @@ def unknown_share(tally: Tally) -> float:
     return unknown / max(1, sum(tally.verdicts.values()))
 
 
+def save(file: str, folder: Path, seed: int, number: int) -> None:
+    """Write a test that showed a disagreement, as soon as there is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"agreement-{seed}-{number}.yaml"
+    path.write_text(file, encoding="utf-8")
+    sys.stderr.write(f"\n{path}\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 if oracles disagree, 2 if too little was asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -835,6 +844,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
     parser.add_argument("--out", type=Path, default=Path("disagreements"))
     options = parser.parse_args(arguments)
+    # Or its workers would go on without it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     families = options.family or SCHEDULE
     began = time.monotonic()
     tally = Tally()
@@ -843,6 +854,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
     ]
     for part in parts(families, options.seed, chunks, options.workers):
+        for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
+            save(file, options.out, options.seed, number)
         tally.add(part)
         sys.stderr.write(
             f"\r{sum(tally.tests.values())}/{options.tests} tests, "
@@ -851,11 +864,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
     sys.stderr.write("\n")
     seconds = time.monotonic() - began
-    for number, (_, _, file) in enumerate(tally.disagreements):
-        options.out.mkdir(parents=True, exist_ok=True)
-        path = options.out / f"agreement-{options.seed}-{number}.yaml"
-        path.write_text(file, encoding="utf-8")
-        sys.stderr.write(f"{path}\n")
     if options.json:
         plain = {
             "seconds": seconds,
