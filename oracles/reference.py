@@ -130,7 +130,8 @@ class _Walk:
                 self.constants[index] = test.constant(token.node)
             elif isinstance(token, Pure) and token.node.op != "NoOp":
                 self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
-        self.predicates: dict[int, bool] = {}  # asked for since the prefix changed
+        self.known: dict[int, Ints] = {}  # values of tokens, computed when asked for
+        self.computed: list[list[int]] = [[]]  # which, by length of the prefix then
         self.closed: set[str] = set()
         self.seen: dict[int, list[Ints]] = {}
         self.prefix: list[Event] = []
@@ -149,6 +150,9 @@ class _Walk:
                     index, overwritten = trail.pop()
                     self.done.remove(index)
                     self.prefix.pop()
+                    # Values computed since may have been made of what it saw.
+                    for token in self.computed.pop():
+                        del self.known[token]
                     self.memory.update(overwritten)
                     if self.events[index].access is Access.CLOSE:
                         self.closed.remove(self.events[index].variables[0])
@@ -157,6 +161,7 @@ class _Walk:
             event = self.events[index]
             trail.append((index, {name: self.memory[name] for name in event.variables}))
             self.prefix.append(event)
+            self.computed.append([])
             self.done.add(index)
             if self.fails(event):
                 # The order ends here (semantics.md, 3, "Not specified").
@@ -208,9 +213,7 @@ class _Walk:
 
     def holds(self, token: int) -> bool:
         """Whether a predicate that is ready is true."""
-        if token not in self.predicates:
-            self.predicates[token] = bool(self.values([token])[token][0])
-        return self.predicates[token]
+        return bool(self.values([token])[token][0])
 
     def dead(self, event: Event, ready: list[bool]) -> bool:
         """Whether a guard is ready, and not what it must be."""
@@ -238,7 +241,6 @@ class _Walk:
 
     def ready(self) -> list[bool]:
         """Which tokens are ready."""
-        self.predicates.clear()
         ready: list[bool] = []
         for token, parts in zip(self.unfolding.tokens, self.joint, strict=True):
             if parts is not None:
@@ -264,7 +266,6 @@ class _Walk:
 
     def step(self, index: int, element: int) -> None:
         """Execute one event: reads see memory, writes change it."""
-        self.predicates.clear()
         event = self.events[index]
         name = event.variables[0]
         if event.access in (Access.READ, Access.UPDATE, Access.SNAPSHOT):
@@ -312,19 +313,20 @@ class _Walk:
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
         """Values of the tokens wanted, which are ready, and of all that they are made of."""
-        values: dict[int, Ints] = {}
-        stack = list(wanted)
+        stack = [token for token in wanted if token not in self.known]
         while stack:
             index = stack[-1]
-            missing = [part for part in self.parts(index, values) if part not in values]
+            missing = [part for part in self.parts(index) if part not in self.known]
             if missing:
                 stack += missing
             else:
                 stack.pop()
-                self.compute(index, values)
-        return values
+                if index not in self.known:
+                    self.compute(index)
+                    self.computed[-1].append(index)
+        return self.known
 
-    def parts(self, index: int, values: Mapping[int, Ints]) -> tuple[int, ...]:
+    def parts(self, index: int) -> tuple[int, ...]:
         """Tokens whose values make the value of this one; of a choice, as far as known."""
         token = self.unfolding.tokens[index]
         if isinstance(token, Pure):
@@ -332,13 +334,14 @@ class _Walk:
         if isinstance(token, Held):
             return (token.token,)
         if isinstance(token, Pick):
-            if token.predicate not in values:
+            if token.predicate not in self.known:
                 return (token.predicate,)
-            return (token.then if values[token.predicate][0] else token.other,)
+            return (token.then if self.known[token.predicate][0] else token.other,)
         return parts_of(token) if isinstance(token, (Gathered, Stored)) else ()
 
-    def compute(self, index: int, values: dict[int, Ints]) -> None:
-        """Note the value of a token, if it has one; its parts have theirs."""
+    def compute(self, index: int) -> None:
+        """Note the value of a token that has one; its parts have theirs."""
+        values = self.known
         token = self.unfolding.tokens[index]
         if isinstance(token, Result):
             event = self.events[token.event]
@@ -363,7 +366,7 @@ class _Walk:
                 [values[part] for part in token.operands],
             )[token.place]
         elif isinstance(token, (Held, Pick)):
-            values[index] = values[self.parts(index, values)[0]]
+            values[index] = values[self.parts(index)[0]]
         elif index in self.constants:
             values[index] = self.constants[index]
         elif index in self.shapes:

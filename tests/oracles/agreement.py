@@ -27,6 +27,7 @@ import importlib
 import importlib.util
 import json
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -777,9 +778,12 @@ def parts(
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         left = {pool.submit(run, families, seed, chunk, shrink=True) for chunk in chunks}
-        while left:
-            done, left = wait(left, return_when=FIRST_COMPLETED)
-            yield from (each.result() for each in done)
+        try:
+            while left:
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                yield from (each.result() for each in done)
+        finally:  # interrupted: what has begun is waited for, the rest is not
+            pool.shutdown(cancel_futures=True)
 
 
 def report(tally: Tally, seconds: float) -> str:
@@ -832,6 +836,14 @@ def unknown_share(tally: Tally) -> float:
     return unknown / max(1, sum(tally.verdicts.values()))
 
 
+def save(file: str, folder: Path, seed: int, number: int) -> None:
+    """Write a test that showed a disagreement, as soon as there is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"agreement-{seed}-{number}.yaml"
+    path.write_text(file, encoding="utf-8")
+    sys.stderr.write(f"\n{path}\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 if oracles disagree, 2 if too little was asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -851,6 +863,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     with suppress(KeyboardInterrupt):  # then what was asked so far is reported
         for part in parts(families, options.seed, chunks, options.workers):
+            for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
+                save(file, options.out, options.seed, number)
             tally.add(part)
             sys.stderr.write(
                 f"\r{sum(tally.tests.values())}/{options.tests} tests, "
@@ -859,11 +873,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.flush()
     sys.stderr.write("\n")
     seconds = time.monotonic() - began
-    for number, (_, _, file) in enumerate(tally.disagreements):
-        options.out.mkdir(parents=True, exist_ok=True)
-        path = options.out / f"agreement-{options.seed}-{number}.yaml"
-        path.write_text(file, encoding="utf-8")
-        sys.stderr.write(f"{path}\n")
     if options.json:
         plain = {
             "seconds": seconds,
@@ -893,4 +902,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # Or its workers would go on without it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
