@@ -861,7 +861,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chunks = [
         range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
     ]
-    with suppress(KeyboardInterrupt):  # then what was asked so far is reported
+    # If it is interrupted, what was asked so far is reported.
+    with suppress(KeyboardInterrupt):
         for part in parts(families, options.seed, chunks, options.workers):
             for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
                 save(file, options.out, options.seed, number)
@@ -891,6 +892,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if tally.disagreements:
         return 1
     asked = sum(tally.tests.values())
+    if asked < options.tests:
+        sys.stderr.write(f"interrupted after {asked} tests\n")
+        return 2
     if options.family or asked < 1000:
         return 0  # too few for shares to mean anything
     short = [name for name in FEATURES if tally.features[name] < WANTED * asked]
