@@ -177,6 +177,10 @@ class _Walk:
     def enabled(self) -> list[tuple[int, int]]:
         """Events that may come next, and which element a dequeue takes; the first is last."""
         ready = self.ready()
+        if Axiom.PREDICATES not in self.unfolding.axioms and any(
+            self.dead(event, ready) for event in self.prefix
+        ):
+            return []  # something came early, and was not chosen: no order
         return [
             (i, element)
             for i, event in reversed(list(enumerate(self.events)))

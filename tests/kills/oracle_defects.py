@@ -182,12 +182,6 @@ DEFECTS = (
         "token.inputs = {token.inputs[is_true(predicate) ? 2 : 1]};",
     ),
     Defect(
-        "what waits for a branch that is never taken does not wait for its predicate",
-        CORE + "fold.cpp",
-        "if (never >= 0) token.waits.push_back(never);",
-        "",
-    ),
-    Defect(
         "a cluster's snapshot sees its first variable only",
         CORE + "evaluator.h",
         "std::vector<int64_t> own(ints.begin() + token.first, "
