@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONTROLLED = {
     MODELS[config.promises]: config
     for config in NativeExecutor.configurations()
-    if config.name.startswith("controlled")
+    if dict(config.settings)["engine"] == "controlled"
 }
 """The controlled configuration that promises a model."""
 

@@ -14,7 +14,7 @@ from fuzz.executors.native.lowering import lower
 from fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from fuzz.executors.native.lowering import EventKey, Strictness
@@ -27,10 +27,23 @@ Choice = tuple[int, int, int]
 """Of a controlled execution: index of the event chosen, how many could have come
 next, and a digest of which."""
 
-_CONFIGURATIONS: Final = (
-    Config("controlled", "executor", (("split_updates", False),)),
-    Config("controlled_split", "rfc", (("split_updates", True),)),
-)
+_THREADS: Final = 2
+# Popped at random a pool shows all outcomes of IRIW within thousands of copies;
+# first in, first out it takes ten times as many.
+_ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1), ("controlled", 1))
+
+
+def _configurations() -> Iterator[Config]:
+    for split, promises in ((False, "executor"), (True, "rfc")):
+        for engine, threads in _ENGINES:
+            name = "plain" if engine == "pool" else engine
+            if split:
+                name = "split" if engine == "pool" else f"{engine}_split"
+            settings = (("engine", engine), ("threads", threads), ("split_updates", split))
+            yield Config(name, promises, settings)
+
+
+_CONFIGURATIONS: Final = tuple(_configurations())
 
 
 class Diverged(ValueError):
@@ -66,7 +79,12 @@ class NativeExecutor:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Controlled: one event at a time. With `split` the promise is `rfc`."""
+        """Each engine, with dense updates indivisible and (`split`) in parts.
+
+        Plain is a pool of threads that takes what is ready at random; fifo one
+        that takes it in turn; inline and controlled have one thread, controlled
+        does one event at a time, each possible one with the same probability.
+        """
         return _CONFIGURATIONS
 
     @classmethod
@@ -110,17 +128,35 @@ class PreparedTest:
     ) -> None:
         settings: dict[str, Any] = dict(config.settings)
         self._test = test
+        self._engine: str = settings["engine"]
+        self._thread_count: int = settings["threads"]
+        self._threads: _executor.Threads | None = None
+        self._copies = 0
         self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
         self._core = _executor.load(self._program)
         self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
         self._queues = frozenset(queue.name for queue in test.queues)
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Execute the test `count` times; see `fuzz.executors.protocol.Prepared`."""
-        return self._histogram(self._core.walk(count, seed))
+        """Execute the test `count` times, rounded up to a step of `noise.copies`.
+
+        Of the noise, `copies` and `shuffle` say something here: nothing is
+        built afresh, and threads that take what is ready at random need no
+        padding. Of a controlled execution no copies run side by side.
+        """
+        if self._engine == "controlled":
+            return self._histogram(self._core.walk(count, seed))
+        if self._threads is None or self._copies != noise.copies:
+            self._threads = _executor.Threads(
+                self._core, self._engine, self._thread_count, noise.copies
+            )
+            self._copies = noise.copies
+        rows, _, _ = self._threads.run(count, noise.shuffle, seed)
+        return self._histogram(rows)
 
     def close(self) -> None:
-        """Nothing: a loaded test has no threads."""
+        """End the engine's threads."""
+        self._threads = None
 
     def exhaust(self, limit: int) -> Exhausted:
         """All executions that differ in more than the order of independent events.

@@ -3,11 +3,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <unordered_map>
 
+#include "batch.h"
 #include "controlled.h"
+#include "engines/table.h"
 #include "exhaustive.h"
 
 namespace nb = nanobind;
@@ -254,6 +257,33 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order) {
   return follow(program, Forced(order), order.size());
 }
 
+/// A test on the threads of an engine, which start and end with it.
+class Threads {
+ public:
+  Threads(const Program& program, const std::string& engine, uint32_t threads, uint32_t copies)
+      : copies_(copies),
+        engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
+        batch_(program, *engine_, copies) {}
+
+  /// The histogram; events performed, and how many of them on this thread.
+  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
+    Histogram seen;
+    const uint64_t performed = batch_.performed(), by_caller = batch_.performed_by_caller();
+    {
+      nb::gil_scoped_release release;
+      std::mt19937_64 seeds(seed);
+      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
+    }
+    return nb::make_tuple(counted(seen), batch_.performed() - performed,
+                          batch_.performed_by_caller() - by_caller);
+  }
+
+ private:
+  uint32_t copies_;
+  std::unique_ptr<litmusfuzz::Engine> engine_;
+  Batch batch_;
+};
+
 }  // namespace
 
 NB_MODULE(_executor, m) {
@@ -265,5 +295,10 @@ NB_MODULE(_executor, m) {
       .def("replay", &replay)
       .def("force", &force)
       .def("event", &event_number);
+  nb::class_<Threads>(m, "Threads")
+      // The program must live as long.
+      .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
+           nb::keep_alive<1, 2>())
+      .def("run", &Threads::run);
   m.def("load", &read_program);
 }

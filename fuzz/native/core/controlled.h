@@ -48,7 +48,7 @@ class Strategy {
 };
 
 /// Executes one copy of a program again and again.
-class Controlled final : Scheduler {
+class Controlled final : public Scheduler {
  public:
   explicit Controlled(const Program& program) : program_(program), copy_(program, *this) {}
 

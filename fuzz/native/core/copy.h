@@ -47,6 +47,8 @@ class Copy {
   /// Whether `perform` would not leave it. Only while no thread works on it.
   bool possible(const Event& event) const;
 
+  Scheduler& scheduler() { return scheduler_; }
+
   // Of the outcome, when nothing is left to perform.
   Status status() const;
   bool failed() const { return failed_.load(std::memory_order_relaxed); }

@@ -1,0 +1,69 @@
+#include "batch.h"
+
+#include <algorithm>
+#include <random>
+
+namespace litmusfuzz::executor {
+
+Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
+    : program_(program), engine_(engine) {
+  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
+}
+
+void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
+  caller_ = std::this_thread::get_id();
+  std::mt19937_64 random(seed);
+  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
+  starting_ = true;
+  for (Copy& each : copies_) {
+    each.reset();
+    each.start();
+  }
+  starting_ = false;
+  if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
+  for (const Event& each : first_) schedule(each);
+  first_.clear();
+  // A run may get new work from another one after it was waited for.
+  while (!quiet()) wait();
+  wait();  // until the engine, too, has done with the last closures
+  states_.clear();
+  for (const Copy& each : copies_) ++seen[outcome_of(program_, each)];
+}
+
+void Batch::wait() {
+  for (const auto& each : states_) each->wait();
+}
+
+void Batch::ready(Event event) {
+  if (starting_) {
+    first_.push_back(event);
+  } else {
+    schedule(event);
+  }
+}
+
+void Batch::schedule(const Event& event) {
+  // Relaxed: it is done, with release, only after the closure that scheduled it
+  // has counted it here.
+  scheduled_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t packed = uint64_t{event.node} << 32 | event.step;
+  states_[event.frame->run]->schedule({&Batch::perform, event.frame, packed});
+}
+
+void Batch::perform(void* object, uint64_t packed) {
+  auto* const frame = static_cast<Frame*>(object);
+  auto& batch = static_cast<Batch&>(frame->copy.scheduler());
+  frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
+  if (std::this_thread::get_id() == batch.caller_) ++batch.by_caller_;
+  // Release: its partner is in `quiet`.
+  batch.done_.fetch_add(1, std::memory_order_release);
+}
+
+bool Batch::quiet() const {
+  // In this order: if as many are done as were scheduled a moment later, then
+  // none was left, and nobody was there to schedule another.
+  const uint64_t done = done_.load(std::memory_order_acquire);
+  return done == scheduled_.load(std::memory_order_relaxed);
+}
+
+}  // namespace litmusfuzz::executor

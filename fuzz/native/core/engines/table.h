@@ -1,0 +1,13 @@
+// Engines by name. A new one: a .h/.cpp pair, and a line in table.cpp.
+#pragma once
+
+#include <string>
+
+#include "litmusfuzz/engine.h"
+
+namespace litmusfuzz::engines {
+
+/// Throws std::invalid_argument, with the names there are.
+std::unique_ptr<Engine> make(const std::string& name, EngineOptions options);
+
+}  // namespace litmusfuzz::engines
