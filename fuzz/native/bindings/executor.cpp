@@ -193,9 +193,11 @@ nb::list walk(const Program& program, uint64_t count, uint64_t seed) {
     nb::gil_scoped_release release;
     Controlled controlled(program);
     RandomWalk strategy(seed);
+    Row row;
     for (uint64_t i = 0; i < count; ++i) {
       controlled.run(strategy);
-      ++seen[controlled.outcome()];
+      controlled.read_outcome(row);
+      ++seen[row];
     }
   }
   return counted(seen);
@@ -265,17 +267,17 @@ class Threads {
         engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
         batch_(program, *engine_, copies) {}
 
-  /// The histogram; events performed, and how many of them on this thread.
+  /// The histogram, and how many events were performed on this thread and on others.
   nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
     Histogram seen;
-    const uint64_t performed = batch_.performed(), by_caller = batch_.performed_by_caller();
+    const uint64_t here = batch_.performed_by_caller(), elsewhere = batch_.performed_elsewhere();
     {
       nb::gil_scoped_release release;
       std::mt19937_64 seeds(seed);
       for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
     }
-    return nb::make_tuple(counted(seen), batch_.performed() - performed,
-                          batch_.performed_by_caller() - by_caller);
+    return nb::make_tuple(counted(seen), batch_.performed_by_caller() - here,
+                          batch_.performed_elsewhere() - elsewhere);
   }
 
  private:

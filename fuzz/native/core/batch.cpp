@@ -12,7 +12,7 @@ Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   caller_ = std::this_thread::get_id();
-  std::mt19937_64 random(seed);
+  std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
   starting_ = true;
   for (Copy& each : copies_) {
@@ -27,7 +27,10 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   while (!quiet()) wait();
   wait();  // until the engine, too, has done with the last closures
   states_.clear();
-  for (const Copy& each : copies_) ++seen[outcome_of(program_, each)];
+  for (const Copy& each : copies_) {
+    read_outcome(program_, each, row_);
+    ++seen[row_];
+  }
 }
 
 void Batch::wait() {
@@ -43,9 +46,9 @@ void Batch::ready(Event event) {
 }
 
 void Batch::schedule(const Event& event) {
-  // Relaxed: it is done, with release, only after the closure that scheduled it
-  // has counted it here.
-  scheduled_.fetch_add(1, std::memory_order_relaxed);
+  // Relaxed: the closure that counts it here counts itself done, with release,
+  // only afterwards.
+  if (states_.size() > 1) scheduled_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t packed = uint64_t{event.node} << 32 | event.step;
   states_[event.frame->run]->schedule({&Batch::perform, event.frame, packed});
 }
@@ -54,9 +57,21 @@ void Batch::perform(void* object, uint64_t packed) {
   auto* const frame = static_cast<Frame*>(object);
   auto& batch = static_cast<Batch&>(frame->copy.scheduler());
   frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
-  if (std::this_thread::get_id() == batch.caller_) ++batch.by_caller_;
+  if (std::this_thread::get_id() == batch.caller_) {
+    ++batch.by_caller_;
+  } else {
+    frame->copy.performed_elsewhere.fetch_add(1, std::memory_order_relaxed);
+  }
   // Release: its partner is in `quiet`.
-  batch.done_.fetch_add(1, std::memory_order_release);
+  if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);
+}
+
+uint64_t Batch::performed_elsewhere() const {
+  uint64_t sum = 0;
+  for (const Copy& each : copies_) {
+    sum += each.performed_elsewhere.load(std::memory_order_relaxed);
+  }
+  return sum;
 }
 
 bool Batch::quiet() const {

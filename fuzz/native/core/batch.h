@@ -24,9 +24,9 @@ class Batch final : public Scheduler {
   /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
   void run(uint64_t seed, bool shuffle, Histogram& seen);
 
-  uint64_t performed() const { return done_.load(std::memory_order_relaxed); }
-  /// Of those, on the thread that called `run`.
+  /// Events so far, on the threads that called `run` and on others.
   uint64_t performed_by_caller() const { return by_caller_; }
+  uint64_t performed_elsewhere() const;
 
  private:
   void ready(Event event) override;
@@ -41,8 +41,10 @@ class Batch final : public Scheduler {
   std::vector<std::unique_ptr<RunState>> states_;  // by run
   std::vector<Event> first_;  // of the start, until all copies have started
   bool starting_ = false;     // written while no other thread works here
+  /// Of a test with several runs: with one, its state says when all is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
   std::thread::id caller_;
+  Row row_;
   uint64_t by_caller_ = 0;  // written by that thread alone
 };
 

@@ -56,6 +56,7 @@ class Controlled final : public Scheduler {
   bool run(Strategy& strategy);
   /// What it showed.
   Row outcome() const { return outcome_of(program_, copy_); }
+  void read_outcome(Row& row) const { executor::read_outcome(program_, copy_, row); }
 
  private:
   void ready(Event event) override { ready_.push_back(event); }

@@ -2,36 +2,54 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "control.h"
 #include "kernels.h"
 
 namespace litmusfuzz::executor {
+namespace {
+
+Operands operands_of(const Frame& frame, const Node& node) {
+  Operands operands{};
+  for (size_t i = 0; i < node.inputs.size(); ++i) operands[i] = &frame.slots[node.inputs[i]];
+  return operands;
+}
+
+}  // namespace
 
 Copy::Copy(const Program& program, Scheduler& scheduler)
     : program_(program),
       scheduler_(scheduler),
       cells_(program.resources.size()),
       runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    for (const Tensor& each : program.resources[i].initial) {
+      cells_[i].initial.push_back(Tensor::copy_of(each.bytes(), each.size_bytes()));
+    }
+  }
+  for (uint32_t r = 0; r < program.runs.size(); ++r) {
+    const Run& run = program.runs[r];
+    roots_.push_back(std::make_unique<Frame>(*this, program, run.body, r, run.first_event));
+  }
   reset();
 }
 
 void Copy::reset() {
   for (size_t i = 0; i < cells_.size(); ++i) {
-    const Resource& resource = program_.resources[i];
+    const Resource::Sort sort = program_.resources[i].sort;
     Cell& cell = cells_[i];
-    if (resource.sort == Resource::Sort::kVariable) cell.value = resource.initial[0];
-    if (resource.sort == Resource::Sort::kQueue) {
-      cell.elements.assign(resource.initial.begin(), resource.initial.end());
+    if (sort == Resource::Sort::kVariable) cell.value = cell.initial[0];
+    if (sort == Resource::Sort::kQueue) {
+      cell.elements.assign(cell.initial.begin(), cell.initial.end());
     }
     cell.closed = cell.held = false;
     cell.waiting.clear();
   }
-  roots_.clear();
   for (uint32_t r = 0; r < program_.runs.size(); ++r) {
-    const Run& run = program_.runs[r];
-    roots_.push_back(std::make_unique<Frame>(*this, program_, run.body, r, run.first_event));
-    runs_before_[r].store(static_cast<uint32_t>(run.after.size()), std::memory_order_relaxed);
+    roots_[r]->reset();
+    const size_t earlier = program_.runs[r].after.size();
+    runs_before_[r].store(static_cast<uint32_t>(earlier), std::memory_order_relaxed);
   }
   over_.assign(program_.runs.size(), false);
   failed_.store(false, std::memory_order_relaxed);
@@ -80,8 +98,9 @@ void Copy::arrive(Frame& frame, uint32_t number, Tensor value, Tasks& tasks) {
     if (edge.argument != Edge::kWaits) {
       Control& control = *frame.controls[frame.node(edge.node).state];
       control.argument(static_cast<uint32_t>(edge.argument), frame.slots[number], tasks);
-      // Its partner is itself, in another thread: see `Frame::pending`.
-    } else if (frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    } else if (frame.body.pending[edge.node] == 1 ||
+               // Its partner is itself, in another thread: see `Frame::pending`.
+               frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
       node_ready(frame, edge.node, tasks);
     }
   }
@@ -91,11 +110,9 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
   const Node& node = frame.node(number);
   switch (node.kind) {
     case Kind::kPure: {
-      if (node.op == Op::kNoOp) return complete(frame, node, {}, tasks);
-      if (node.op == Op::kConst) return complete(frame, node, node.constant, tasks);
-      std::array<Tensor, 3> operands;
-      for (size_t i = 0; i < node.inputs.size(); ++i) operands[i] = frame.slots[node.inputs[i]];
-      return complete(frame, node, compute(node, operands.data()), tasks);
+      if (node.op == Op::kNoOp) return complete_later(frame, node, {}, tasks);
+      if (node.op == Op::kConst) return complete_later(frame, node, node.constant, tasks);
+      return complete_later(frame, node, compute(node, operands_of(frame, node)), tasks);
     }
     case Kind::kIf:
     case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
@@ -110,6 +127,11 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
 }
 
 void Copy::complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
+  arrive(frame, node.slot, std::move(value), tasks);
+  finish_node(frame, tasks);
+}
+
+void Copy::complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
   tasks.push_back({Task::Sort::kFinish, &frame});
   tasks.push_back({Task::Sort::kArrive, &frame, node.slot, std::move(value)});
 }
@@ -168,16 +190,6 @@ void Copy::perform(Event event) {
   work_off(tasks);
 }
 
-namespace {
-
-std::array<Tensor, 3> operands_of(const Frame& frame, const Node& node) {
-  std::array<Tensor, 3> operands;
-  for (size_t i = 0; i < node.inputs.size(); ++i) operands[i] = frame.slots[node.inputs[i]];
-  return operands;
-}
-
-}  // namespace
-
 void Copy::read(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor seen;
@@ -202,16 +214,16 @@ void Copy::write(Event event, Tasks& tasks) {
 
 void Copy::update(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
-  const auto operands = operands_of(*event.frame, node);
+  const Operands operands = operands_of(*event.frame, node);
   Cell& first = cells_[node.resources[0]];
   Cell& last = cells_[node.resources.back()];
   // One order of locks for all updates of several variables.
-  std::unique_lock<std::mutex> lower(std::min(&first, &last)->lock);
-  std::unique_lock<std::mutex> upper;
+  std::unique_lock lower(std::min(&first, &last)->lock);
+  std::unique_lock<SpinLock> upper;
   if (&first != &last) upper = std::unique_lock(std::max(&first, &last)->lock);
   std::array<Tensor, 2> contents{std::move(first.value)};
   if (&first != &last) contents[1] = std::move(last.value);
-  apply_update(node, contents.data(), operands.data());
+  apply_update(node, contents.data(), operands);
   first.value = std::move(contents[0]);
   if (&first != &last) last.value = std::move(contents[1]);
   if (upper.owns_lock()) upper.unlock();
@@ -234,7 +246,7 @@ void Copy::split_update(Event event, Tasks& tasks) {
   // Its partner is itself, in the instance's other event of this group.
   if (state.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (writes) return complete(frame, node, {}, tasks);
-  apply_update(node, state.values, operands_of(frame, node).data());
+  apply_update(node, state.values, operands_of(frame, node));
   state.left.store(count, std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) scheduler_.ready({&frame, event.node, count + i});
 }

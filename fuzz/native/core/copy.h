@@ -4,10 +4,10 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "frame.h"
+#include "spin_lock.h"
 
 namespace litmusfuzz::executor {
 
@@ -22,7 +22,9 @@ class Scheduler {
 /// A variable, a queue or a mutex. All is guarded by the lock, which is held
 /// for the time of one event.
 struct Cell {
-  std::mutex lock;
+  /// A copy's own buffers, so that copies do not share their counts.
+  std::vector<Tensor> initial;
+  SpinLock lock;
   Tensor value;                  // of a variable
   std::deque<Tensor> elements;   // of a queue
   bool closed = false;           // a queue
@@ -56,6 +58,9 @@ class Copy {
   const Tensor& slot(uint32_t run, uint32_t number) const { return roots_[run]->slots[number]; }
   const Cell& cell(uint32_t resource) const { return cells_[resource]; }
 
+  /// For whoever measures; the rest does not look at it.
+  std::atomic<uint64_t> performed_elsewhere{0};
+
  private:
   void work_off(Tasks& tasks);
   void start_frame(Frame& frame, Tasks& tasks);
@@ -66,6 +71,9 @@ class Copy {
   void node_ready(Frame& frame, uint32_t number, Tasks& tasks);
   /// The op instance is done, with that result.
   void complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
+  /// The same, for one without an event; what follows is put off, since pure
+  /// nodes come in long chains.
+  void complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
 
   void read(Event event, Tasks& tasks);
   void write(Event event, Tasks& tasks);
@@ -84,8 +92,8 @@ class Copy {
   Scheduler& scheduler_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
-  std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // that have not ended, and one until `start`
-  std::vector<uint8_t> over_;                             // by run; read when all is quiet
+  std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended
+  std::vector<uint8_t> over_;  // by run; read when all is quiet
   /// Relaxed: what is performed after a failure is looked at by nobody.
   std::atomic<bool> failed_{false};
 };

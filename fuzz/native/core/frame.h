@@ -33,9 +33,13 @@ struct Frame {
   Frame(Copy& copy, const Program& program, uint32_t body, uint32_t run, uint64_t first_event);
   ~Frame();
 
+  /// As if it were new. Only while no thread works on it.
+  void reset();
+
   const Node& node(uint32_t number) const { return body.nodes[number]; }
 
   Copy& copy;
+  const Program& program;
   const Body& body;
   const uint32_t run;
   const uint64_t first_event;  // number of the first event in it
@@ -45,8 +49,8 @@ struct Frame {
 
   /// Written before `pending` of what waits for it is counted down, read after.
   std::vector<Tensor> slots;
-  /// By node: slots that it still waits for. Who counts to zero goes on with
-  /// the node, and acquires what all others released.
+  /// By node: slots that it still waits for; not counted where there is but one.
+  /// Who counts to zero goes on with the node, and acquires what all others released.
   std::unique_ptr<std::atomic<uint32_t>[]> pending;
   std::unique_ptr<InstanceState[]> states;
   std::vector<std::unique_ptr<Control>> controls;

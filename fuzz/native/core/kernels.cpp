@@ -41,21 +41,21 @@ struct Operand {
 };
 
 template <typename Out, typename In, typename F>
-Tensor map(const Node& node, const Tensor* operands, F f) {
+Tensor map(const Node& node, const Operands& operands, F f) {
   Tensor out = Tensor::of_size(node.type.bytes());
-  const Operand<In> x(operands[0], node.input_sizes[0]);
+  const Operand<In> x(*operands[0], node.input_sizes[0]);
   const size_t last = node.input_sizes.size() - 1;
-  const Operand<In> y(operands[last], node.input_sizes[last]);
+  const Operand<In> y(*operands[last], node.input_sizes[last]);
   for (size_t i = 0; i < node.type.elements; ++i) out.as<Out>()[i] = f(x[i], y[i]);
   return out;
 }
 
 template <typename T>
-Tensor select(const Node& node, const Tensor* operands) {
+Tensor select(const Node& node, const Operands& operands) {
   Tensor out = Tensor::of_size(node.type.bytes());
-  const Operand<uint8_t> condition(operands[0], node.input_sizes[0]);
-  const Operand<T> then(operands[1], node.input_sizes[1]);
-  const Operand<T> other(operands[2], node.input_sizes[2]);
+  const Operand<uint8_t> condition(*operands[0], node.input_sizes[0]);
+  const Operand<T> then(*operands[1], node.input_sizes[1]);
+  const Operand<T> other(*operands[2], node.input_sizes[2]);
   for (size_t i = 0; i < node.type.elements; ++i) {
     out.as<T>()[i] = condition[i] ? then[i] : other[i];
   }
@@ -78,7 +78,7 @@ Tensor matmul(const Node& node, const Tensor& a, const Tensor& b) {
 }
 
 template <typename T>
-Tensor compute_as(const Node& node, const Tensor* in) {
+Tensor compute_as(const Node& node, const Operands& in) {
   switch (node.op) {
     case Op::kNeg: return map<T, T>(node, in, [](T x, T) { return sub(T{0}, x); });
     case Op::kRelu: return map<T, T>(node, in, [](T x, T) { return std::max(x, T{0}); });
@@ -92,8 +92,8 @@ Tensor compute_as(const Node& node, const Tensor* in) {
     case Op::kReluGrad:
       return map<T, T>(node, in, [](T gradient, T x) { return x > 0 ? gradient : T{0}; });
     case Op::kSelect: return select<T>(node, in);
-    case Op::kMatMul: return matmul<T>(node, in[0], in[1]);
-    default: return in[0];  // Identity
+    case Op::kMatMul: return matmul<T>(node, *in[0], *in[1]);
+    default: return *in[0];  // Identity
   }
 }
 
@@ -110,11 +110,11 @@ void scatter(const Node& node, Tensor& contents, const Tensor& updates, F f) {
 
 /// A step of an optimizer, as its kernel documents it.
 template <typename T>
-void momentum(const Node& node, Tensor* contents, const Tensor* operands) {
+void momentum(const Node& node, Tensor* contents, const Operands& operands) {
   T* const var = contents[0].as<T>();
   T* const accum = contents[1].as<T>();
-  const T lr = *operands[0].as<T>(), factor = *operands[2].as<T>();
-  const T* const grad = operands[1].as<T>();
+  const T lr = *operands[0]->as<T>(), factor = *operands[2]->as<T>();
+  const T* const grad = operands[1]->as<T>();
   for (size_t i = 0; i < node.type.elements; ++i) {
     if (node.op == Op::kKerasMomentum) {
       accum[i] = accum[i] * factor - lr * grad[i];
@@ -127,30 +127,30 @@ void momentum(const Node& node, Tensor* contents, const Tensor* operands) {
 }
 
 template <typename T>
-void update_as(const Node& node, Tensor* contents, const Tensor* in) {
+void update_as(const Node& node, Tensor* contents, const Operands& in) {
   const size_t elements = node.type.elements;
   T* const out = contents[0].as<T>();
   switch (node.op) {
     case Op::kAssignAdd:
-      for (size_t i = 0; i < elements; ++i) out[i] = add(out[i], in[0].as<T>()[i]);
+      for (size_t i = 0; i < elements; ++i) out[i] = add(out[i], in[0]->as<T>()[i]);
       return;
     case Op::kAssignSub:
-      for (size_t i = 0; i < elements; ++i) out[i] = sub(out[i], in[0].as<T>()[i]);
+      for (size_t i = 0; i < elements; ++i) out[i] = sub(out[i], in[0]->as<T>()[i]);
       return;
     case Op::kGradientDescent:
       for (size_t i = 0; i < elements; ++i) {
-        out[i] = sub(out[i], mul(*in[0].as<T>(), in[1].as<T>()[i]));
+        out[i] = sub(out[i], mul(*in[0]->as<T>(), in[1]->as<T>()[i]));
       }
       return;
     case Op::kScatterUpdate:
-      return scatter<T>(node, contents[0], in[0], [](T, T value) { return value; });
-    case Op::kScatterAdd: return scatter<T>(node, contents[0], in[0], add<T>);
-    case Op::kScatterSub: return scatter<T>(node, contents[0], in[0], sub<T>);
-    case Op::kScatterMul: return scatter<T>(node, contents[0], in[0], mul<T>);
+      return scatter<T>(node, contents[0], *in[0], [](T, T value) { return value; });
+    case Op::kScatterAdd: return scatter<T>(node, contents[0], *in[0], add<T>);
+    case Op::kScatterSub: return scatter<T>(node, contents[0], *in[0], sub<T>);
+    case Op::kScatterMul: return scatter<T>(node, contents[0], *in[0], mul<T>);
     case Op::kScatterMin:
-      return scatter<T>(node, contents[0], in[0], [](T x, T y) { return std::min(x, y); });
+      return scatter<T>(node, contents[0], *in[0], [](T x, T y) { return std::min(x, y); });
     case Op::kScatterMax:
-      return scatter<T>(node, contents[0], in[0], [](T x, T y) { return std::max(x, y); });
+      return scatter<T>(node, contents[0], *in[0], [](T x, T y) { return std::max(x, y); });
     default:
       if constexpr (std::is_floating_point_v<T>) momentum<T>(node, contents, in);
   }
@@ -158,7 +158,7 @@ void update_as(const Node& node, Tensor* contents, const Tensor* in) {
 
 }  // namespace
 
-Tensor compute(const Node& node, const Tensor* operands) {
+Tensor compute(const Node& node, const Operands& operands) {
   return with_dtype(node.operand_dtype,
                     [&](auto t) { return compute_as<decltype(t)>(node, operands); });
 }
@@ -174,7 +174,7 @@ Tensor gathered(const Node& node, const Tensor& contents) {
   return out;
 }
 
-void apply_update(const Node& node, Tensor* contents, const Tensor* operands) {
+void apply_update(const Node& node, Tensor* contents, const Operands& operands) {
   for (size_t i = 0; i < node.resources.size(); ++i) contents[i].make_unique();
   with_dtype(node.type.dtype, [&](auto t) { update_as<decltype(t)>(node, contents, operands); });
 }

@@ -1,6 +1,7 @@
 #include "outcome.h"
 
 #include <cmath>
+#include <span>
 #include <type_traits>
 
 namespace litmusfuzz::executor {
@@ -53,12 +54,18 @@ void append(const Values& values, const Type& type, bool queue, Row& row) {
 }  // namespace
 
 Row outcome_of(const Program& program, const Copy& copy) {
+  Row row;
+  read_outcome(program, copy, row);
+  return row;
+}
+
+void read_outcome(const Program& program, const Copy& copy, Row& row) {
   const Status status = copy.status();
-  Row row{static_cast<int64_t>(status)};
-  if (status == Status::kFailed) return row;
+  row.assign(1, static_cast<int64_t>(status));
+  if (status == Status::kFailed) return;
   for (const Observed& each : program.observed) {
     if (copy.ended(each.run)) {
-      append(std::vector{copy.slot(each.run, each.slot)}, each.type, false, row);
+      append(std::span(&copy.slot(each.run, each.slot), 1), each.type, false, row);
     } else {
       row.push_back(kUnseen);
     }
@@ -66,12 +73,11 @@ Row outcome_of(const Program& program, const Copy& copy) {
   for (uint32_t r = 0; r < program.resources.size(); ++r) {
     const Resource& resource = program.resources[r];
     if (resource.sort == Resource::Sort::kVariable) {
-      append(std::vector{copy.cell(r).value}, resource.type, false, row);
+      append(std::span(&copy.cell(r).value, 1), resource.type, false, row);
     } else if (resource.sort == Resource::Sort::kQueue) {
       append(copy.cell(r).elements, resource.type, true, row);
     }
   }
-  return row;
 }
 
 size_t RowHash::operator()(const Row& row) const {

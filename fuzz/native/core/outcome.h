@@ -15,6 +15,8 @@ namespace litmusfuzz::executor {
 using Row = std::vector<int64_t>;
 
 Row outcome_of(const Program& program, const Copy& copy);
+/// The same into `row`, whose room is used again.
+void read_outcome(const Program& program, const Copy& copy, Row& row);
 
 struct RowHash {
   size_t operator()(const Row& row) const;

@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <algorithm>
+
 namespace litmusfuzz::executor {
 
 uint64_t event_count(const Program& program, const Node& node) {
@@ -34,13 +36,36 @@ void link_node(const Program& program, Body& body, uint32_t number) {
   for (size_t k = 0; k < node.arguments.size(); ++k) {
     body.slots[node.arguments[k]].edges.push_back({number, static_cast<int32_t>(k)});
   }
-  if (node.waits.empty()) body.at_once.push_back(number);
   node.first_event = body.events;
   body.events += event_count(program, node);
   if (!node.bodies.empty()) {
     node.state = body.controls++;
   } else if (node.kind == Kind::kSplitUpdate || node.many) {
     node.state = body.instance_states++;
+  }
+}
+
+bool is_settled(const Body& body, const Node& node) {
+  const Slot& slot = body.slots[node.slot];
+  return node.op == Op::kConst && node.waits.empty() && slot.results.empty() &&
+         std::all_of(slot.edges.begin(), slot.edges.end(),
+                     [](const Edge& edge) { return edge.argument == Edge::kWaits; });
+}
+
+/// Takes constants out of what is waited for.
+void settle(Body& body) {
+  for (const Node& node : body.nodes) body.pending.push_back(static_cast<uint32_t>(node.waits.size()));
+  std::vector<bool> settled;
+  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+    const Node& node = body.nodes[n];
+    settled.push_back(is_settled(body, node));
+    if (!settled.back()) continue;
+    body.settled.push_back(n);
+    for (const Edge& edge : body.slots[node.slot].edges) --body.pending[edge.node];
+    body.slots[node.slot].edges.clear();
+  }
+  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+    if (body.pending[n] == 0 && !settled[n]) body.at_once.push_back(n);
   }
 }
 
@@ -53,6 +78,7 @@ void Program::link() {
     for (uint32_t k = 0; k < body.results.size(); ++k) {
       body.slots[body.results[k]].results.push_back(k);
     }
+    settle(body);
   }
   uint64_t events = 0;
   for (uint32_t r = 0; r < runs.size(); ++r) {

@@ -129,7 +129,11 @@ struct Body {
 
   // Set by `Program::link`.
   std::vector<Slot> slots;
-  std::vector<uint32_t> at_once;  // nodes that wait for nothing
+  /// Constants that nothing but operands needs: in their slots for good, done
+  /// before the frame starts.
+  std::vector<uint32_t> settled;
+  std::vector<uint32_t> pending;  // by node: slots that it waits for, settled ones left out
+  std::vector<uint32_t> at_once;  // nodes that wait for nothing, and are not settled
   uint32_t instance_states = 0;   // nodes whose events follow one another
   uint32_t controls = 0;          // nodes with bodies
   uint64_t events = 0;            // in one frame, those inside included: an upper bound

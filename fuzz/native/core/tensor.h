@@ -51,15 +51,14 @@ class Tensor {
     // Release, so that what this share's holder read or wrote comes before the
     // buffer is freed, or written again by `make_unique`; acquire is the other side.
     if (buffer_ && buffer_->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      ::operator delete(buffer_, std::align_val_t{kAlignment});
+      ::operator delete(buffer_);
     }
   }
 
   /// A buffer of its own, with undefined contents.
   static Tensor of_size(size_t bytes) {
     Tensor made;
-    void* room = ::operator new(kAlignment + bytes, std::align_val_t{kAlignment});
-    made.buffer_ = new (room) Buffer{1, bytes};
+    made.buffer_ = new (::operator new(kHeader + bytes)) Buffer{1, bytes};
     return made;
   }
   static Tensor copy_of(const void* data, size_t bytes) {
@@ -70,8 +69,8 @@ class Tensor {
 
   explicit operator bool() const { return buffer_ != nullptr; }
   size_t size_bytes() const { return buffer_->size; }
-  const std::byte* bytes() const { return reinterpret_cast<std::byte*>(buffer_) + kAlignment; }
-  std::byte* bytes() { return reinterpret_cast<std::byte*>(buffer_) + kAlignment; }
+  const std::byte* bytes() const { return reinterpret_cast<std::byte*>(buffer_) + kHeader; }
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(buffer_) + kHeader; }
   template <typename T>
   const T* as() const { return reinterpret_cast<const T*>(bytes()); }
   template <typename T>
@@ -87,12 +86,12 @@ class Tensor {
   }
 
  private:
-  static constexpr size_t kAlignment = 16;
+  static constexpr size_t kHeader = 16;  // keeps the elements aligned
   struct Buffer {
     std::atomic<uint32_t> shares;
     size_t size;
   };
-  static_assert(sizeof(Buffer) <= kAlignment);
+  static_assert(sizeof(Buffer) <= kHeader);
 
   Buffer* buffer_ = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "engines/inline.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace litmusfuzz::engines {
@@ -26,26 +27,23 @@ class InlineRun final : public RunState {
 
   void wait() override {
     const std::lock_guard works(engine_.working);
-    Closure next;
-    while (pop(next)) next();
+    for (auto chosen = take(); !chosen.empty(); chosen = take(std::move(chosen))) {
+      for (const Closure& each : chosen) each();
+    }
   }
 
  private:
-  bool pop(Closure& next) {
+  /// All that are ready; `room` is used again.
+  std::vector<Closure> take(std::vector<Closure> room = {}) {
+    room.clear();
     const std::lock_guard guard(lock_);
-    if (first_ == ready_.size()) {
-      ready_.clear();
-      first_ = 0;
-      return false;
-    }
-    next = ready_[first_++];
-    return true;
+    std::swap(room, ready_);
+    return room;
   }
 
   InlineEngine& engine_;
   std::mutex lock_;  // another run's closures may schedule here
   std::vector<Closure> ready_;
-  size_t first_ = 0;
 };
 
 std::unique_ptr<RunState> InlineEngine::start_run(uint64_t) {
