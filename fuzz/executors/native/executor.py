@@ -33,14 +33,32 @@ _THREADS: Final = 2
 _ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1), ("controlled", 1))
 
 
+def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) -> Config:
+    """A way to run the executor.
+
+    Parameters
+    ----------
+    name : str
+        Of the configuration.
+    engine : str
+        A built-in one, or the path of a shared library, with a slash (see
+        ``fuzz/native/include/litmusfuzz/engine.h``).
+    threads : int
+        Its limit.
+    split_updates : bool
+        Whether dense updates are in parts; the promise is then `rfc`.
+    """
+    settings = (("engine", engine), ("threads", threads), ("split_updates", split_updates))
+    return Config(name, "rfc" if split_updates else "executor", settings)
+
+
 def _configurations() -> Iterator[Config]:
-    for split, promises in ((False, "executor"), (True, "rfc")):
+    for split in (False, True):
         for engine, threads in _ENGINES:
             name = "plain" if engine == "pool" else engine
             if split:
                 name = "split" if engine == "pool" else f"{engine}_split"
-            settings = (("engine", engine), ("threads", threads), ("split_updates", split))
-            yield Config(name, promises, settings)
+            yield engine_config(name, engine, threads, split_updates=split)
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "engines/inline.h"
+#include "engines/plugin.h"
 #include "engines/pool.h"
 
 namespace litmusfuzz::engines {
@@ -11,7 +12,8 @@ std::unique_ptr<Engine> make(const std::string& name, EngineOptions options) {
   if (name == "inline") return make_inline();
   if (name == "pool") return make_pool(options, PopOrder::kRandom);
   if (name == "fifo") return make_pool(options, PopOrder::kFifo);
-  throw std::invalid_argument("no engine '" + name + "'; there are inline, pool, fifo");
+  if (name.find('/') != std::string::npos) return load(name, options);
+  throw std::invalid_argument("no engine '" + name + "'; there are inline, pool, fifo, and paths of shared libraries");
 }
 
 }  // namespace litmusfuzz::engines

@@ -7,6 +7,7 @@
 
 namespace litmusfuzz::engines {
 
+/// `name` is one of the table, or a path to a shared library (with a slash).
 /// Throws std::invalid_argument, with the names there are.
 std::unique_ptr<Engine> make(const std::string& name, EngineOptions options);
 

@@ -3,6 +3,13 @@
 // The closures are opaque: an engine knows no graph, op or variable. What a
 // closure needs to have happened before has happened when it is scheduled.
 //
+// To add one without changing this project: a class for each of `RunState` and
+// `Engine`, LITMUSFUZZ_ENGINE at the end of the file, and
+//
+//     c++ -std=c++20 -shared -fPIC -I fuzz/native/include mine.cpp -o mine.so
+//
+// tests/native/example_engine.cpp is one.
+//
 // References: "More Flexible Concurrency" (ENGINES), Design Proposal, 1 to 3.
 #pragma once
 
@@ -55,3 +62,14 @@ class Engine {
 };
 
 }  // namespace litmusfuzz
+
+/// Makes a shared library an engine: `make` takes EngineOptions and returns a
+/// std::unique_ptr<litmusfuzz::Engine>. Once, outside namespaces.
+#define LITMUSFUZZ_ENGINE(make)                                                       \
+  extern "C" uint32_t litmusfuzz_engine_interface() {                                 \
+    return litmusfuzz::kEngineInterface;                                              \
+  }                                                                                   \
+  extern "C" litmusfuzz::Engine* litmusfuzz_make_engine(                              \
+      const litmusfuzz::EngineOptions* options) {                                     \
+    return make(*options).release();                                                  \
+  }
