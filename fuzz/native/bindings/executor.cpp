@@ -174,8 +174,8 @@ Program read_program(nb::handle from) {
     program.runs.push_back({field<uint32_t>(each, "body"), field<Numbers>(each, "after")});
   }
   for (nb::handle each : from.attr("observed")) {
-    program.observed.push_back(
-        {field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"), read_type(each.attr("type"))});
+    program.observed.push_back({field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"),
+                                read_type(each.attr("type"))});
   }
   program.link();
   return program;

@@ -20,7 +20,8 @@ std::unique_ptr<Frame> Control::open(uint32_t which, uint32_t iteration,
                                      const std::vector<Tensor>& given, Tasks& tasks) {
   const uint64_t event = frame_.first_event + node_.first_event +
                          first_event_of(program_, node_, which, iteration);
-  auto frame = std::make_unique<Frame>(frame_.copy, program_, node_.bodies[which], frame_.run, event);
+  auto frame =
+      std::make_unique<Frame>(frame_.copy, program_, node_.bodies[which], frame_.run, event);
   frame->around = this;
   frame->iteration = iteration;
   frame->which = which;

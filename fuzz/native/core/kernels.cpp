@@ -168,8 +168,8 @@ Tensor gathered(const Node& node, const Tensor& contents) {
   const size_t width = node.row_elements * item_size(node.type.dtype);
   Tensor out = Tensor::of_size(node.type.bytes());
   for (size_t k = 0; k < node.rows.size(); ++k) {
-    std::memcpy(out.bytes() + k * width, contents.bytes() + static_cast<size_t>(node.rows[k]) * width,
-                width);
+    const std::byte* const row = contents.bytes() + static_cast<size_t>(node.rows[k]) * width;
+    std::memcpy(out.bytes() + k * width, row, width);
   }
   return out;
 }

@@ -54,7 +54,9 @@ bool is_settled(const Body& body, const Node& node) {
 
 /// Takes constants out of what is waited for.
 void settle(Body& body) {
-  for (const Node& node : body.nodes) body.pending.push_back(static_cast<uint32_t>(node.waits.size()));
+  for (const Node& node : body.nodes) {
+    body.pending.push_back(static_cast<uint32_t>(node.waits.size()));
+  }
   std::vector<bool> settled;
   for (uint32_t n = 0; n < body.nodes.size(); ++n) {
     const Node& node = body.nodes[n];

@@ -99,7 +99,7 @@ class PoolRun final : public RunState {
 
   Closure pop() {
     if (pool_.order_ == PopOrder::kRandom) {
-      // splitmix64: the low bits of a product with the number of closures.
+      // splitmix64; the bias of the remainder is below 2^-40.
       uint64_t hash = random_ += 0x9e3779b97f4a7c15u;
       hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
       hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;

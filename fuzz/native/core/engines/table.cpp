@@ -13,7 +13,8 @@ std::unique_ptr<Engine> make(const std::string& name, EngineOptions options) {
   if (name == "pool") return make_pool(options, PopOrder::kRandom);
   if (name == "fifo") return make_pool(options, PopOrder::kFifo);
   if (name.find('/') != std::string::npos) return load(name, options);
-  throw std::invalid_argument("no engine '" + name + "'; there are inline, pool, fifo, and paths of shared libraries");
+  throw std::invalid_argument("no engine '" + name +
+                              "'; there are inline, pool, fifo, and paths of shared libraries");
 }
 
 }  // namespace litmusfuzz::engines
