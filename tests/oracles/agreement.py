@@ -71,6 +71,9 @@ WEAKER_ORDERS: Final = 1_000
 """The same without an axiom: there are more orders, and a few tests will do."""
 MAX_JUDGED: Final = 4
 """Allowed outcomes asked about in each model, and as many changed ones."""
+TRIES: Final = 6
+NEXT_TRY: Final = 1 << 32
+"""Between the numbers of one test's tries."""
 SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters")
 """Families in turn; those in which features meet come more often."""
 FEATURES: Final = (
@@ -749,12 +752,29 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
 # --- many tests --------------------------------------------------------------------------
 
 
-def run(families: Sequence[str], seed: int, indices: Iterable[int], *, shrink: bool) -> Tally:
+def small(family: str, seed: int, index: int, orders: int | None) -> LitmusTest:
+    """A test of at most so many total orders under ``rfc``, or the last of some tries."""
+    test = draw(family, seed, index)
+    for again in range(1, TRIES if orders else 1):
+        if reference.allowed_outcomes(test, RFC, orders or 0).complete:
+            break
+        test = draw(family, seed, index + again * NEXT_TRY)
+    return test
+
+
+def run(
+    families: Sequence[str],
+    seed: int,
+    indices: Iterable[int],
+    *,
+    shrink: bool,
+    orders: int | None = None,
+) -> Tally:
     """Check the tests of those numbers; number n is of family ``n % len(families)``."""
     tally = Tally()
     for index in indices:
         family = families[index % len(families)]
-        test: LitmusTest = tally.timed("drawing", partial(draw, family, seed, index))
+        test: LitmusTest = tally.timed("drawing", partial(small, family, seed, index, orders))
         tally.tests[family] += 1
         key = f"{seed}/{family}/{index}/agreement"
         try:
@@ -769,15 +789,21 @@ def run(families: Sequence[str], seed: int, indices: Iterable[int], *, shrink: b
 
 
 def parts(
-    families: Sequence[str], seed: int, chunks: Sequence[range], workers: int
+    families: Sequence[str],
+    seed: int,
+    chunks: Sequence[range],
+    workers: int,
+    orders: int | None = None,
 ) -> Iterator[Tally]:
     """The tallies of the chunks, as they come; one worker is this process itself."""
     if workers == 1:
         for chunk in chunks:
-            yield run(families, seed, chunk, shrink=True)
+            yield run(families, seed, chunk, shrink=True, orders=orders)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        left = {pool.submit(run, families, seed, chunk, shrink=True) for chunk in chunks}
+        left = {
+            pool.submit(run, families, seed, chunk, shrink=True, orders=orders) for chunk in chunks
+        }
         try:
             while left:
                 done, left = wait(left, return_when=FIRST_COMPLETED)
@@ -849,6 +875,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--orders", type=int, help="draw tests of at most so many total orders")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
@@ -863,7 +890,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     # If it is interrupted, what was asked so far is reported.
     with suppress(KeyboardInterrupt):
-        for part in parts(families, options.seed, chunks, options.workers):
+        for part in parts(families, options.seed, chunks, options.workers, options.orders):
             for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
                 save(file, options.out, options.seed, number)
             tally.add(part)
