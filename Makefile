@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
-.PHONY: fuzz test nightly lint setup clean
+.PHONY: fuzz test nightly lint sanitize setup clean
 
 fuzz: setup
 	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
@@ -30,6 +30,25 @@ lint: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+# The native executor's C++ tests under ThreadSanitizer, then AddressSanitizer. No
+# CMake here: `setup` brings its own, and drops it.
+SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -pthread \
+  -Ifuzz/native/core -Ifuzz/native/include -Itests/native
+
+sanitize:
+	@mkdir -p build/sanitize
+	@set -e; for check in thread address,undefined; do \
+	  for name in executor_under_sanitizers engine_conformance; do \
+	    echo "$$name: $$check"; \
+	    $(CXX) $(SANITIZE) -fsanitize=$$check tests/native/$$name.cpp \
+	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp -ldl -o build/sanitize/$$name; \
+	  done; \
+	  build/sanitize/executor_under_sanitizers; \
+	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4"; do \
+	    build/sanitize/engine_conformance $$engine; \
+	  done; \
+	done
 
 setup: $(STAMP)
 

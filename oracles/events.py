@@ -334,10 +334,10 @@ def unfold(
         source: tuple[int, ...] = ()
         if Axiom.RUNS in model.axioms:
             source = tuple(ended[name] for name in run.after)
-        first = len(unfolder.events)
+        first = unfolder.mark()
         frame = _Frame(run.name if len(test.runs) > 1 else "", source)
         token_of = unfolder.graph(graph, {}, frame)
-        everything = unfolder.settled(range(first, len(unfolder.events)))
+        everything = unfolder.settled(first)
         ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
             key = name if len(test.runs) == 1 else f"{run.name}.{name}"
@@ -347,6 +347,8 @@ def unfold(
 
 
 _Step = tuple[Access, tuple[str, ...]]
+_Mark = tuple[int, int]
+"""How many events there are, and how many instances without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,13 +370,37 @@ class _Unfolder:
         self.strictness = strictness
         self.events: list[Event] = []
         self.tokens: list[Token] = []
+        self.silent: list[
+            int
+        ] = []  # instances in bodies without an event: ready when done, or dead
+        self.nothing = self.token(Join(()))
 
     def token(self, token: Token) -> int:
         self.tokens.append(token)
         return len(self.tokens) - 1
 
-    def settled(self, events: Iterable[int]) -> int:
-        return self.token(Settled(tuple(events)))
+    def mark(self) -> _Mark:
+        """Where the next instances will stand."""
+        return len(self.events), len(self.silent)
+
+    def settled(self, first: _Mark, end: _Mark | None = None) -> int:
+        """Ready when each instance added between two marks is done, or dead."""
+        (event, silent), (events, silents) = first, end or self.mark()
+        done = self.token(Settled(tuple(range(event, events))))
+        others = self.silent[silent:silents]
+        return self.token(Join((done, *others))) if others else done
+
+    def note_silent(self, frame: _Frame, token: int) -> None:
+        """Note an instance inside a body that has no event of its own.
+
+        Outside bodies a run waits for each node anyway.
+        """
+        if not frame.guards and not frame.name:
+            return
+        for predicate, wanted in reversed(frame.guards):
+            then, other = (token, self.nothing) if wanted else (self.nothing, token)
+            token = self.token(Pick(predicate, then, other))
+        self.silent.append(token)
 
     def event(
         self,
@@ -437,13 +463,12 @@ class _Unfolder:
             if Axiom.DEPENDENCIES in self.model.axioms:
                 waits += tuple(values[name] for name in node.after)
             if kind == "node":
-                first = len(self.events)
+                first = self.mark()
                 waits += held.get(node.name, ())
                 for name, token in self.instance(node, inputs, waits, values, frame).items():
                     token_of[name] = values[name] = token
                 if bodies(node):
-                    events = range(first, len(self.events))
-                    inside[node.name] = (self.settled(events),)
+                    inside[node.name] = (self.settled(first),)
                 continue
             assert isinstance(node.attrs, SectionAttrs)
             members = tuple(values[name] for name in node.attrs.members if name in values)
@@ -520,6 +545,7 @@ class _Unfolder:
             for group in self.at_once(writes)
         ]
         done += tuple(self.token(Result(event)) for event in events)
+        self.note_silent(frame, self.token(Join(done)))
         return {name: self.token(Held(token, done)) for name, token in results.items()}
 
     def at_once(self, variables: Iterable[str]) -> list[tuple[str, ...]]:
@@ -543,7 +569,7 @@ class _Unfolder:
         scope = {inner: values[outer] for inner, outer in attrs.takes}
         if strict.gathers:
             waits += (predicate, *scope.values())
-        first = len(self.events)
+        first = self.mark()
         chosen: list[list[int]] = []
         for taken, body in ((True, attrs.then), (False, attrs.orelse)):
             inner = _Frame(frame.run, waits, (*frame.guards, (predicate, taken)), frame.name)
@@ -551,7 +577,7 @@ class _Unfolder:
             chosen.append([inside[name] for name in body.results])
         leaves = waits
         if strict.late:
-            leaves += (predicate, self.settled(range(first, len(self.events))))
+            leaves += (predicate, self.settled(first))
         results = {
             f"{node.name}.{name}": self.token(
                 Held(self.token(Pick(predicate, then, other)), leaves)
@@ -579,7 +605,8 @@ class _Unfolder:
         body = Graph(node.name, attrs.body.nodes)
         carried = [self.token(Held(token, waits)) for token in inputs]
         guards = frame.guards
-        iterations: list[range] = []  # events of each
+        start = self.mark()
+        ends: list[_Mark] = []  # of each iteration
         instances: list[tuple[int, ...]] = []  # and tokens of its nodes, pure ones included
         predicates: list[int] = []
         leaving: list[list[int]] = []  # carried values as they leave, if they do then
@@ -591,17 +618,16 @@ class _Unfolder:
             if parallel is not None and number >= parallel:
                 # As soon as one is over another may begin: all that came
                 # earlier are over by then as well.
-                earlier = range(iterations[0].start, iterations[number - parallel].stop)
                 over = tuple(t for each in instances[: number - parallel + 1] for t in each)
-                begins += (self.settled(earlier), *over)
+                begins += (self.settled(start, ends[number - parallel]), *over)
             gathered = tuple(scope.values()) if strict.gathers else ()
-            first = len(self.events)
+            first = self.mark()
             starts = (*begins, *gathered)
             if Axiom.ITERATIONS in self.model.axioms:
                 starts += (carried[0],)
             testing = self.graph(condition, scope, _Frame(frame.run, starts, guards, name))
             inside = scope | testing
-            tested = range(first, len(self.events))
+            tested = self.mark()
             predicate = self.token(Held(inside[attrs.condition.results[0]], starts))
             predicates.append(predicate)
             leaving.append([self.token(Held(token, (*begins, predicate))) for token in carried])
@@ -610,18 +636,17 @@ class _Unfolder:
             guards = (*guards, (predicate, True))
             goes_on = begins
             if strict.gathers:
-                goes_on += (*gathered, self.settled(tested))
+                goes_on += (*gathered, self.settled(first, tested))
             working = self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
             inside = scope | working
             carried = [
                 self.token(Held(inside[result], (*goes_on, predicate)))
                 for result in attrs.body.results
             ]
-            iterations.append(range(first, len(self.events)))
+            ends.append(self.mark())
             # Ready whenever a later iteration is live: this one's body is then, too.
             instances.append((*testing.values(), *working.values()))
-        start = iterations[0].start if iterations else first
-        everything = (self.settled(range(start, len(self.events))),) if strict.late else ()
+        everything = (self.settled(start),) if strict.late else ()
         results: dict[str, int] = {}
         for position, name in enumerate(attrs.carried):
             result = leaving[bound][position]
@@ -645,7 +670,9 @@ class _Unfolder:
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, inputs, waits, values, frame)
         if kind is Kind.PURE:
-            return {node.name: self.token(Pure(node, inputs, waits))}
+            done_when = self.token(Pure(node, inputs, waits))
+            self.note_silent(frame, done_when)
+            return {node.name: done_when}
         if kind is Kind.QUEUE:
             return {node.name: self.queue_op(node, inputs, waits, frame)}
         done: tuple[int, ...] = ()

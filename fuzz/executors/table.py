@@ -17,6 +17,7 @@ CANARY: Final = "mutant/canary"
 EXECUTORS: Final = MappingProxyType(
     {
         "tf": "fuzz.executors.tensorflow.executor:TensorFlowExecutor",
+        "native": "fuzz.executors.native.executor:NativeExecutor",
         CANARY: "fuzz.mutants.canary:Canary",
         "mutant/stale-reads": "fuzz.mutants.stale_reads:StaleReads",
     }

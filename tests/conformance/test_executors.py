@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
+from corpus.graph import Cluster
 from corpus.textfile import Entry, dumps, load
 from fuzz.campaign.judge import judge
 from fuzz.executors import wire
@@ -110,9 +111,11 @@ def test_tensorflow_shows_everything_that_is_allowed(workers, test) -> None:
 @pytest.mark.parametrize("name", names())
 def test_a_test_that_it_cannot_run_is_refused_by_the_feature(workers, name: str) -> None:
     queue = litmus("Q!1; X=1 || r0=Q?", queues={"Q": 1})
+    clustered = replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),))
+    test, feature = (clustered, "clusters") if name == "native" else (queue, "queues")
     request = wire.Request(
-        test=dumps(Entry(queue)), config="plain", count=1, noise=asdict(Noise()), seed=0
+        test=dumps(Entry(test)), config="plain", count=1, noise=asdict(Noise()), seed=0
     )
     reply = workers[name].ask(request, 120)
     assert isinstance(reply, wire.Reply), reply
-    assert reply.refused == "queues"
+    assert reply.refused == feature

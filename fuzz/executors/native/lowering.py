@@ -1,0 +1,503 @@
+"""A litmus test as the core takes it: numbers in place of names.
+
+A critical section becomes two nodes, joined to its members by control edges:
+one acquires the mutex, the other releases it. That is all there is to a
+section.
+
+References
+----------
+semantics.md, sections 2 and 3. ``fuzz/native/core/program.h`` has the fields.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from corpus import graph as corpus_graph
+from corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, enclosing, steps
+from corpus.ops import (
+    ConstAttrs,
+    CountAttrs,
+    Kind,
+    MomentumAttrs,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+    TensorType,
+)
+from fuzz.executors.protocol import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from corpus.graph import LitmusTest
+    from corpus.graph import Resource as AnyResource
+
+_UNBOUNDED: Final = 1 << 20
+"""More iterations than any loop has."""
+_QUEUE_KINDS: Final = {
+    "QueueEnqueueV2": "enqueue",
+    "QueueEnqueueManyV2": "enqueue",
+    "QueueDequeueV2": "dequeue",
+    "QueueDequeueManyV2": "dequeue",
+    "QueueSizeV2": "size",
+    "QueueCloseV2": "close",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """How much stricter than its promise the executor is with a loop or conditional.
+
+    Parameters
+    ----------
+    parallel : int or None
+        Iterations at once, at most; None for what the promise says.
+    gathers : bool
+        An iteration or branch begins only when all its arguments are there, a
+        body only when its condition is wholly done.
+    late : bool
+        Results leave only when every instance is done.
+
+    References
+    ----------
+    semantics.md, section 3, "Loops".
+    """
+
+    parallel: int | None = None
+    gathers: bool = False
+    late: bool = False
+
+
+LOOSE: Final = Strictness()
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """dtype, elements, and how many ints the model has for them."""
+
+    dtype: str
+    elements: int
+    ints: int
+
+
+_NOTHING: Final = Type("int32", 1, 1)
+
+
+@dataclass(slots=True)
+class Node:
+    """One op, or half of a section; the fields of the core's struct of that name."""
+
+    kind: str
+    slot: int
+    op: str = "NoOp"
+    type: Type = _NOTHING
+    operand_dtype: str = "int32"
+    waits: Sequence[int] = ()
+    inputs: Sequence[int] = ()
+    arguments: Sequence[int] = ()
+    input_sizes: Sequence[int] = ()
+    resources: Sequence[int] = ()
+    rows: Sequence[int] = ()
+    row_elements: int = 1
+    inner: int = 0
+    columns: int = 0
+    nesterov: bool = False
+    parts: int = 1
+    many: bool = False
+    constant: bytes = b""
+    bodies: Sequence[int] = ()
+    results: int = 0
+    carried: int = 0
+    parallel: int = 0
+    bound: int = 0
+    gathers: bool = False
+    late: bool = False
+
+
+@dataclass(slots=True)
+class Body:
+    """Nodes, and the slots between them: first its arguments', then the nodes'."""
+
+    arguments: int
+    nodes: list[Node] = field(default_factory=list)
+    results: Sequence[int] = ()
+    slots: int = 0
+
+    def new_slots(self, count: int) -> int:
+        """The first of `count` slots."""
+        self.slots += count
+        return self.slots - count
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A variable, queue or mutex; `initial` are its tensors."""
+
+    sort: str
+    type: Type
+    initial: Sequence[bytes]
+    capacity: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a graph, after others."""
+
+    body: int
+    after: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A value that is part of an outcome."""
+
+    run: int
+    slot: int
+    type: Type
+
+
+Place = tuple[tuple[tuple[int, int, bool], ...], int]
+"""Where a node stands: the nodes with bodies around it, outermost first (number,
+which of its bodies, whether it is a loop), then its own number."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventKey:
+    """An event by names: what an oracle's total order is made of.
+
+    Parameters
+    ----------
+    run : str
+        "" if there is only one.
+    frame : str
+        The loop iterations around the node, outermost first: ``loop[2]/``.
+    node : str
+    access : str
+        "R" and "W" for the halves of an update in parts, "lock" and "unlock";
+        anything else for the only event of its kind.
+    resource : str
+        The first that it touches.
+    part : int
+        Which element of a many-op it is for.
+    """
+
+    run: str
+    frame: str
+    node: str
+    access: str
+    resource: str
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered test; the core reads the first four fields."""
+
+    bodies: Sequence[Body]
+    resources: Sequence[Resource]
+    runs: Sequence[Run]
+    observed: Sequence[Observed]
+    run_names: Mapping[str, int]
+    places: Mapping[tuple[str, str], Place]
+    """By name and, for a section, "lock" or "unlock"."""
+    split: Mapping[str, Sequence[str]]
+    """Updates in parts, with their resources."""
+
+    def locate(self, key: EventKey) -> tuple[int, list[tuple[int, int, int]], int, int]:
+        """An event's run, the frames around it (node, body, iteration), its node and step."""
+        half = key.access if (key.node, key.access) in self.places else ""
+        around, number = self.places[key.node, half]
+        iterations = iter(map(int, re.findall(r"\[(\d+)\]", key.frame)))
+        frames = [(node, which, next(iterations) if loop else 0) for node, which, loop in around]
+        step = key.part
+        if key.node in self.split:
+            resources = self.split[key.node]
+            step = resources.index(key.resource) + (key.access == "W") * len(resources)
+        return self.run_names[key.run], frames, number, step
+
+
+def lower(
+    test: LitmusTest,
+    *,
+    split_updates: bool = False,
+    strictness: Mapping[str, Strictness] | None = None,
+) -> Program:
+    """The test as numbers.
+
+    Parameters
+    ----------
+    split_updates : bool
+        Promise the model `rfc`: dense updates in parts as well, and no window
+        of `parallel_iterations`.
+    strictness : mapping, optional
+        By name of a loop or conditional.
+
+    Raises
+    ------
+    Refused
+        For a test with clusters.
+    """
+    if test.clusters:
+        raise Refused("clusters")
+    lowering = _Lowering(test, split_updates=split_updates, strictness=strictness or {})
+    graphs = {graph.name: lowering.graph(graph) for graph in test.graphs}
+    numbers = {run.name: number for number, run in enumerate(test.runs)}
+    runs = [Run(graphs[run.graph][0], [numbers[name] for name in run.after]) for run in test.runs]
+    slots = {}
+    for number, run in enumerate(test.runs):
+        for name, slot in graphs[run.graph][1].items():
+            slots[name if len(runs) == 1 else f"{run.name}.{name}"] = (number, slot)
+    return Program(
+        bodies=lowering.bodies,
+        resources=lowering.resources(),
+        runs=runs,
+        observed=[
+            Observed(*slots[name], lowering.type(test.type_of(name))) for name in test.observe
+        ],
+        run_names=numbers if len(runs) > 1 else {"": 0},
+        places=lowering.places,
+        split=lowering.split,
+    )
+
+
+class _Lowering:
+    def __init__(
+        self, test: LitmusTest, *, split_updates: bool, strictness: Mapping[str, Strictness]
+    ) -> None:
+        self.test = test
+        self.split_updates = split_updates
+        self.strictness = strictness
+        self.bodies: list[Body] = []
+        self.places: dict[tuple[str, str], Place] = {}
+        self.split: dict[str, Sequence[str]] = {}
+        names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
+        self.numbers = {resource.name: number for number, resource in enumerate(names)}
+        self.shapes = {v.name: v.shape for v in test.variables}
+
+    def type(self, given: TensorType | None) -> Type:
+        if given is None:
+            return _NOTHING
+        return Type(given.dtype, given.size, self.test.size_of(given.shape))
+
+    def bytes(self, ints: Iterable[int], given: TensorType) -> bytes:
+        """A tensor with those ints, each in all its lanes."""
+        lane = np.array(tuple(ints), np.dtype(given.dtype))
+        return np.repeat(lane, given.size // lane.size).tobytes()
+
+    def resources(self) -> list[Resource]:
+        test = self.test
+        variables = [
+            Resource("variable", self.type(v.type), [self.bytes(test.initial(v), v.type)])
+            for v in test.variables
+        ]
+        queues = [
+            Resource(
+                "queue",
+                self.type(queue.type),
+                [self.bytes(each, queue.type) for each in test.initial_elements(queue)],
+                queue.capacity,
+            )
+            for queue in test.queues
+        ]
+        return [*variables, *queues, *(Resource("mutex", _NOTHING, ()) for _ in test.mutexes)]
+
+    def graph(self, graph: Graph) -> tuple[int, dict[str, int]]:
+        """Its body's number, and its slots by name."""
+        body, slots = self.body(graph, (), (), ())
+        self.bodies.append(body)
+        return len(self.bodies) - 1, slots
+
+    def inner(
+        self,
+        body: corpus_graph.Body,
+        arguments: Sequence[str],
+        around: tuple[tuple[int, int, bool], ...],
+    ) -> int:
+        """The number of a body inside a node."""
+        made, _ = self.body(Graph("body", body.nodes), arguments, body.results, around)
+        self.bodies.append(made)
+        return len(self.bodies) - 1
+
+    def body(
+        self,
+        graph: Graph,
+        arguments: Sequence[str],
+        results: Sequence[str],
+        around: tuple[tuple[int, int, bool], ...],
+    ) -> tuple[Body, dict[str, int]]:
+        """A body, and its slots by name."""
+        body = Body(len(arguments))
+        slots = {name: body.new_slots(1) for name in arguments}
+        over: dict[str, int] = {}  # nodes: ready when every instance inside is done
+        held: dict[str, list[int]] = {}  # nodes: acquires of the sections around them
+        sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+        for step, node in steps(graph):
+            assert isinstance(node, corpus_graph.Node)
+            place = (around, len(body.nodes))
+            waits = [slots[name] for name in (*node.inputs, *node.after)]
+            if step == "node":
+                self.places[node.name, ""] = place
+                lowered = self.node(node, body, slots, [*waits, *held.get(node.name, ())], place)
+                slots[node.name] = lowered.slot
+                over[node.name] = lowered.slot
+                if bodies(node):
+                    over[node.name] += 1 + lowered.results
+                body.nodes.append(lowered)
+                continue
+            assert isinstance(node.attrs, SectionAttrs)
+            slot = body.new_slots(1)
+            resources = [self.numbers[name] for name in node.resources]
+            if step == "acquire":
+                waits += [held[outer.name][0] for outer in enclosing(node, sections)]
+                held[node.name] = [slot]
+                for name in node.attrs.members:
+                    held.setdefault(name, []).append(slot)
+                self.places[node.name, "lock"] = place
+            else:
+                inner = [s.name for s in sections if node in enclosing(s, sections)]
+                waits = [held[node.name][0]]
+                waits += [over[name] for name in (*node.attrs.members, *inner)]
+                slots[node.name] = over[node.name] = slot
+                self.places[node.name, "unlock"] = place
+            body.nodes.append(Node(step, slot, waits=waits, resources=resources))
+        body.results = [slots[name] for name in results]
+        return body, slots
+
+    def node(
+        self,
+        node: corpus_graph.Node,
+        body: Body,
+        slots: dict[str, int],
+        waits: list[int],
+        place: Place,
+    ) -> Node:
+        """One op; a node with bodies adds its results to `slots`."""
+        if isinstance(node.attrs, BranchAttrs):
+            return self.branch(node, node.attrs, body, slots, waits, place)
+        if isinstance(node.attrs, LoopAttrs):
+            return self.loop(node, node.attrs, body, slots, waits, place)
+        types = [self.test.types[name] for name in node.inputs]
+        lowered = Node(
+            self.kind(node),
+            body.new_slots(1),
+            node.op,
+            self.type(self.test.types[node.name]),
+            waits=waits,
+            inputs=[slots[name] for name in node.inputs],
+            input_sizes=[each.size for each in types if each],
+            resources=[self.numbers[name] for name in node.resources],
+        )
+        if types and types[-1]:
+            # Of Select the last, since its first is the condition.
+            lowered.operand_dtype = types[-1].dtype
+        if lowered.kind == "split update":
+            self.split[node.name] = node.resources
+        if node.definition.kind in (Kind.READ, Kind.UPDATE):
+            self.effect(node, lowered)
+        elif node.definition.kind is Kind.QUEUE:
+            lowered.many = "Many" in node.op
+            if isinstance(node.attrs, CountAttrs):
+                lowered.parts = node.attrs.count
+            elif lowered.many:
+                (lowered.parts,) = lowered.input_sizes
+        elif isinstance(node.attrs, ConstAttrs):
+            given = TensorType(node.attrs.dtype, node.attrs.shape)
+            lowered.constant = self.bytes(self.test.constant(node), given)
+        elif node.op == "MatMul":
+            left, right = types
+            assert left
+            assert right
+            lowered.inner, lowered.columns = left.shape[1], right.shape[1]
+        return lowered
+
+    def kind(self, node: corpus_graph.Node) -> str:
+        kind = node.definition.kind
+        if kind is Kind.QUEUE:
+            return _QUEUE_KINDS[node.op]
+        if kind is Kind.UPDATE and (self.split_updates or not node.definition.dense):
+            return "split update"
+        return str(kind.value)
+
+    def effect(self, node: corpus_graph.Node, lowered: Node) -> None:
+        """What a read or update does with rows."""
+        shape = self.shapes[node.resources[0]]
+        given = self.test.type_of(node.resources[0])
+        if node.definition.kind is Kind.UPDATE:
+            lowered.type = self.type(given)
+        lowered.row_elements = given.size // shape[0] if shape else 1
+        if isinstance(node.attrs, RowsAttrs):
+            lowered.rows = node.attrs.indices
+        elif isinstance(node.attrs, SliceAttrs):
+            lowered.rows = list(node.attrs.rows)
+        elif isinstance(node.attrs, MomentumAttrs):
+            lowered.nesterov = node.attrs.use_nesterov
+
+    def branch(
+        self,
+        node: corpus_graph.Node,
+        attrs: BranchAttrs,
+        body: Body,
+        slots: dict[str, int],
+        waits: list[int],
+        place: Place,
+    ) -> Node:
+        strict = self.strictness.get(node.name, LOOSE)
+        taken = [slots[outer] for _, outer in attrs.takes]
+        inside = [name for name, _ in attrs.takes]
+        around, number = place
+        slot = body.new_slots(2 + len(attrs.results))
+        slots |= {f"{node.name}.{name}": slot + 1 + i for i, name in enumerate(attrs.results)}
+        return Node(
+            "if",
+            slot,
+            waits=[*waits, *taken] if strict.gathers else waits,
+            inputs=[slots[name] for name in node.inputs],
+            arguments=taken,
+            bodies=[
+                self.inner(each, inside, (*around, (number, which, False)))
+                for which, each in enumerate((attrs.then, attrs.orelse))
+            ],
+            results=len(attrs.results),
+            late=strict.late,
+        )
+
+    def loop(
+        self,
+        node: corpus_graph.Node,
+        attrs: LoopAttrs,
+        body: Body,
+        slots: dict[str, int],
+        waits: list[int],
+        place: Place,
+    ) -> Node:
+        strict = self.strictness.get(node.name, LOOSE)
+        parallel = strict.parallel
+        if parallel is None:
+            parallel = _UNBOUNDED if self.split_updates else attrs.parallel_iterations
+        first = [slots[name] for name in node.inputs]
+        inside = [*attrs.carried, *(name for name, _ in attrs.takes)]
+        around, number = place
+        slot = body.new_slots(2 + len(attrs.carried))
+        arguments = [*first, *(slots[outer] for _, outer in attrs.takes)]
+        slots |= {f"{node.name}.{name}": slot + 1 + i for i, name in enumerate(attrs.carried)}
+        return Node(
+            "while",
+            slot,
+            waits=waits[len(first) :],  # the carried values arrive one by one
+            arguments=arguments,
+            bodies=[
+                self.inner(each, inside, (*around, (number, which, True)))
+                for which, each in enumerate((attrs.condition, attrs.body))
+            ],
+            results=len(attrs.carried),
+            carried=len(attrs.carried),
+            parallel=parallel,
+            bound=self.test.bounds[node.name],
+            gathers=strict.gathers,
+            late=strict.late,
+        )

@@ -1,0 +1,306 @@
+// Python bindings of the executor: convert, release the GIL, translate errors.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <unordered_map>
+
+#include "batch.h"
+#include "controlled.h"
+#include "engines/table.h"
+#include "exhaustive.h"
+
+namespace nb = nanobind;
+using namespace litmusfuzz::executor;
+
+namespace {
+
+template <typename T>
+T field(nb::handle object, const char* name) {
+  return nb::cast<T>(object.attr(name));
+}
+
+template <typename E>
+E named(const std::unordered_map<std::string, E>& names, const std::string& name) {
+  const auto found = names.find(name);
+  if (found == names.end()) throw nb::value_error(("no such name: " + name).c_str());
+  return found->second;
+}
+
+DType dtype_named(const std::string& name) {
+  static const std::unordered_map<std::string, DType> names{{"int32", DType::kInt32},
+                                                            {"int64", DType::kInt64},
+                                                            {"float32", DType::kFloat32},
+                                                            {"float64", DType::kFloat64},
+                                                            {"bool", DType::kBool}};
+  return named(names, name);
+}
+
+Kind kind_named(const std::string& name) {
+  static const std::unordered_map<std::string, Kind> names{{"pure", Kind::kPure},
+                                                           {"read", Kind::kRead},
+                                                           {"write", Kind::kWrite},
+                                                           {"update", Kind::kUpdate},
+                                                           {"split update", Kind::kSplitUpdate},
+                                                           {"acquire", Kind::kAcquire},
+                                                           {"release", Kind::kRelease},
+                                                           {"enqueue", Kind::kEnqueue},
+                                                           {"dequeue", Kind::kDequeue},
+                                                           {"size", Kind::kSize},
+                                                           {"close", Kind::kClose},
+                                                           {"if", Kind::kIf},
+                                                           {"while", Kind::kWhile}};
+  return named(names, name);
+}
+
+Op op_named(const std::string& name) {
+  static const std::unordered_map<std::string, Op> names{
+      {"NoOp", Op::kNoOp},
+      {"Const", Op::kConst},
+      {"Identity", Op::kIdentity},
+      {"Neg", Op::kNeg},
+      {"Relu", Op::kRelu},
+      {"AddV2", Op::kAddV2},
+      {"Sub", Op::kSub},
+      {"Mul", Op::kMul},
+      {"Maximum", Op::kMaximum},
+      {"Minimum", Op::kMinimum},
+      {"Less", Op::kLess},
+      {"Equal", Op::kEqual},
+      {"Select", Op::kSelect},
+      {"ReluGrad", Op::kReluGrad},
+      {"MatMul", Op::kMatMul},
+      {"AssignAddVariableOp", Op::kAssignAdd},
+      {"AssignSubVariableOp", Op::kAssignSub},
+      {"ResourceApplyGradientDescent", Op::kGradientDescent},
+      {"ResourceApplyMomentum", Op::kMomentum},
+      {"ResourceApplyKerasMomentum", Op::kKerasMomentum},
+      {"ResourceScatterUpdate", Op::kScatterUpdate},
+      {"ResourceScatterNdUpdate", Op::kScatterUpdate},
+      {"ResourceStridedSliceAssign", Op::kScatterUpdate},
+      {"ResourceScatterAdd", Op::kScatterAdd},
+      {"ResourceScatterNdAdd", Op::kScatterAdd},
+      {"ResourceScatterSub", Op::kScatterSub},
+      {"ResourceScatterNdSub", Op::kScatterSub},
+      {"ResourceScatterMul", Op::kScatterMul},
+      {"ResourceScatterMin", Op::kScatterMin},
+      {"ResourceScatterMax", Op::kScatterMax}};
+  return named(names, name);
+}
+
+Resource::Sort sort_named(const std::string& name) {
+  static const std::unordered_map<std::string, Resource::Sort> names{
+      {"variable", Resource::Sort::kVariable},
+      {"queue", Resource::Sort::kQueue},
+      {"mutex", Resource::Sort::kMutex}};
+  return named(names, name);
+}
+
+Type read_type(nb::handle object) {
+  return {dtype_named(field<std::string>(object, "dtype")), field<uint32_t>(object, "elements"),
+          field<uint32_t>(object, "ints")};
+}
+
+Tensor read_tensor(nb::handle object, const Type& type) {
+  const nb::bytes bytes = nb::cast<nb::bytes>(object);
+  if (bytes.size() != type.bytes()) throw nb::value_error("a tensor of another size");
+  return Tensor::copy_of(bytes.c_str(), bytes.size());
+}
+
+using Numbers = std::vector<uint32_t>;
+
+Node read_node(nb::handle from) {
+  Node node;
+  node.kind = kind_named(field<std::string>(from, "kind"));
+  if (node.kind == Kind::kPure || node.kind == Kind::kUpdate || node.kind == Kind::kSplitUpdate) {
+    node.op = op_named(field<std::string>(from, "op"));
+  }
+  node.type = read_type(from.attr("type"));
+  node.operand_dtype = dtype_named(field<std::string>(from, "operand_dtype"));
+  node.waits = field<Numbers>(from, "waits");
+  node.inputs = field<Numbers>(from, "inputs");
+  node.arguments = field<Numbers>(from, "arguments");
+  node.input_sizes = field<Numbers>(from, "input_sizes");
+  node.resources = field<Numbers>(from, "resources");
+  node.slot = field<uint32_t>(from, "slot");
+  node.rows = field<std::vector<int32_t>>(from, "rows");
+  node.gathers_rows = node.kind == Kind::kRead && !node.rows.empty();
+  node.row_elements = field<uint32_t>(from, "row_elements");
+  node.inner = field<uint32_t>(from, "inner");
+  node.columns = field<uint32_t>(from, "columns");
+  node.nesterov = field<bool>(from, "nesterov");
+  node.parts = field<uint32_t>(from, "parts");
+  node.many = field<bool>(from, "many");
+  if (node.op == Op::kConst) node.constant = read_tensor(from.attr("constant"), node.type);
+  node.bodies = field<Numbers>(from, "bodies");
+  node.results = field<uint32_t>(from, "results");
+  node.carried = field<uint32_t>(from, "carried");
+  node.parallel = field<uint32_t>(from, "parallel");
+  node.bound = field<uint32_t>(from, "bound");
+  node.gathers = field<bool>(from, "gathers");
+  node.late = field<bool>(from, "late");
+  return node;
+}
+
+Body read_body(nb::handle from) {
+  Body body;
+  for (nb::handle each : from.attr("nodes")) body.nodes.push_back(read_node(each));
+  body.arguments = field<uint32_t>(from, "arguments");
+  body.results = field<Numbers>(from, "results");
+  body.slot_count = field<uint32_t>(from, "slots");
+  return body;
+}
+
+Resource read_resource(nb::handle from) {
+  Resource resource;
+  resource.sort = sort_named(field<std::string>(from, "sort"));
+  resource.type = read_type(from.attr("type"));
+  resource.capacity = field<uint32_t>(from, "capacity");
+  for (nb::handle each : from.attr("initial")) {
+    resource.initial.push_back(read_tensor(each, resource.type));
+  }
+  return resource;
+}
+
+/// Of fuzz.executors.native.lowering.Program.
+Program read_program(nb::handle from) {
+  Program program;
+  for (nb::handle each : from.attr("bodies")) program.bodies.push_back(read_body(each));
+  for (nb::handle each : from.attr("resources")) program.resources.push_back(read_resource(each));
+  for (nb::handle each : from.attr("runs")) {
+    program.runs.push_back({field<uint32_t>(each, "body"), field<Numbers>(each, "after")});
+  }
+  for (nb::handle each : from.attr("observed")) {
+    program.observed.push_back({field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"),
+                                read_type(each.attr("type"))});
+  }
+  program.link();
+  return program;
+}
+
+nb::list counted(const Histogram& histogram) {
+  nb::list rows;
+  for (const auto& [row, count] : histogram) rows.append(nb::make_tuple(row, count));
+  return rows;
+}
+
+nb::list walk(const Program& program, uint64_t count, uint64_t seed) {
+  Histogram seen;
+  {
+    nb::gil_scoped_release release;
+    Controlled controlled(program);
+    RandomWalk strategy(seed);
+    Row row;
+    for (uint64_t i = 0; i < count; ++i) {
+      controlled.run(strategy);
+      controlled.read_outcome(row);
+      ++seen[row];
+    }
+  }
+  return counted(seen);
+}
+
+nb::tuple exhausted(const Program& program, uint64_t limit) {
+  Exhausted found;
+  {
+    nb::gil_scoped_release release;
+    found = exhaust(program, limit);
+  }
+  return nb::make_tuple(counted(found.outcomes), found.traces, found.executions, found.complete);
+}
+
+using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
+
+nb::tuple record(const Program& program, uint64_t seed) {
+  Controlled controlled(program);
+  RandomWalk strategy(seed);
+  Recorder recorder(strategy);
+  controlled.run(recorder);
+  std::vector<RawChoice> choices;
+  for (const Choice& each : recorder.choices()) {
+    choices.emplace_back(each.index, each.count, each.digest);
+  }
+  return nb::make_tuple(controlled.outcome(), choices);
+}
+
+/// The outcome, or None, and how many choices could be made.
+template <typename S>
+nb::tuple follow(const Program& program, S strategy, size_t wanted) {
+  Controlled controlled(program);
+  const bool followed = controlled.run(strategy) && strategy.made() == wanted;
+  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), strategy.made());
+}
+
+nb::tuple replay(const Program& program, const std::vector<RawChoice>& raw) {
+  std::vector<Choice> choices;
+  for (const auto& [index, count, digest] : raw) choices.push_back({index, count, digest});
+  return follow(program, Replay(std::move(choices)), raw.size());
+}
+
+/// The number of an event, by the frames around it: node, which of its bodies,
+/// iteration.
+uint64_t event_number(const Program& program, uint32_t run,
+                      const std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>& frames,
+                      uint32_t number, uint32_t step) {
+  const Body* body = &program.bodies.at(program.runs.at(run).body);
+  uint64_t event = program.runs[run].first_event;
+  for (const auto& [around, which, iteration] : frames) {
+    const Node& node = body->nodes.at(around);
+    event += node.first_event + first_event_of(program, node, which, iteration);
+    body = &program.bodies.at(node.bodies.at(which));
+  }
+  return event + body->nodes.at(number).first_event + step;
+}
+
+nb::tuple force(const Program& program, const std::vector<uint64_t>& order) {
+  return follow(program, Forced(order), order.size());
+}
+
+/// A test on the threads of an engine, which start and end with it.
+class Threads {
+ public:
+  Threads(const Program& program, const std::string& engine, uint32_t threads, uint32_t copies)
+      : copies_(copies),
+        engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
+        batch_(program, *engine_, copies) {}
+
+  /// The histogram, and how many events were performed on this thread and on others.
+  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
+    Histogram seen;
+    const uint64_t here = batch_.performed_by_caller(), elsewhere = batch_.performed_elsewhere();
+    {
+      nb::gil_scoped_release release;
+      std::mt19937_64 seeds(seed);
+      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
+    }
+    return nb::make_tuple(counted(seen), batch_.performed_by_caller() - here,
+                          batch_.performed_elsewhere() - elsewhere);
+  }
+
+ private:
+  uint32_t copies_;
+  std::unique_ptr<litmusfuzz::Engine> engine_;
+  Batch batch_;
+};
+
+}  // namespace
+
+NB_MODULE(_executor, m) {
+  m.doc() = "The native executor's core; see fuzz.executors.native.";
+  nb::class_<Program>(m, "Program")
+      .def("walk", &walk)
+      .def("exhaust", &exhausted)
+      .def("record", &record)
+      .def("replay", &replay)
+      .def("force", &force)
+      .def("event", &event_number);
+  nb::class_<Threads>(m, "Threads")
+      // The program must live as long.
+      .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
+           nb::keep_alive<1, 2>())
+      .def("run", &Threads::run);
+  m.def("load", &read_program);
+}

@@ -1,0 +1,84 @@
+#include "batch.h"
+
+#include <algorithm>
+#include <random>
+
+namespace litmusfuzz::executor {
+
+Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
+    : program_(program), engine_(engine) {
+  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
+}
+
+void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
+  caller_ = std::this_thread::get_id();
+  std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
+  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
+  starting_ = true;
+  for (Copy& each : copies_) {
+    each.reset();
+    each.start();
+  }
+  starting_ = false;
+  if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
+  for (const Event& each : first_) schedule(each);
+  first_.clear();
+  // A run may get new work from another one after it was waited for.
+  while (!quiet()) wait();
+  wait();  // until the engine, too, has done with the last closures
+  states_.clear();
+  for (const Copy& each : copies_) {
+    read_outcome(program_, each, row_);
+    ++seen[row_];
+  }
+}
+
+void Batch::wait() {
+  for (const auto& each : states_) each->wait();
+}
+
+void Batch::ready(Event event) {
+  if (starting_) {
+    first_.push_back(event);
+  } else {
+    schedule(event);
+  }
+}
+
+void Batch::schedule(const Event& event) {
+  // Relaxed: the closure that counts it here counts itself done, with release,
+  // only afterwards.
+  if (states_.size() > 1) scheduled_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t packed = uint64_t{event.node} << 32 | event.step;
+  states_[event.frame->run]->schedule({&Batch::perform, event.frame, packed});
+}
+
+void Batch::perform(void* object, uint64_t packed) {
+  auto* const frame = static_cast<Frame*>(object);
+  auto& batch = static_cast<Batch&>(frame->copy.scheduler());
+  frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
+  if (std::this_thread::get_id() == batch.caller_) {
+    ++batch.by_caller_;
+  } else {
+    frame->copy.performed_elsewhere.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Release: its partner is in `quiet`.
+  if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);
+}
+
+uint64_t Batch::performed_elsewhere() const {
+  uint64_t sum = 0;
+  for (const Copy& each : copies_) {
+    sum += each.performed_elsewhere.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+bool Batch::quiet() const {
+  // In this order: if as many are done as were scheduled a moment later, then
+  // none was left, and nobody was there to schedule another.
+  const uint64_t done = done_.load(std::memory_order_acquire);
+  return done == scheduled_.load(std::memory_order_relaxed);
+}
+
+}  // namespace litmusfuzz::executor

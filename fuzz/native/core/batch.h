@@ -1,0 +1,51 @@
+// Copies of a test side by side, on the threads of an engine.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "copy.h"
+#include "litmusfuzz/engine.h"
+#include "outcome.h"
+
+namespace litmusfuzz::executor {
+
+/// One run of the engine for each run of the test, all copies together: only
+/// then is there enough to do for several threads.
+class Batch final : public Scheduler {
+ public:
+  /// `engine` may have other users meanwhile.
+  Batch(const Program& program, Engine& engine, uint32_t copies);
+
+  /// Executes all copies once and counts what they show. It is known exactly
+  /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
+  void run(uint64_t seed, bool shuffle, Histogram& seen);
+
+  /// Events so far, on the threads that called `run` and on others.
+  uint64_t performed_by_caller() const { return by_caller_; }
+  uint64_t performed_elsewhere() const;
+
+ private:
+  void ready(Event event) override;
+  void schedule(const Event& event);
+  static void perform(void* frame, uint64_t event);
+  void wait();
+  bool quiet() const;
+
+  const Program& program_;
+  Engine& engine_;
+  std::deque<Copy> copies_;  // never moved
+  std::vector<std::unique_ptr<RunState>> states_;  // by run
+  std::vector<Event> first_;  // of the start, until all copies have started
+  bool starting_ = false;     // written while no other thread works here
+  /// Of a test with several runs: with one, its state says when all is done.
+  std::atomic<uint64_t> scheduled_{0}, done_{0};
+  std::thread::id caller_;
+  Row row_;
+  uint64_t by_caller_ = 0;  // written by that thread alone
+};
+
+}  // namespace litmusfuzz::executor

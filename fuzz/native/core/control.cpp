@@ -1,0 +1,174 @@
+#include "control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "copy.h"
+
+namespace litmusfuzz::executor {
+
+std::unique_ptr<Control> Control::make(const Program& program, Frame& frame, uint32_t number) {
+  const Node& node = frame.node(number);
+  if (node.kind == Kind::kIf) return std::make_unique<Branch>(program, frame, node);
+  return std::make_unique<Loop>(program, frame, node);
+}
+
+Control::Control(const Program& program, Frame& frame, const Node& node)
+    : program_(program), frame_(frame), node_(node), left_(node.results) {}
+
+std::unique_ptr<Frame> Control::open(uint32_t which, uint32_t iteration,
+                                     const std::vector<Tensor>& given, Tasks& tasks) {
+  const uint64_t event = frame_.first_event + node_.first_event +
+                         first_event_of(program_, node_, which, iteration);
+  auto frame =
+      std::make_unique<Frame>(frame_.copy, program_, node_.bodies[which], frame_.run, event);
+  frame->around = this;
+  frame->iteration = iteration;
+  frame->which = which;
+  tasks.push_back({Task::Sort::kStart, frame.get()});
+  for (uint32_t k = 0; k < given.size(); ++k) {
+    if (given[k]) tasks.push_back({Task::Sort::kArrive, frame.get(), k, given[k]});
+  }
+  return frame;
+}
+
+void Control::leave(uint32_t place, Tensor value, Tasks& tasks) {
+  if (node_.late && !over_) {
+    held_.emplace_back(place, std::move(value));
+  } else {
+    deliver(place, std::move(value), tasks);
+  }
+}
+
+void Control::deliver(uint32_t place, Tensor value, Tasks& tasks) {
+  tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot + 1 + place, std::move(value)});
+  if (--left_ == 0) tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot});
+  finish_if_all_left(tasks);
+}
+
+void Control::finish(Tasks& tasks) {
+  over_ = true;
+  if (held_.empty()) finish_if_all_left(tasks);
+  for (auto& [place, value] : std::exchange(held_, {})) deliver(place, std::move(value), tasks);
+}
+
+void Control::finish_if_all_left(Tasks& tasks) {
+  if (!over_ || left_) return;
+  tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot + 1 + node_.results});
+  tasks.push_back({Task::Sort::kFinish, &frame_});
+}
+
+// --- conditionals ---------------------------------------------------------------
+
+Branch::Branch(const Program& program, Frame& frame, const Node& node)
+    : Control(program, frame, node), arguments_(node.arguments.size()) {}
+
+void Branch::begin(Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  const bool predicate = *frame_.slots[node_.inputs[0]].as<uint8_t>();
+  taken_ = open(predicate ? 0 : 1, 0, arguments_, tasks);
+}
+
+void Branch::argument(uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  if (taken_) tasks.push_back({Task::Sort::kArrive, taken_.get(), place, value});
+  arguments_[place] = std::move(value);
+}
+
+void Branch::result(const Frame&, uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  leave(place, std::move(value), tasks);
+}
+
+void Branch::over(const Frame&, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  finish(tasks);
+}
+
+// --- loops ----------------------------------------------------------------------
+
+Loop::Loop(const Program& program, Frame& frame, const Node& node)
+    : Control(program, frame, node), taken_(node.arguments.size() - node.carried) {
+  following(0);
+}
+
+Loop::Iteration& Loop::following(uint32_t number) {
+  if (number == iterations_.size()) {
+    Iteration& added = iterations_.emplace_back();
+    added.arguments.resize(node_.carried);
+    added.arguments.insert(added.arguments.end(), taken_.begin(), taken_.end());
+  }
+  return iterations_[number];
+}
+
+void Loop::begin(Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  begun_ = true;
+  advance(tasks);
+}
+
+void Loop::argument(uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  if (place < node_.carried) {
+    arrive(iterations_[0], place, std::move(value), tasks);
+  } else {
+    taken_[place - node_.carried] = value;
+    for (Iteration& each : iterations_) arrive(each, place, value, tasks);
+  }
+  advance(tasks);
+}
+
+void Loop::arrive(Iteration& iteration, uint32_t place, Tensor value, Tasks& tasks) {
+  for (const auto& frame : {iteration.condition.get(), iteration.body.get()}) {
+    if (frame) tasks.push_back({Task::Sort::kArrive, frame, place, value});
+  }
+  if (place < node_.carried && iteration.tested && !iteration.goes_on) leave(place, value, tasks);
+  iteration.arguments[place] = std::move(value);
+}
+
+void Loop::result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  if (frame.which == 1) {
+    arrive(following(frame.iteration + 1), place, std::move(value), tasks);
+  } else {
+    Iteration& iteration = iterations_[frame.iteration];
+    iteration.tested = true;
+    iteration.goes_on = *value.as<uint8_t>();
+    for (uint32_t k = 0; !iteration.goes_on && k < node_.carried; ++k) {
+      if (iteration.arguments[k]) leave(k, iteration.arguments[k], tasks);
+    }
+  }
+  advance(tasks);
+}
+
+void Loop::over(const Frame& frame, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  Iteration& iteration = iterations_[frame.iteration];
+  (frame.which ? iteration.body_over : iteration.condition_over) = true;
+  advance(tasks);
+}
+
+bool Loop::complete(const Iteration& iteration) const {
+  return std::all_of(iteration.arguments.begin(), iteration.arguments.end(),
+                     [](const Tensor& each) { return bool(each); });
+}
+
+void Loop::advance(Tasks& tasks) {
+  const size_t before = over_count_;
+  while (over_count_ < iterations_.size() && iterations_[over_count_].over()) ++over_count_;
+  for (uint32_t n = 0; n < iterations_.size(); ++n) {
+    Iteration& each = iterations_[n];
+    // The window: nothing of this iteration, its condition and exits included,
+    // before one that is `parallel` iterations earlier is over.
+    const bool may_begin = begun_ && n < over_count_ + node_.parallel && each.arguments[0] &&
+                           (!node_.gathers || complete(each));
+    if (!each.condition && may_begin) each.condition = open(0, n, each.arguments, tasks);
+    const bool works = each.tested && each.goes_on && (!node_.gathers || each.condition_over);
+    if (!each.body && works) each.body = open(1, n, each.arguments, tasks);
+  }
+  // Only the last iteration does not go on.
+  const bool ends = over_count_ == iterations_.size() && !iterations_.back().goes_on;
+  if (ends && over_count_ > before) finish(tasks);
+}
+
+}  // namespace litmusfuzz::executor

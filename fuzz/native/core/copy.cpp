@@ -1,0 +1,362 @@
+#include "copy.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "control.h"
+#include "kernels.h"
+
+namespace litmusfuzz::executor {
+namespace {
+
+Operands operands_of(const Frame& frame, const Node& node) {
+  Operands operands{};
+  for (size_t i = 0; i < node.inputs.size(); ++i) operands[i] = &frame.slots[node.inputs[i]];
+  return operands;
+}
+
+}  // namespace
+
+Copy::Copy(const Program& program, Scheduler& scheduler)
+    : program_(program),
+      scheduler_(scheduler),
+      cells_(program.resources.size()),
+      runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    for (const Tensor& each : program.resources[i].initial) {
+      cells_[i].initial.push_back(Tensor::copy_of(each.bytes(), each.size_bytes()));
+    }
+  }
+  for (uint32_t r = 0; r < program.runs.size(); ++r) {
+    const Run& run = program.runs[r];
+    roots_.push_back(std::make_unique<Frame>(*this, program, run.body, r, run.first_event));
+  }
+  reset();
+}
+
+void Copy::reset() {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    const Resource::Sort sort = program_.resources[i].sort;
+    Cell& cell = cells_[i];
+    if (sort == Resource::Sort::kVariable) cell.value = cell.initial[0];
+    if (sort == Resource::Sort::kQueue) {
+      cell.elements.assign(cell.initial.begin(), cell.initial.end());
+    }
+    cell.closed = cell.held = false;
+    cell.waiting.clear();
+  }
+  for (uint32_t r = 0; r < program_.runs.size(); ++r) {
+    roots_[r]->reset();
+    const size_t earlier = program_.runs[r].after.size();
+    runs_before_[r].store(static_cast<uint32_t>(earlier), std::memory_order_relaxed);
+  }
+  over_.assign(program_.runs.size(), false);
+  failed_.store(false, std::memory_order_relaxed);
+}
+
+Status Copy::status() const {
+  if (failed()) return Status::kFailed;
+  const bool all = std::all_of(over_.begin(), over_.end(), [](uint8_t each) { return each; });
+  return all ? Status::kCompleted : Status::kBlocked;
+}
+
+// --- the flow of values ------------------------------------------------------------
+
+void Copy::start() {
+  Tasks tasks;
+  for (uint32_t r = 0; r < program_.runs.size(); ++r) {
+    if (program_.runs[r].after.empty()) tasks.push_back({Task::Sort::kStart, roots_[r].get()});
+  }
+  work_off(tasks);
+}
+
+void Copy::work_off(Tasks& tasks) {
+  while (!tasks.empty()) {
+    Task task = std::move(tasks.back());
+    tasks.pop_back();
+    switch (task.sort) {
+      case Task::Sort::kStart: start_frame(*task.frame, tasks); break;
+      case Task::Sort::kArrive: arrive(*task.frame, task.slot, std::move(task.value), tasks); break;
+      case Task::Sort::kFinish: finish_node(*task.frame, tasks); break;
+    }
+  }
+}
+
+void Copy::start_frame(Frame& frame, Tasks& tasks) {
+  for (const uint32_t number : frame.body.at_once) node_ready(frame, number, tasks);
+  finish_node(frame, tasks);
+}
+
+void Copy::arrive(Frame& frame, uint32_t number, Tensor value, Tasks& tasks) {
+  const Slot& slot = frame.body.slots[number];
+  frame.slots[number] = std::move(value);
+  for (const uint32_t place : slot.results) {
+    frame.around->result(frame, place, frame.slots[number], tasks);
+  }
+  for (const Edge& edge : slot.edges) {
+    if (edge.argument != Edge::kWaits) {
+      Control& control = *frame.controls[frame.node(edge.node).state];
+      control.argument(static_cast<uint32_t>(edge.argument), frame.slots[number], tasks);
+    } else if (frame.body.pending[edge.node] == 1 ||
+               // Its partner is itself, in another thread: see `Frame::pending`.
+               frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      node_ready(frame, edge.node, tasks);
+    }
+  }
+}
+
+void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
+  const Node& node = frame.node(number);
+  switch (node.kind) {
+    case Kind::kPure: {
+      if (node.op == Op::kNoOp) return complete_later(frame, node, {}, tasks);
+      if (node.op == Op::kConst) return complete_later(frame, node, node.constant, tasks);
+      return complete_later(frame, node, compute(node, operands_of(frame, node)), tasks);
+    }
+    case Kind::kIf:
+    case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
+    case Kind::kSplitUpdate: {
+      const auto reads = static_cast<uint32_t>(node.resources.size());
+      frame.states[node.state].left.store(reads, std::memory_order_relaxed);
+      for (uint32_t step = 0; step < reads; ++step) scheduler_.ready({&frame, number, step});
+      return;
+    }
+    default: scheduler_.ready({&frame, number, 0});
+  }
+}
+
+void Copy::complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
+  arrive(frame, node.slot, std::move(value), tasks);
+  finish_node(frame, tasks);
+}
+
+void Copy::complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
+  tasks.push_back({Task::Sort::kFinish, &frame});
+  tasks.push_back({Task::Sort::kArrive, &frame, node.slot, std::move(value)});
+}
+
+void Copy::finish_node(Frame& frame, Tasks& tasks) {
+  // Its partner is itself: who counts to zero has seen all of the frame.
+  if (frame.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (frame.around) {
+    frame.around->over(frame, tasks);
+  } else {
+    end_run(frame.run, tasks);
+  }
+}
+
+void Copy::end_run(uint32_t run, Tasks& tasks) {
+  over_[run] = true;
+  for (const uint32_t later : program_.runs[run].before) {
+    // Its partner is itself: a run sees all that those before it did.
+    if (runs_before_[later].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      tasks.push_back({Task::Sort::kStart, roots_[later].get()});
+    }
+  }
+}
+
+// --- events ------------------------------------------------------------------------
+
+bool Copy::possible(const Event& event) const {
+  const Node& node = event.frame->node(event.node);
+  if (node.resources.empty()) return true;
+  const Cell& cell = cells_[node.resources[0]];
+  switch (node.kind) {
+    case Kind::kAcquire: return !cell.held;
+    case Kind::kEnqueue:  // on a closed one it fails
+      return cell.closed || cell.elements.size() < program_.resources[node.resources[0]].capacity;
+    case Kind::kDequeue: return cell.closed || !cell.elements.empty();
+    default: return true;
+  }
+}
+
+void Copy::perform(Event event) {
+  if (failed()) return;
+  Tasks tasks;
+  switch (event.frame->node(event.node).kind) {
+    case Kind::kRead: read(event, tasks); break;
+    case Kind::kWrite: write(event, tasks); break;
+    case Kind::kUpdate: update(event, tasks); break;
+    case Kind::kSplitUpdate: split_update(event, tasks); break;
+    case Kind::kEnqueue: enqueue(event, tasks); break;
+    case Kind::kDequeue: dequeue(event, tasks); break;
+    case Kind::kSize: size(event, tasks); break;
+    case Kind::kClose: close(event, tasks); break;
+    case Kind::kAcquire: acquire(event, tasks); break;
+    case Kind::kRelease: release(event, tasks); break;
+    default: break;  // the others have no events
+  }
+  work_off(tasks);
+}
+
+void Copy::read(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Tensor seen;
+  {
+    Cell& cell = cells_[node.resources[0]];
+    const std::lock_guard guard(cell.lock);
+    seen = cell.value;  // a share: a writer makes a new buffer
+  }
+  complete(*event.frame, node, gathered(node, seen), tasks);
+}
+
+void Copy::write(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Tensor value = event.frame->slots[node.inputs[0]];
+  {
+    Cell& cell = cells_[node.resources[0]];
+    const std::lock_guard guard(cell.lock);
+    std::swap(cell.value, value);
+  }
+  complete(*event.frame, node, {}, tasks);
+}
+
+void Copy::update(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  const Operands operands = operands_of(*event.frame, node);
+  Cell& first = cells_[node.resources[0]];
+  Cell& last = cells_[node.resources.back()];
+  // One order of locks for all updates of several variables.
+  std::unique_lock lower(std::min(&first, &last)->lock);
+  std::unique_lock<SpinLock> upper;
+  if (&first != &last) upper = std::unique_lock(std::max(&first, &last)->lock);
+  std::array<Tensor, 2> contents{std::move(first.value)};
+  if (&first != &last) contents[1] = std::move(last.value);
+  apply_update(node, contents.data(), operands);
+  first.value = std::move(contents[0]);
+  if (&first != &last) last.value = std::move(contents[1]);
+  if (upper.owns_lock()) upper.unlock();
+  lower.unlock();
+  complete(*event.frame, node, {}, tasks);
+}
+
+void Copy::split_update(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  const auto count = static_cast<uint32_t>(node.resources.size());
+  InstanceState& state = frame.states[node.state];
+  const bool writes = event.step >= count;
+  const uint32_t place = event.step % count;
+  {
+    Cell& cell = cells_[node.resources[place]];
+    const std::lock_guard guard(cell.lock);
+    (writes ? cell.value : state.values[place]) = writes ? state.values[place] : cell.value;
+  }
+  // Its partner is itself, in the instance's other event of this group.
+  if (state.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (writes) return complete(frame, node, {}, tasks);
+  apply_update(node, state.values, operands_of(frame, node));
+  state.left.store(count, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) scheduler_.ready({&frame, event.node, count + i});
+}
+
+/// The next element's turn, or the end of the op.
+void Copy::next_part(Event event, Tensor result, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  if (event.step + 1 < node.parts) {
+    scheduler_.ready({event.frame, event.node, event.step + 1});
+  } else {
+    complete(*event.frame, node, std::move(result), tasks);
+  }
+}
+
+void Copy::enqueue(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Tensor element = event.frame->slots[node.inputs[0]];
+  if (node.many) {
+    const size_t bytes = program_.resources[node.resources[0]].type.bytes();
+    element = Tensor::copy_of(element.bytes() + event.step * bytes, bytes);
+  }
+  Cell& cell = cells_[node.resources[0]];
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    if (cell.closed) return failed_.store(true, std::memory_order_relaxed);
+    if (!possible(event)) return cell.waiting.push_back(event);
+    cell.elements.push_back(std::move(element));
+    woken.swap(cell.waiting);
+  }
+  wake(std::move(woken));
+  next_part(event, {}, tasks);
+}
+
+void Copy::dequeue(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  Tensor element;
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    if (!possible(event)) return cell.waiting.push_back(event);
+    if (cell.elements.empty()) return failed_.store(true, std::memory_order_relaxed);
+    element = std::move(cell.elements.front());
+    cell.elements.pop_front();
+    woken.swap(cell.waiting);
+  }
+  wake(std::move(woken));
+  if (node.many) {
+    Tensor& taken = event.frame->states[node.state].values[0];
+    if (event.step == 0) taken = Tensor::of_size(node.type.bytes());
+    std::memcpy(taken.bytes() + event.step * element.size_bytes(), element.bytes(),
+                element.size_bytes());
+    element = taken;
+  }
+  next_part(event, std::move(element), tasks);
+}
+
+void Copy::size(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  int32_t count = 0;
+  {
+    const std::lock_guard guard(cell.lock);
+    count = static_cast<int32_t>(cell.elements.size());
+  }
+  complete(*event.frame, node, Tensor::copy_of(&count, sizeof count), tasks);
+}
+
+void Copy::close(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    cell.closed = true;
+    woken.swap(cell.waiting);
+  }
+  wake(std::move(woken));
+  complete(*event.frame, node, {}, tasks);
+}
+
+void Copy::acquire(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  {
+    const std::lock_guard guard(cell.lock);
+    if (cell.held) return cell.waiting.push_back(event);
+    cell.held = true;
+  }
+  complete(*event.frame, node, {}, tasks);
+}
+
+void Copy::release(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    cell.held = false;
+    woken.swap(cell.waiting);
+  }
+  wake(std::move(woken));
+  complete(*event.frame, node, {}, tasks);
+}
+
+/// All of them try again: which one goes first is the scheduler's choice, and
+/// those for which it is too early wait again.
+void Copy::wake(std::vector<Event> events) {
+  for (const Event& event : events) scheduler_.ready(event);
+}
+
+}  // namespace litmusfuzz::executor

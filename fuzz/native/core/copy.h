@@ -1,0 +1,101 @@
+// One copy of a test in execution: its resources, and a frame for each run.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "frame.h"
+#include "spin_lock.h"
+
+namespace litmusfuzz::executor {
+
+/// Who is told that an event's turn has come, and performs it then or later.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  /// From any thread that performs events.
+  virtual void ready(Event event) = 0;
+};
+
+/// A variable, a queue or a mutex. All is guarded by the lock, which is held
+/// for the time of one event.
+struct Cell {
+  /// A copy's own buffers, so that copies do not share their counts.
+  std::vector<Tensor> initial;
+  SpinLock lock;
+  Tensor value;                  // of a variable
+  std::deque<Tensor> elements;   // of a queue
+  bool closed = false;           // a queue
+  bool held = false;             // a mutex
+  std::vector<Event> waiting;    // events that found it empty, full or held
+};
+
+enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
+
+class Copy {
+ public:
+  Copy(const Program& program, Scheduler& scheduler);
+
+  /// Back to the initial contents. Only while no thread works on it.
+  void reset();
+  /// Starts the runs that come after none.
+  void start();
+
+  /// Performs the event, or leaves it with its resource until another event
+  /// may have made it possible; that one then reports it as ready again.
+  void perform(Event event);
+  /// Whether `perform` would not leave it. Only while no thread works on it.
+  bool possible(const Event& event) const;
+
+  Scheduler& scheduler() { return scheduler_; }
+
+  // Of the outcome, when nothing is left to perform.
+  Status status() const;
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  bool ended(uint32_t run) const { return over_[run]; }
+  const Tensor& slot(uint32_t run, uint32_t number) const { return roots_[run]->slots[number]; }
+  const Cell& cell(uint32_t resource) const { return cells_[resource]; }
+
+  /// For whoever measures; the rest does not look at it.
+  std::atomic<uint64_t> performed_elsewhere{0};
+
+ private:
+  void work_off(Tasks& tasks);
+  void start_frame(Frame& frame, Tasks& tasks);
+  void arrive(Frame& frame, uint32_t slot, Tensor value, Tasks& tasks);
+  void finish_node(Frame& frame, Tasks& tasks);
+  void end_run(uint32_t run, Tasks& tasks);
+  /// All that the node waits for is there.
+  void node_ready(Frame& frame, uint32_t number, Tasks& tasks);
+  /// The op instance is done, with that result.
+  void complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
+  /// The same, for one without an event; what follows is put off, since pure
+  /// nodes come in long chains.
+  void complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
+
+  void read(Event event, Tasks& tasks);
+  void write(Event event, Tasks& tasks);
+  void update(Event event, Tasks& tasks);
+  void split_update(Event event, Tasks& tasks);
+  void enqueue(Event event, Tasks& tasks);
+  void dequeue(Event event, Tasks& tasks);
+  void size(Event event, Tasks& tasks);
+  void close(Event event, Tasks& tasks);
+  void acquire(Event event, Tasks& tasks);
+  void release(Event event, Tasks& tasks);
+  void next_part(Event event, Tensor result, Tasks& tasks);
+  void wake(std::vector<Event> events);
+
+  const Program& program_;
+  Scheduler& scheduler_;
+  std::vector<Cell> cells_;
+  std::vector<std::unique_ptr<Frame>> roots_;  // by run
+  std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended
+  std::vector<uint8_t> over_;  // by run; read when all is quiet
+  /// Relaxed: what is performed after a failure is looked at by nobody.
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace litmusfuzz::executor

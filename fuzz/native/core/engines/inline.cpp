@@ -1,0 +1,57 @@
+#include "engines/inline.h"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace litmusfuzz::engines {
+namespace {
+
+class InlineEngine final : public Engine {
+ public:
+  std::unique_ptr<RunState> start_run(uint64_t) override;
+
+  /// Held by the one thread that works. Recursive: a closure may wait for a run
+  /// of its own.
+  std::recursive_mutex working;
+};
+
+class InlineRun final : public RunState {
+ public:
+  explicit InlineRun(InlineEngine& engine) : engine_(engine) {}
+
+  void schedule(Closure closure) override {
+    const std::lock_guard guard(lock_);
+    ready_.push_back(closure);
+  }
+
+  void wait() override {
+    const std::lock_guard works(engine_.working);
+    for (auto chosen = take(); !chosen.empty(); chosen = take(std::move(chosen))) {
+      for (const Closure& each : chosen) each();
+    }
+  }
+
+ private:
+  /// All that are ready; `room` is used again.
+  std::vector<Closure> take(std::vector<Closure> room = {}) {
+    room.clear();
+    const std::lock_guard guard(lock_);
+    std::swap(room, ready_);
+    return room;
+  }
+
+  InlineEngine& engine_;
+  std::mutex lock_;  // another run's closures may schedule here
+  std::vector<Closure> ready_;
+};
+
+std::unique_ptr<RunState> InlineEngine::start_run(uint64_t) {
+  return std::make_unique<InlineRun>(*this);
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_inline() { return std::make_unique<InlineEngine>(); }
+
+}  // namespace litmusfuzz::engines

@@ -1,0 +1,14 @@
+// Engines from shared libraries of others.
+#pragma once
+
+#include <string>
+
+#include "litmusfuzz/engine.h"
+
+namespace litmusfuzz::engines {
+
+/// Throws std::invalid_argument, in one line, if the file is no engine or was
+/// built with another interface. A library stays loaded.
+std::unique_ptr<Engine> load(const std::string& path, EngineOptions options);
+
+}  // namespace litmusfuzz::engines

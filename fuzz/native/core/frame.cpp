@@ -1,0 +1,40 @@
+#include "frame.h"
+
+#include "control.h"
+
+namespace litmusfuzz::executor {
+
+Frame::Frame(Copy& its_copy, const Program& its_program, uint32_t number, uint32_t its_run,
+             uint64_t first)
+    : copy(its_copy),
+      program(its_program),
+      body(its_program.bodies[number]),
+      run(its_run),
+      first_event(first),
+      slots(body.slot_count),
+      pending(new std::atomic<uint32_t>[body.nodes.size()]),
+      states(new InstanceState[body.instance_states]),
+      controls(body.controls) {
+  for (const uint32_t n : body.settled) {
+    // A buffer of the frame's own, so that copies do not share its count.
+    const Tensor& constant = body.nodes[n].constant;
+    slots[body.nodes[n].slot] = Tensor::copy_of(constant.bytes(), constant.size_bytes());
+  }
+  reset();
+}
+
+Frame::~Frame() = default;
+
+void Frame::reset() {
+  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+    pending[n].store(body.pending[n], std::memory_order_relaxed);
+    if (!body.nodes[n].bodies.empty()) {
+      controls[body.nodes[n].state] = Control::make(program, *this, n);
+    }
+  }
+  // What is left in slots and states is overwritten before it is read.
+  const size_t left = body.nodes.size() - body.settled.size() + 1;
+  unfinished.store(static_cast<uint32_t>(left), std::memory_order_relaxed);
+}
+
+}  // namespace litmusfuzz::executor

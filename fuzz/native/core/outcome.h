@@ -1,0 +1,26 @@
+// What an execution showed, as a row of ints that Python turns into an outcome.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "copy.h"
+
+namespace litmusfuzz::executor {
+
+/// The status; then for each observed node, variable and queue: 0 if it cannot
+/// be seen, 2 if its lanes differ, or 1 and its ints, of a queue preceded by
+/// their number.
+using Row = std::vector<int64_t>;
+
+Row outcome_of(const Program& program, const Copy& copy);
+/// The same into `row`, whose room is used again.
+void read_outcome(const Program& program, const Copy& copy, Row& row);
+
+struct RowHash {
+  size_t operator()(const Row& row) const;
+};
+using Histogram = std::unordered_map<Row, uint64_t, RowHash>;
+
+}  // namespace litmusfuzz::executor

@@ -1,0 +1,94 @@
+#include "program.h"
+
+#include <algorithm>
+
+namespace litmusfuzz::executor {
+
+uint64_t event_count(const Program& program, const Node& node) {
+  switch (node.kind) {
+    case Kind::kPure: return 0;
+    case Kind::kSplitUpdate: return 2 * node.resources.size();
+    case Kind::kEnqueue:
+    case Kind::kDequeue: return node.parts;
+    case Kind::kIf:
+      return program.bodies[node.bodies[0]].events + program.bodies[node.bodies[1]].events;
+    case Kind::kWhile:
+      return (program.bodies[node.bodies[0]].events + program.bodies[node.bodies[1]].events) *
+             (node.bound + 1);
+    default: return 1;
+  }
+}
+
+uint64_t first_event_of(const Program& program, const Node& node, uint32_t which,
+                        uint32_t iteration) {
+  const uint64_t first = program.bodies[node.bodies[0]].events;
+  const uint64_t both = first + program.bodies[node.bodies[1]].events;
+  return iteration * both + (which ? first : 0);
+}
+
+namespace {
+
+void link_node(const Program& program, Body& body, uint32_t number) {
+  Node& node = body.nodes[number];
+  for (const uint32_t slot : node.waits) {
+    body.slots[slot].edges.push_back({number, Edge::kWaits});
+  }
+  for (size_t k = 0; k < node.arguments.size(); ++k) {
+    body.slots[node.arguments[k]].edges.push_back({number, static_cast<int32_t>(k)});
+  }
+  node.first_event = body.events;
+  body.events += event_count(program, node);
+  if (!node.bodies.empty()) {
+    node.state = body.controls++;
+  } else if (node.kind == Kind::kSplitUpdate || node.many) {
+    node.state = body.instance_states++;
+  }
+}
+
+bool is_settled(const Body& body, const Node& node) {
+  const Slot& slot = body.slots[node.slot];
+  return node.op == Op::kConst && node.waits.empty() && slot.results.empty() &&
+         std::all_of(slot.edges.begin(), slot.edges.end(),
+                     [](const Edge& edge) { return edge.argument == Edge::kWaits; });
+}
+
+/// Takes constants out of what is waited for.
+void settle(Body& body) {
+  for (const Node& node : body.nodes) {
+    body.pending.push_back(static_cast<uint32_t>(node.waits.size()));
+  }
+  std::vector<bool> settled;
+  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+    const Node& node = body.nodes[n];
+    settled.push_back(is_settled(body, node));
+    if (!settled.back()) continue;
+    body.settled.push_back(n);
+    for (const Edge& edge : body.slots[node.slot].edges) --body.pending[edge.node];
+    body.slots[node.slot].edges.clear();
+  }
+  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+    if (body.pending[n] == 0 && !settled[n]) body.at_once.push_back(n);
+  }
+}
+
+}  // namespace
+
+void Program::link() {
+  for (Body& body : bodies) {
+    body.slots.resize(body.slot_count);
+    for (uint32_t n = 0; n < body.nodes.size(); ++n) link_node(*this, body, n);
+    for (uint32_t k = 0; k < body.results.size(); ++k) {
+      body.slots[body.results[k]].results.push_back(k);
+    }
+    settle(body);
+  }
+  uint64_t events = 0;
+  for (uint32_t r = 0; r < runs.size(); ++r) {
+    runs[r].first_event = events;
+    events += bodies[runs[r].body].events;
+    for (const uint32_t earlier : runs[r].after) runs[earlier].before.push_back(r);
+  }
+  for (const Resource& each : resources) blocks |= each.sort != Resource::Sort::kVariable;
+}
+
+}  // namespace litmusfuzz::executor

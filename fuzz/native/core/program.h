@@ -1,0 +1,182 @@
+// A test as the executor is given it (fuzz/executors/native/lowering.py):
+// names have become numbers, nodes stand in bodies, edges lead through slots.
+//
+// A *slot* becomes ready once in each frame, and may then hold a value. A body's
+// first slots are its arguments; then each node has one, ready when it is done.
+// A node with bodies has more: one for each result, then one that is ready when
+// all instances inside are done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor.h"
+
+namespace litmusfuzz::executor {
+
+/// What happens when a node's turn comes. A new kind: a line here, and a case in
+/// `Copy::perform` or `Copy::node_ready`.
+enum class Kind : uint8_t {
+  kPure,
+  kRead,
+  kWrite,
+  kUpdate,       // one event: reads and writes its variables
+  kSplitUpdate,  // an event for each read, then one for each write
+  kAcquire,
+  kRelease,
+  kEnqueue,
+  kDequeue,
+  kSize,
+  kClose,
+  kIf,
+  kWhile,
+};
+
+/// What is computed. The names are TensorFlow's, without "Resource" and "Op".
+enum class Op : uint8_t {
+  kNoOp,
+  kConst,
+  kIdentity,
+  kNeg,
+  kRelu,
+  kAddV2,
+  kSub,
+  kMul,
+  kMaximum,
+  kMinimum,
+  kLess,
+  kEqual,
+  kSelect,
+  kReluGrad,
+  kMatMul,
+  kAssignAdd,
+  kAssignSub,
+  kGradientDescent,
+  kMomentum,
+  kKerasMomentum,
+  kScatterUpdate,
+  kScatterAdd,
+  kScatterSub,
+  kScatterMul,
+  kScatterMin,
+  kScatterMax,
+};
+
+/// Of a value: elements, and how many ints the model sees of them. Lanes of one
+/// such int stand side by side.
+struct Type {
+  DType dtype = DType::kInt32;
+  uint32_t elements = 1;
+  uint32_t ints = 1;
+
+  size_t bytes() const { return elements * item_size(dtype); }
+};
+
+struct Node {
+  Kind kind = Kind::kPure;
+  Op op = Op::kNoOp;
+  Type type;                         // of the result; of an update, of its variables
+  DType operand_dtype = DType::kInt32;
+  std::vector<uint32_t> waits;       // slots that must be ready; may repeat
+  std::vector<uint32_t> inputs;      // slots with operands, in order; among `waits`
+  std::vector<uint32_t> arguments;   // slots handed on to the bodies one by one
+  std::vector<uint32_t> input_sizes;  // elements of each operand
+  std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
+  uint32_t slot = 0;
+
+  std::vector<int32_t> rows;  // that a gather or scatter touches
+  bool gathers_rows = false;
+  uint32_t row_elements = 1;  // elements in one row
+  uint32_t inner = 0;         // MatMul: columns of the first operand
+  uint32_t columns = 0;       // MatMul: of the result
+  bool nesterov = false;
+  uint32_t parts = 1;  // elements that a queue op moves
+  bool many = false;
+  Tensor constant;
+
+  // Of a node with bodies. If: then, else. While: condition, body.
+  std::vector<uint32_t> bodies;
+  uint32_t results = 0;
+  uint32_t carried = 0;
+  uint32_t parallel = 0;  // iterations at once, at most
+  uint32_t bound = 0;     // iterations, at most
+  bool gathers = false;   // begins only when all arguments are there
+  bool late = false;      // results leave only when every instance is done
+
+  // Set by `Program::link`.
+  uint32_t state = 0;        // place among the body's nodes of its sort that keep a state
+  uint64_t first_event = 0;  // numbers of its events, in the frame
+};
+
+/// From a slot to a node: one of what it waits for, or one of its arguments.
+struct Edge {
+  static constexpr int32_t kWaits = -1;
+  uint32_t node;
+  int32_t argument;
+};
+
+struct Slot {
+  std::vector<Edge> edges;
+  std::vector<uint32_t> results;  // places among the body's results
+};
+
+struct Body {
+  std::vector<Node> nodes;
+  uint32_t arguments = 0;
+  std::vector<uint32_t> results;  // slots
+  uint32_t slot_count = 0;
+
+  // Set by `Program::link`.
+  std::vector<Slot> slots;
+  /// Constants that nothing but operands needs: in their slots for good, done
+  /// before the frame starts.
+  std::vector<uint32_t> settled;
+  std::vector<uint32_t> pending;  // by node: slots that it waits for, settled ones left out
+  std::vector<uint32_t> at_once;  // nodes that wait for nothing, and are not settled
+  uint32_t instance_states = 0;   // nodes whose events follow one another
+  uint32_t controls = 0;          // nodes with bodies
+  uint64_t events = 0;            // in one frame, those inside included: an upper bound
+};
+
+struct Resource {
+  enum class Sort : uint8_t { kVariable, kQueue, kMutex };
+  Sort sort = Sort::kVariable;
+  Type type;  // of the value, or of one element
+  std::vector<Tensor> initial;
+  uint32_t capacity = 0;
+};
+
+struct Run {
+  uint32_t body = 0;
+  std::vector<uint32_t> after = {};
+  std::vector<uint32_t> before = {};  // set by `Program::link`
+  uint64_t first_event = 0;      // likewise
+};
+
+struct Observed {
+  uint32_t run;
+  uint32_t slot;
+  Type type;
+};
+
+struct Program {
+  std::vector<Body> bodies;  // one stands after those inside it
+  std::vector<Resource> resources;
+  std::vector<Run> runs;
+  std::vector<Observed> observed;
+  bool blocks = false;  // set by `link`: an event may have to wait for others
+
+  /// Sets what follows from the rest. Events get numbers that are the same in
+  /// every execution: the k-th of a node in a frame.
+  void link();
+};
+
+/// How many events an instance of the node has, those inside included.
+uint64_t event_count(const Program& program, const Node& node);
+
+/// Number of the first event in one of its frames, counted from its own first.
+uint64_t first_event_of(const Program& program, const Node& node, uint32_t which,
+                        uint32_t iteration);
+
+}  // namespace litmusfuzz::executor

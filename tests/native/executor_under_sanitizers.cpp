@@ -1,0 +1,219 @@
+// Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer.
+// What the outcomes are is checked elsewhere; here only what must hold always.
+#include <string>
+#include <vector>
+
+#include "batch.h"
+#include "check.h"
+#include "engines/table.h"
+#include "exhaustive.h"
+
+using namespace litmusfuzz::executor;
+
+namespace {
+
+constexpr uint32_t kLanes = 512;
+
+/// Writes a program down, node by node.
+class Writer {
+ public:
+  Program program;
+
+  uint32_t variable(uint32_t lanes = 1) {
+    const std::vector<int32_t> zeros(lanes);
+    return resource({Resource::Sort::kVariable, {DType::kInt32, lanes, 1},
+                     {Tensor::copy_of(zeros.data(), 4 * lanes)}, 0});
+  }
+  uint32_t queue(uint32_t capacity) {
+    return resource({Resource::Sort::kQueue, {DType::kInt32, 1, 1}, {}, capacity});
+  }
+  uint32_t mutex() { return resource({Resource::Sort::kMutex, {}, {}, 0}); }
+
+  uint32_t resource(Resource made) {
+    program.resources.push_back(std::move(made));
+    return static_cast<uint32_t>(program.resources.size()) - 1;
+  }
+
+  void begin(uint32_t arguments = 0) {
+    body = {};
+    body.arguments = body.slot_count = arguments;
+  }
+  uint32_t end(std::vector<uint32_t> results = {}) {
+    body.results = std::move(results);
+    program.bodies.push_back(std::move(body));
+    return static_cast<uint32_t>(program.bodies.size()) - 1;
+  }
+
+  uint32_t add(Node node, uint32_t slots = 1) {
+    node.slot = body.slot_count;
+    body.slot_count += slots;
+    body.nodes.push_back(std::move(node));
+    return body.nodes.back().slot;
+  }
+  uint32_t constant(int32_t value, uint32_t lanes = 1) {
+    const std::vector<int32_t> all(lanes, value);
+    Node node;
+    node.op = Op::kConst;
+    node.type = {DType::kInt32, lanes, 1};
+    node.constant = Tensor::copy_of(all.data(), 4 * lanes);
+    return add(std::move(node));
+  }
+  uint32_t pure(Op op, std::vector<uint32_t> inputs, DType result = DType::kInt32) {
+    Node node;
+    node.op = op;
+    node.type = {result, 1, 1};
+    node.input_sizes.assign(inputs.size(), 1);
+    node.inputs = node.waits = std::move(inputs);
+    return add(std::move(node));
+  }
+  uint32_t effect(Kind kind, uint32_t on, std::vector<uint32_t> inputs = {},
+                  std::vector<uint32_t> after = {}, Op op = Op::kNoOp) {
+    Node node;
+    node.kind = kind;
+    node.op = op;
+    node.type = program.resources[on].type;
+    node.waits = inputs;
+    node.waits.insert(node.waits.end(), after.begin(), after.end());
+    node.input_sizes.assign(inputs.size(), node.type.elements);
+    node.inputs = std::move(inputs);
+    node.resources = {on};
+    return add(std::move(node));
+  }
+
+  Body body;
+};
+
+/// Updates whole and in parts, reads and writes of wide values.
+Program wide_values() {
+  Writer w;
+  const uint32_t x = w.variable(kLanes), y = w.variable(kLanes);
+  w.begin();
+  const uint32_t one = w.constant(1, kLanes);
+  for (int i = 0; i < 3; ++i) {
+    w.effect(Kind::kUpdate, x, {one}, {}, Op::kAssignAdd);
+    w.effect(Kind::kSplitUpdate, y, {one}, {}, Op::kAssignAdd);
+    const uint32_t read = w.effect(Kind::kRead, x);
+    w.effect(Kind::kWrite, y, {read});
+  }
+  w.program.runs.push_back({w.end()});
+  return std::move(w.program);
+}
+
+/// Sections on one mutex, and a queue of one element between two runs and a third.
+Program blocking() {
+  Writer w;
+  const uint32_t x = w.variable(), q = w.queue(1), m = w.mutex();
+  const auto graph = [&](bool puts) {
+    w.begin();
+    const uint32_t one = w.constant(1);
+    for (int i = 0; i < 3; ++i) {
+      const uint32_t acquire = w.effect(Kind::kAcquire, m);
+      const uint32_t read = w.effect(Kind::kRead, x, {}, {acquire});
+      const uint32_t write = w.effect(Kind::kWrite, x, {w.pure(Op::kAddV2, {read, one})});
+      w.effect(Kind::kRelease, m, {}, {write});
+      if (puts) {
+        w.effect(Kind::kEnqueue, q, {one});
+      } else {
+        w.effect(Kind::kDequeue, q);
+      }
+    }
+    return w.end();
+  };
+  w.program.runs.push_back({graph(true)});
+  w.program.runs.push_back({graph(false)});
+  w.begin();
+  w.effect(Kind::kRead, x);
+  w.program.runs.push_back({w.end(), {0, 1}});
+  return std::move(w.program);
+}
+
+/// A loop whose body holds a conditional, beside a write.
+Program bodies(uint32_t parallel, bool strict) {
+  Writer w;
+  const uint32_t x = w.variable(), y = w.variable();
+  enum : uint32_t { kCounter, kLast, kLimit, kStep, kArguments };
+  w.begin(kArguments);
+  const uint32_t condition = w.end({w.pure(Op::kLess, {kCounter, kLimit}, DType::kBool)});
+  w.begin(1);
+  w.effect(Kind::kUpdate, x, {0}, {}, Op::kAssignAdd);
+  const uint32_t then = w.end({0});
+  w.begin(1);
+  const uint32_t other = w.end({w.effect(Kind::kRead, x)});
+
+  w.begin(kArguments);
+  const uint32_t seen = w.effect(Kind::kRead, y);
+  const uint32_t flag = w.pure(Op::kLess, {seen, kStep}, DType::kBool);
+  Node branch;
+  branch.kind = Kind::kIf;
+  branch.inputs = branch.waits = {flag};
+  branch.arguments = {kStep};
+  branch.bodies = {then, other};
+  branch.results = 1;
+  branch.late = strict;
+  const uint32_t chosen = w.add(std::move(branch), 3) + 1;
+  const uint32_t body = w.end({w.pure(Op::kAddV2, {kCounter, kStep}), chosen});
+
+  w.begin();
+  const uint32_t zero = w.constant(0), one = w.constant(1), limit = w.constant(8);
+  Node loop;
+  loop.kind = Kind::kWhile;
+  loop.arguments = {zero, zero, limit, one};
+  loop.bodies = {condition, body};
+  loop.results = loop.carried = 2;
+  loop.parallel = parallel;
+  loop.bound = 8;
+  loop.gathers = loop.late = strict;
+  const uint32_t results = w.add(std::move(loop), 4) + 1;
+  w.effect(Kind::kWrite, y, {one});
+  w.effect(Kind::kWrite, y, {results + 1});
+  w.program.runs.push_back({w.end()});
+  return std::move(w.program);
+}
+
+void run(Program program, const std::string& name, uint32_t threads) {
+  program.link();
+  const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
+  Histogram seen;
+  Batch batch(program, *engine, 8);
+  for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
+  for (const auto& [row, count] : seen) {
+    CHECK(count > 0);
+    CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
+    for (size_t i = 1; i < row.size(); i += 2) CHECK(row[i] == 1);  // nothing is torn
+  }
+}
+
+void run_all(const std::string& engine, uint32_t threads) {
+  run(wide_values(), engine, threads);
+  for (const uint32_t parallel : {1, 2, 10}) {
+    run(bodies(parallel, false), engine, threads);
+    run(bodies(parallel, true), engine, threads);
+  }
+}
+
+/// All of its executions complete, with each section whole.
+void blocking_everywhere() {
+  Program program = blocking();
+  program.link();
+  for (const char* name : {"inline", "pool", "fifo"}) {
+    const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
+    Histogram seen;
+    Batch batch(program, *engine, 8);
+    for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
+    CHECK(seen.size() == 1);
+    CHECK((seen.begin()->first == Row{0, 1, 6, 1, 0}));
+  }
+  const Exhausted found = exhaust(program, 2000);
+  CHECK(found.outcomes.size() == 1);
+  CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
+}
+
+}  // namespace
+
+int main() {
+  for (const char* engine : {"inline", "pool", "fifo"}) {
+    for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
+  }
+  blocking_everywhere();
+  std::puts("ok");
+}

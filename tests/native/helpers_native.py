@@ -1,0 +1,67 @@
+"""What the tests of the native executor need: both promises, and oracles' orders by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from fuzz.executors.native.lowering import EventKey, Strictness
+from oracles import events
+from oracles.model import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+    from oracles.allowed import Witness
+    from oracles.model import Model
+
+CONTROLLED = {
+    MODELS[config.promises]: config
+    for config in NativeExecutor.configurations()
+    if dict(config.settings)["engine"] == "controlled"
+}
+"""The controlled configuration that promises a model."""
+
+
+def prepared(
+    test: LitmusTest, model: Model, chosen: Mapping[str, events.Strictness] | None = None
+) -> PreparedTest:
+    """The test under the controlled engine, as strict as an oracle says."""
+    strictness = {
+        name: Strictness(each.parallel, each.gathers, each.late)
+        for name, each in (chosen or {}).items()
+    }
+    return PreparedTest(test, CONTROLLED[model], strictness)
+
+
+def as_strict_as_allowed(test: LitmusTest, model: Model) -> Iterator[PreparedTest]:
+    """With each choice of strictness; the loosest first, alone where nothing blocks."""
+    for number, chosen in enumerate(events.strictnesses(test, model)):
+        if number and not {"queues", "critical sections"} & test.features:
+            return
+        yield prepared(test, model, chosen)
+
+
+def all_outcomes(test: LitmusTest, model: Model, limit: int) -> tuple[set[Outcome], int] | None:
+    """What the executor can show under any strictness, and in how many traces.
+
+    None if that takes more than `limit` executions.
+    """
+    outcomes: set[Outcome] = set()
+    traces = 0
+    for each in as_strict_as_allowed(test, model):
+        found = each.exhaust(limit)
+        if not found.complete:
+            return None
+        outcomes |= set(found.histogram)
+        traces += found.traces
+    return outcomes, traces
+
+
+def keys(order: Witness) -> list[EventKey]:
+    """An oracle's total order as the executor takes it."""
+    return [
+        EventKey(e.run, e.frame, e.node.name, e.access.value, e.variables[0], e.part) for e in order
+    ]

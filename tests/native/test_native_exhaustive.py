@@ -1,0 +1,62 @@
+"""Everything that the native executor can do, against everything that is allowed.
+
+What the executor cannot show it cannot be tested by, and what it shows beyond
+the set it may not: both ways, under both models.
+"""
+
+from __future__ import annotations
+
+import pytest
+from helpers import LITMUS
+from native.helpers_native import all_outcomes, prepared
+
+from corpus.builder import litmus
+from corpus.textfile import load
+from oracles import explorer
+from oracles.model import EXECUTOR, MODELS, RFC, Model
+
+LIMIT = 20_000
+"""Executions for each test, model and strictness; no test of the corpus needs more."""
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+def test_all_executions_show_exactly_the_allowed_set(path) -> None:
+    test = load(path).test
+    for model in MODELS.values():
+        if test.clusters:
+            continue  # refused; see test_native_executor.py
+        found = all_outcomes(test, model, LIMIT)
+        assert found is not None, f"more than {LIMIT} executions"
+        allowed = explorer.allowed_outcomes(test, model)
+        assert allowed.complete
+        assert found[0] == set(allowed.witnesses)
+
+
+@pytest.mark.parametrize(
+    ("program", "model", "traces"),
+    [
+        # Four interleavings of SB, of which none can be told from another but by
+        # the order of the two events on X and of those on Y, less the cycle.
+        ("X=1; r0=Y || Y=1; r1=X", EXECUTOR, 3),
+        # Each order of three writes; a read between any two of them, or around.
+        ("X=1 || X=2 || X=3", EXECUTOR, 6),
+        ("X=1 || X=2 || X=3 || r0=X", EXECUTOR, 24),
+        # Reads do not depend on each other.
+        ("r0=X || r1=X || r2=X || Y=1 || Z=2", EXECUTOR, 1),
+        # Indivisible: two orders. In parts: R R then W W in either order, or one
+        # after the other.
+        ("X+=1 || X+=1", EXECUTOR, 2),
+        ("X+=1 || X+=1", RFC, 4),
+    ],
+)
+def test_one_execution_for_each_trace(program: str, model: Model, traces: int) -> None:
+    found = prepared(litmus(program), model).exhaust(1000)
+    assert found.complete
+    assert found.traces == traces
+
+
+def test_what_cannot_be_finished_is_said_to_be_incomplete() -> None:
+    found = prepared(litmus("X=1 || X=2 || X=3 || X=4"), EXECUTOR).exhaust(23)
+    assert not found.complete
+    assert found.executions == 23
+    assert prepared(litmus("X=1 || X=2 || X=3 || X=4"), EXECUTOR).exhaust(24).complete

@@ -1,0 +1,82 @@
+"""Real threads stay inside the allowed set, on every engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers import LITMUS
+from native.helpers_native import prepared
+
+from corpus.builder import litmus
+from corpus.graph import Cluster
+from corpus.outcome import Verdict
+from corpus.textfile import load
+from fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from fuzz.executors.protocol import Noise, Refused
+from oracles.explorer import Explorer, allowed_outcomes
+from oracles.model import EXECUTOR, MODELS
+
+CONFIGS = {config.name: config for config in NativeExecutor.configurations()}
+COUNT = 320
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+def test_every_outcome_is_allowed(path) -> None:
+    test = load(path).test
+    if test.clusters:
+        return
+    judges = {name: Explorer(test, model) for name, model in MODELS.items()}
+    for config in CONFIGS.values():
+        executor = PreparedTest(test, config)
+        seen = executor.run(COUNT, Noise(), seed=0)
+        executor.close()
+        assert sum(seen.values()) == COUNT
+        for outcome in seen:
+            verdict = judges[config.promises].judge(outcome)
+            assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (config.name, str(outcome))
+
+
+def test_a_pool_popped_at_random_shows_all_outcomes_of_iriw() -> None:
+    """Of one thread as well as of several: which of six events comes next is drawn.
+
+    Copies side by side do not matter to each other's order, so that each order
+    of one copy has probability at least 1/4**6 where one thread works; 300,000
+    copies miss one of 15 outcomes with 15 * (1 - 1/4**6)**300000 < 1e-30.
+    Several threads can but add to the orders.
+    """
+    test = litmus("X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X")
+    executor = PreparedTest(test, CONFIGS["plain"])
+    seen = executor.run(300_000, Noise(), seed=0)
+    executor.close()
+    assert set(seen) == set(allowed_outcomes(test, EXECUTOR).witnesses)
+
+
+def test_one_thread_gives_the_same_for_the_same_seed() -> None:
+    test = litmus("X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X")
+    for name in ("inline", "controlled"):
+        runs = [PreparedTest(test, CONFIGS[name]).run(1000, Noise(), seed) for seed in (3, 3)]
+        assert runs[0] == runs[1]
+
+
+WIDE = 4096
+
+
+@pytest.mark.parametrize("config", ["plain", "split", "fifo"])
+@pytest.mark.parametrize(
+    "program",
+    ["X+=1 || X+=2 || r0=X || r1=X", "X=1 || X=2 || r0=X || X+=4", "X[0]+=1 || X[1]=2 || r0=X"],
+)
+def test_wide_values_never_tear(program: str, config: str) -> None:
+    test = litmus(program, shape=(2, WIDE), dtype="float32")
+    executor = PreparedTest(test, CONFIGS[config])
+    seen = executor.run(2_000, Noise(), seed=0)
+    executor.close()
+    judge = Explorer(test, MODELS[CONFIGS[config].promises])
+    assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
+
+
+def test_clusters_are_refused() -> None:
+    test = replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),))
+    with pytest.raises(Refused, match="clusters"):
+        prepared(test, EXECUTOR)
