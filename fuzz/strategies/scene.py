@@ -387,28 +387,39 @@ class Scene(Block):
 
     # --- conditionals ----------------------------------------------------------------
 
-    def predicate(self, after: tuple[str, ...]) -> tuple[str, TensorType]:
-        """A bool of one element, mostly from something that races; with its type."""
+    def predicate(self, after: tuple[str, ...], *, loop: bool = False) -> tuple[str, TensorType]:
+        """A bool of one element, mostly from something that races; with its type.
+
+        Parameters
+        ----------
+        loop : bool
+            Whether it ends a loop: then it is mostly true at first, and no
+            matter of the counter.
+        """
         rng = self.rng
         single = [
             name
             for name in self.sources
-            if self.types[name].dtype != BOOL and self.one(self.types[name])
+            if self.types[name].dtype != BOOL
+            and self.one(self.types[name])
+            and not (loop and name[0] == "i")
         ]
-        if rng.random() < 0.08:
+        if not loop and rng.random() < 0.08:
             # One branch is dead in every total order.
             flag = TensorType(BOOL, ())
             return self.constant(flag, rng.randint(0, 1)), flag
         known = single and rng.random() < 0.5
         source = rng.choice(single) if known else self.probe(after)
         kind = self.types[source]
-        level = self.constant(TensorType(kind.dtype, ()), self.level(source))
+        high = loop and rng.random() < 0.8
+        level = self.constant(
+            TensorType(kind.dtype, ()), rng.choice((2, 5, 20)) if high else self.level(source)
+        )
         flag = TensorType(BOOL, kind.shape)
         op, operands = rng.choice(
             (
-                ("Less", (level, source)),
                 ("Less", (source, level)),
-                ("Equal", (source, level)),
+                *(() if high else (("Less", (level, source)), ("Equal", (source, level)))),
             )
         )
         return self.pure(op, operands, flag), flag
@@ -505,6 +516,8 @@ class Scene(Block):
         """A loop of one to three iterations; data may end it earlier."""
         rng, draft = self.rng, self.draft
         bound = rng.choice((1, 2, 2, 2, 2, 3)) if self.times == 1 else rng.choice((1, 2, 2))
+        if self.stage.left <= 4:
+            bound = min(bound, 2 if self.times == 1 else 1)
         if rng.random() < 0.03:
             bound = 0
         counting = draft.scalar if rng.random() < 0.75 else TensorType("int32", ())
@@ -527,7 +540,9 @@ class Scene(Block):
         )
         condition = self.condition(wall, carried[0], limit, bound)
         body = self.inner(wall, self.times * max(1, bound))
-        body.play(body.some(rng.choice((1, 1, 2, 2, 3))), rng.choice((1, 1, 2)))
+        # The first statement of each chain costs what it costs.
+        chains = rng.choice((1, 1, 2)) if self.stage.left > 4 else 1
+        body.play(body.some(rng.choice((1, 1, 2, 2, 3))), chains)
         results = [
             body.pure(
                 "AddV2",
@@ -566,7 +581,7 @@ class Scene(Block):
         most = inner.take(limit) if limit else inner.constant(counting, bound)
         more = inner.pure("Less", (counter, most), TensorType(BOOL, ()))
         if rng.random() < 0.4:
-            flag, kind = inner.predicate((counter,) if rng.random() < 0.3 else ())
+            flag, kind = inner.predicate((counter,) if rng.random() < 0.3 else (), loop=True)
             never = inner.constant(kind, 0)
             more = inner.pure("Select", (more, flag, never), kind)
         return Body(tuple(inner.nodes), (more,))
