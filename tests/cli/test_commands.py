@@ -81,7 +81,7 @@ def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
     assert result.returncode == 0
     assert result.stdout.startswith("X=1: allowed under rfc, forbidden under executor\n")
     assert "witness, a total order under rfc:" in result.stdout
-    assert "reason under executor:\n" in result.stdout
+    assert "reason under executor (dense updates indivisible):\n" in result.stdout
     assert "an update is one step" in result.stdout
     assert litmusfuzz("oracle", LOST, "--explain", "X=1", "--model", "executor").returncode == 1
     data = json.loads(litmusfuzz("oracle", LOST, "--explain", "X=1", "--json").stdout)
