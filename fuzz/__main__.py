@@ -305,7 +305,7 @@ def _membership(
 
 
 def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
-    from fuzz.orders import outcome_of
+    from oracles.reference import outcome_of
     from reports.allowed import Witnessed
 
     order = explorer.witness(asked)

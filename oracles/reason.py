@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Part = TypeVar("Part", "Edge | Axiom", str)
 DEFAULT_BUDGET: Final = Budget(steps=1_000_000)
 """For each of the dozens of questions on the way to a reason: well below a second."""
-__all__ = ["Edge", "Reason", "explain", "matches"]
+__all__ = ["Edge", "Reason", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +200,3 @@ def _fewest(parts: list[Part], forbids: Callable[[Sequence[Part]], bool]) -> lis
         if forbids(fewer):
             return _fewest(fewer, forbids)
     return kept
-
-
-def matches(outcome: Outcome, wanted: Mapping[str, Value]) -> bool:
-    """Whether an outcome has the values wanted."""
-    values = dict(outcome.values)
-    return all(name in values and values[name] == value for name, value in wanted.items())

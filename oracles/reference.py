@@ -93,6 +93,28 @@ def orders_of(test: LitmusTest, model: Model) -> Iterator[tuple[Outcome, Witness
         yield outcome, tuple(walk.prefix)
 
 
+def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
+    """What a total order shows.
+
+    Parameters
+    ----------
+    order : Witness
+        Of `test` under `model`, however strict the executor: events are found
+        by what they are called. `model` has the axiom first in, first out.
+    """
+    walk = _Walk(test, model, {})
+    number = {str(event): i for i, event in enumerate(walk.events)}
+    assert len(number) == len(walk.events), "two events of one name"
+    for event in order:
+        index = number[str(event)]
+        walk.prefix.append(event)
+        walk.done.add(index)
+        if walk.fails(event):
+            return Outcome.of(test, {}, Status.FAILED)
+        walk.step(index, 0)
+    return walk.outcome()
+
+
 class _Walk:
     """Depth-first over prefixes of total orders, with one memory and its undoing.
 

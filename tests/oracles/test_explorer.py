@@ -1,21 +1,6 @@
 """The explorer against the reference, which shares neither search nor arithmetic.
 
-Each of these defects, put into ``oracles/native`` by hand, fails here:
-
-- an edge dropped: `order()` takes no `needs`;
-- a memo key without the values read that are still needed;
-- a memo key without one variable's contents;
-- `settle` too eager: an event runs at once though a write conflicts;
-- a component split that ignores paths, or shared variables;
-- the update's `saw` in the wrong order (momentum);
-- an off-by-one in sets of more than 64 events;
-- a read that is not observed taken for one that is;
-- saturation: what comes after *one* source comes after the read;
-- a full queue that takes one element more;
-- a value forgotten while something still needs it;
-- a path left though a write that is left can still supply the value;
-- op instances exchanged in the memo key though their operands differ;
-- a scatter whose repeated rows do not accumulate.
+`tests/kills/oracle_defects.py` lists defects that, put in, fail here.
 """
 
 from __future__ import annotations

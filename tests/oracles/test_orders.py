@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
+from corpus.outcome import Outcome, Status
 from corpus.textfile import load
-from fuzz.orders import outcome_of, random_order
 from oracles.explorer import Explorer
-from oracles.model import MODELS
+from oracles.model import MODELS, Model
+from oracles.reference import _Walk, outcome_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from corpus.graph import LitmusTest
+    from oracles.allowed import Witness
+
+
+def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Outcome, Witness]:
+    """A total order of the loosest executor, and its outcome; enabled events are drawn alike."""
+    walk = _Walk(test, model, {})
+    while enabled := walk.enabled():
+        index, element = rng.choice(enabled)
+        walk.prefix.append(walk.events[index])
+        walk.done.add(index)
+        if walk.fails(walk.events[index]):
+            return Outcome.of(test, {}, Status.FAILED), tuple(walk.prefix)
+        walk.step(index, element)
+    return walk.outcome(), tuple(walk.prefix)
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
