@@ -270,14 +270,14 @@ class Threads {
   /// The histogram, and how many events were performed on this thread and on others.
   nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
     Histogram seen;
-    const uint64_t here = batch_.performed_by_caller(), elsewhere = batch_.performed_elsewhere();
+    const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
       std::mt19937_64 seeds(seed);
       for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
     }
-    return nb::make_tuple(counted(seen), batch_.performed_by_caller() - here,
-                          batch_.performed_elsewhere() - elsewhere);
+    const uint64_t by_caller = batch_.performed().mine() - here;
+    return nb::make_tuple(counted(seen), by_caller, batch_.performed().sum() - all - by_caller);
   }
 
  private:

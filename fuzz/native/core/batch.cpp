@@ -11,7 +11,6 @@ Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
 }
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
-  caller_ = std::this_thread::get_id();
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
   starting_ = true;
@@ -57,21 +56,9 @@ void Batch::perform(void* object, uint64_t packed) {
   auto* const frame = static_cast<Frame*>(object);
   auto& batch = static_cast<Batch&>(frame->copy.scheduler());
   frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
-  if (std::this_thread::get_id() == batch.caller_) {
-    ++batch.by_caller_;
-  } else {
-    frame->copy.performed_elsewhere.fetch_add(1, std::memory_order_relaxed);
-  }
+  batch.performed_.add();
   // Release: its partner is in `quiet`.
   if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);
-}
-
-uint64_t Batch::performed_elsewhere() const {
-  uint64_t sum = 0;
-  for (const Copy& each : copies_) {
-    sum += each.performed_elsewhere.load(std::memory_order_relaxed);
-  }
-  return sum;
 }
 
 bool Batch::quiet() const {

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "copy.h"
 #include "litmusfuzz/engine.h"
 #include "outcome.h"
+#include "tally.h"
 
 namespace litmusfuzz::executor {
 
@@ -24,9 +24,8 @@ class Batch final : public Scheduler {
   /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
   void run(uint64_t seed, bool shuffle, Histogram& seen);
 
-  /// Events so far, on the threads that called `run` and on others.
-  uint64_t performed_by_caller() const { return by_caller_; }
-  uint64_t performed_elsewhere() const;
+  /// Events so far by thread; the thread that called `run` is one of them.
+  const Tally& performed() const { return performed_; }
 
  private:
   void ready(Event event) override;
@@ -43,9 +42,8 @@ class Batch final : public Scheduler {
   bool starting_ = false;     // written while no other thread works here
   /// Of a test with several runs: with one, its state says when all is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
-  std::thread::id caller_;
   Row row_;
-  uint64_t by_caller_ = 0;  // written by that thread alone
+  Tally performed_;
 };
 
 }  // namespace litmusfuzz::executor

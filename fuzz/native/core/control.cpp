@@ -25,9 +25,9 @@ std::unique_ptr<Frame> Control::open(uint32_t which, uint32_t iteration,
   frame->around = this;
   frame->iteration = iteration;
   frame->which = which;
-  tasks.push_back({Task::Sort::kStart, frame.get()});
+  tasks.push({Task::Sort::kStart, frame.get()});
   for (uint32_t k = 0; k < given.size(); ++k) {
-    if (given[k]) tasks.push_back({Task::Sort::kArrive, frame.get(), k, given[k]});
+    if (given[k]) tasks.push({Task::Sort::kArrive, frame.get(), k, given[k]});
   }
   return frame;
 }
@@ -41,8 +41,8 @@ void Control::leave(uint32_t place, Tensor value, Tasks& tasks) {
 }
 
 void Control::deliver(uint32_t place, Tensor value, Tasks& tasks) {
-  tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot + 1 + place, std::move(value)});
-  if (--left_ == 0) tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot});
+  tasks.push({Task::Sort::kArrive, &frame_, node_.slot + 1 + place, std::move(value)});
+  if (--left_ == 0) tasks.push({Task::Sort::kArrive, &frame_, node_.slot});
   finish_if_all_left(tasks);
 }
 
@@ -54,8 +54,8 @@ void Control::finish(Tasks& tasks) {
 
 void Control::finish_if_all_left(Tasks& tasks) {
   if (!over_ || left_) return;
-  tasks.push_back({Task::Sort::kArrive, &frame_, node_.slot + 1 + node_.results});
-  tasks.push_back({Task::Sort::kFinish, &frame_});
+  tasks.push({Task::Sort::kArrive, &frame_, node_.slot + 1 + node_.results});
+  tasks.push({Task::Sort::kFinish, &frame_});
 }
 
 // --- conditionals ---------------------------------------------------------------
@@ -71,7 +71,7 @@ void Branch::begin(Tasks& tasks) {
 
 void Branch::argument(uint32_t place, Tensor value, Tasks& tasks) {
   const std::lock_guard guard(lock_);
-  if (taken_) tasks.push_back({Task::Sort::kArrive, taken_.get(), place, value});
+  if (taken_) tasks.push({Task::Sort::kArrive, taken_.get(), place, value});
   arguments_[place] = std::move(value);
 }
 
@@ -120,7 +120,7 @@ void Loop::argument(uint32_t place, Tensor value, Tasks& tasks) {
 
 void Loop::arrive(Iteration& iteration, uint32_t place, Tensor value, Tasks& tasks) {
   for (const auto& frame : {iteration.condition.get(), iteration.body.get()}) {
-    if (frame) tasks.push_back({Task::Sort::kArrive, frame, place, value});
+    if (frame) tasks.push({Task::Sort::kArrive, frame, place, value});
   }
   if (place < node_.carried && iteration.tested && !iteration.goes_on) leave(place, value, tasks);
   iteration.arguments[place] = std::move(value);

@@ -66,15 +66,14 @@ Status Copy::status() const {
 void Copy::start() {
   Tasks tasks;
   for (uint32_t r = 0; r < program_.runs.size(); ++r) {
-    if (program_.runs[r].after.empty()) tasks.push_back({Task::Sort::kStart, roots_[r].get()});
+    if (program_.runs[r].after.empty()) tasks.push({Task::Sort::kStart, roots_[r].get()});
   }
   work_off(tasks);
 }
 
 void Copy::work_off(Tasks& tasks) {
   while (!tasks.empty()) {
-    Task task = std::move(tasks.back());
-    tasks.pop_back();
+    Task task = tasks.pop();
     switch (task.sort) {
       case Task::Sort::kStart: start_frame(*task.frame, tasks); break;
       case Task::Sort::kArrive: arrive(*task.frame, task.slot, std::move(task.value), tasks); break;
@@ -128,12 +127,12 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
 
 void Copy::complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
   arrive(frame, node.slot, std::move(value), tasks);
-  finish_node(frame, tasks);
+  if (node.last) finish_node(frame, tasks);
 }
 
 void Copy::complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
-  tasks.push_back({Task::Sort::kFinish, &frame});
-  tasks.push_back({Task::Sort::kArrive, &frame, node.slot, std::move(value)});
+  if (node.last) tasks.push({Task::Sort::kFinish, &frame});
+  tasks.push({Task::Sort::kArrive, &frame, node.slot, std::move(value)});
 }
 
 void Copy::finish_node(Frame& frame, Tasks& tasks) {
@@ -151,7 +150,7 @@ void Copy::end_run(uint32_t run, Tasks& tasks) {
   for (const uint32_t later : program_.runs[run].before) {
     // Its partner is itself: a run sees all that those before it did.
     if (runs_before_[later].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      tasks.push_back({Task::Sort::kStart, roots_[later].get()});
+      tasks.push({Task::Sort::kStart, roots_[later].get()});
     }
   }
 }
@@ -313,7 +312,7 @@ void Copy::size(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     count = static_cast<int32_t>(cell.elements.size());
   }
-  complete(*event.frame, node, Tensor::copy_of(&count, sizeof count), tasks);
+  complete(*event.frame, node, Tensor::scalar(count), tasks);
 }
 
 void Copy::close(Event event, Tasks& tasks) {

@@ -58,9 +58,6 @@ class Copy {
   const Tensor& slot(uint32_t run, uint32_t number) const { return roots_[run]->slots[number]; }
   const Cell& cell(uint32_t resource) const { return cells_[resource]; }
 
-  /// For whoever measures; the rest does not look at it.
-  std::atomic<uint64_t> performed_elsewhere{0};
-
  private:
   void work_off(Tasks& tasks);
   void start_frame(Frame& frame, Tasks& tasks);

@@ -33,8 +33,7 @@ void Frame::reset() {
     }
   }
   // What is left in slots and states is overwritten before it is read.
-  const size_t left = body.nodes.size() - body.settled.size() + 1;
-  unfinished.store(static_cast<uint32_t>(left), std::memory_order_relaxed);
+  unfinished.store(body.last + 1, std::memory_order_relaxed);
 }
 
 }  // namespace litmusfuzz::executor

@@ -54,7 +54,8 @@ struct Frame {
   std::unique_ptr<std::atomic<uint32_t>[]> pending;
   std::unique_ptr<InstanceState[]> states;
   std::vector<std::unique_ptr<Control>> controls;
-  /// Nodes that are not done, and one more until all have been started.
+  /// Nodes that nothing else in it waits for and that are not done, and one more until
+  /// all have been started.
   std::atomic<uint32_t> unfinished{0};
 };
 
@@ -64,13 +65,51 @@ struct Task {
   enum class Sort : uint8_t {
     kStart,   // of a frame
     kArrive,  // a slot becomes ready, with `value`
-    kFinish,  // one more node of the frame is done
+    kFinish,  // one more node that `Body::last` counts is done
   };
   Sort sort;
   Frame* frame;
   uint32_t slot = 0;
   Tensor value = {};
 };
-using Tasks = std::vector<Task>;
+
+/// Tasks, the newest first. The first few need no allocation, which is as many as
+/// nearly every event leads to.
+class Tasks {
+ public:
+  Tasks() {}
+  Tasks(const Tasks&) = delete;
+  ~Tasks() {
+    while (!empty()) pop();
+  }
+
+  bool empty() const { return count_ == 0; }
+  void push(Task task) {
+    if (count_++ < kNear) {
+      new (near(count_ - 1)) Task(std::move(task));
+    } else {
+      far_.push_back(std::move(task));
+    }
+  }
+  Task pop() {
+    Task task = std::move(count_ > kNear ? far_.back() : *near(count_ - 1));
+    if (count_ > kNear) {
+      far_.pop_back();
+    } else {
+      near(count_ - 1)->~Task();
+    }
+    --count_;
+    return task;
+  }
+
+ private:
+  static constexpr size_t kNear = 6;
+
+  Task* near(size_t place) { return reinterpret_cast<Task*>(room_) + place; }
+
+  size_t count_ = 0;
+  alignas(Task) std::byte room_[kNear * sizeof(Task)];
+  std::vector<Task> far_;
+};
 
 }  // namespace litmusfuzz::executor

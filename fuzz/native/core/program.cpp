@@ -28,6 +28,28 @@ uint64_t first_event_of(const Program& program, const Node& node, uint32_t which
 
 namespace {
 
+/// Takes out of what each node waits for what is ready anyway once the rest is, and
+/// what stands there twice: each edge less is a locked instruction less.
+void reduce(Body& body) {
+  using Slots = std::vector<bool>;
+  std::vector<Slots> before(body.slot_count, Slots(body.slot_count));  // by slot
+  for (Node& node : body.nodes) {
+    Slots implied(body.slot_count), kept(body.slot_count);
+    for (const uint32_t slot : node.waits) {
+      for (uint32_t s = 0; s < body.slot_count; ++s) implied[s] = implied[s] || before[slot][s];
+    }
+    std::erase_if(node.waits, [&](uint32_t slot) {
+      const bool needless = implied[slot] || kept[slot];
+      kept[slot] = true;
+      return needless;
+    });
+    for (const uint32_t slot : node.waits) implied[slot] = true;
+    // None of its slots is ready before its turn has come.
+    const uint32_t slots = node.bodies.empty() ? 1 : 2 + node.results;
+    for (uint32_t k = 0; k < slots; ++k) before[node.slot + k] = implied;
+  }
+}
+
 void link_node(const Program& program, Body& body, uint32_t number) {
   Node& node = body.nodes[number];
   for (const uint32_t slot : node.waits) {
@@ -52,6 +74,15 @@ bool is_settled(const Body& body, const Node& node) {
                      [](const Edge& edge) { return edge.argument == Edge::kWaits; });
 }
 
+/// A node with bodies always: what waits for one of its results does not wait for the
+/// instances inside. Nor does what merely has an argument of it.
+bool is_last(const Body& body, const Node& node) {
+  const std::vector<Edge>& edges = body.slots[node.slot].edges;
+  return !node.bodies.empty() ||
+         std::none_of(edges.begin(), edges.end(),
+                      [](const Edge& edge) { return edge.argument == Edge::kWaits; });
+}
+
 /// Takes constants out of what is waited for.
 void settle(Body& body) {
   for (const Node& node : body.nodes) {
@@ -67,7 +98,11 @@ void settle(Body& body) {
     body.slots[node.slot].edges.clear();
   }
   for (uint32_t n = 0; n < body.nodes.size(); ++n) {
-    if (body.pending[n] == 0 && !settled[n]) body.at_once.push_back(n);
+    Node& node = body.nodes[n];
+    if (settled[n]) continue;
+    if (body.pending[n] == 0) body.at_once.push_back(n);
+    node.last = is_last(body, node);
+    body.last += node.last;
   }
 }
 
@@ -76,6 +111,7 @@ void settle(Body& body) {
 void Program::link() {
   for (Body& body : bodies) {
     body.slots.resize(body.slot_count);
+    reduce(body);
     for (uint32_t n = 0; n < body.nodes.size(); ++n) link_node(*this, body, n);
     for (uint32_t k = 0; k < body.results.size(); ++k) {
       body.slots[body.results[k]].results.push_back(k);

@@ -78,8 +78,8 @@ struct Node {
   Op op = Op::kNoOp;
   Type type;                         // of the result; of an update, of its variables
   DType operand_dtype = DType::kInt32;
-  std::vector<uint32_t> waits;       // slots that must be ready; may repeat
-  std::vector<uint32_t> inputs;      // slots with operands, in order; among `waits`
+  std::vector<uint32_t> waits;       // slots that must be ready, of nodes that stand before it
+  std::vector<uint32_t> inputs;      // slots with operands, in order; `waits` ensures them
   std::vector<uint32_t> arguments;   // slots handed on to the bodies one by one
   std::vector<uint32_t> input_sizes;  // elements of each operand
   std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
@@ -105,6 +105,7 @@ struct Node {
   bool late = false;      // results leave only when every instance is done
 
   // Set by `Program::link`.
+  bool last = false;         // nothing else in the body waits for it
   uint32_t state = 0;        // place among the body's nodes of its sort that keep a state
   uint64_t first_event = 0;  // numbers of its events, in the frame
 };
@@ -134,6 +135,9 @@ struct Body {
   std::vector<uint32_t> settled;
   std::vector<uint32_t> pending;  // by node: slots that it waits for, settled ones left out
   std::vector<uint32_t> at_once;  // nodes that wait for nothing, and are not settled
+  /// Nodes that nothing else in it waits for, settled ones left out: when they are
+  /// done, all are.
+  uint32_t last = 0;
   uint32_t instance_states = 0;   // nodes whose events follow one another
   uint32_t controls = 0;          // nodes with bodies
   uint64_t events = 0;            // in one frame, those inside included: an upper bound
