@@ -21,18 +21,29 @@ class Start {
   explicit Start(size_t threads) : missing_(static_cast<uint32_t>(threads)) {}
 
   void arrive() {
-    // Release and acquire, its partner is itself: not needed for what closures do,
-    // but a start that orders is the one that people expect.
-    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) return missing_.notify_all();
-    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
-    uint32_t left = 0;
-    while ((left = missing_.load(std::memory_order_acquire)) != 0) {
-      if (std::chrono::steady_clock::now() > end) missing_.wait(left, std::memory_order_acquire);
+    // Relaxed: a start orders nothing, it is there for the time that it takes.
+    if (missing_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+      moment_.store((Clock::now() + kNotice).time_since_epoch().count(), std::memory_order_relaxed);
+      moment_.notify_all();
+    }
+    const auto end = Clock::now() + kSpin;
+    while (moment_.load(std::memory_order_relaxed) == 0) {
+      if (Clock::now() > end) moment_.wait(0, std::memory_order_relaxed);
+    }
+    // By the clock: whoever is last would be some hundred cycles ahead of those
+    // that must first hear of it, in each run, and they would never catch up.
+    const Clock::duration moment(moment_.load(std::memory_order_relaxed));
+    while (Clock::now().time_since_epoch() < moment) {
     }
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::nanoseconds kNotice{500};
+  static constexpr std::chrono::microseconds kSpin{50};  // then it blocks
+
   std::atomic<uint32_t> missing_;
+  std::atomic<Clock::rep> moment_{0};
 };
 
 /// What one thread is going to do for one run.
