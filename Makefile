@@ -46,7 +46,7 @@ sanitize:
 	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp -ldl -o build/sanitize/$$name; \
 	  done; \
 	  build/sanitize/executor_under_sanitizers; \
-	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4"; do \
+	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4" "gang 1" "gang 2" "gang 4"; do \
 	    build/sanitize/engine_conformance $$engine; \
 	  done; \
 	done

@@ -1,6 +1,6 @@
 // What every engine must do (litmusfuzz/engine.h). Arguments: its name, threads.
 #include <atomic>
-#include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +38,7 @@ struct Tree {
     Tree& tree = *static_cast<Tree*>(object);
     tree.meter->enter();
     tree.times[number].fetch_add(1);
+    if (number % 8 == 0) std::this_thread::yield();  // others may come in now
     for (const uint64_t child : {2 * number, 2 * number + 1}) {
       if (child < tree.times.size()) tree.state->schedule({&visit, &tree, child});
     }
@@ -73,20 +74,25 @@ void an_empty_run_ends(Engine& engine) {
 /// A closure that waits for a run of its own, which holds its thread.
 struct Nested {
   Engine* engine;
+  Meter meter = {};
   std::atomic<uint32_t> done{0};
 
   static void visit(void* object, uint64_t depth) {
     Nested& self = *static_cast<Nested*>(object);
+    self.meter.enter();
     if (depth > 0) {
       const auto inner = self.engine->start_run(depth);
       for (int i = 0; i < 2; ++i) inner->schedule({&visit, object, depth - 1});
+      self.meter.leave();
       inner->wait();
+      self.meter.enter();
     }
     self.done.fetch_add(1);
+    self.meter.leave();
   }
 };
 
-void nested_runs_do_not_deadlock(Engine& engine) {
+void nested_runs_do_not_deadlock(Engine& engine, uint32_t limit) {
   Nested nested{.engine = &engine};
   std::vector<std::thread> clients;
   for (int c = 0; c < 3; ++c) {
@@ -98,6 +104,7 @@ void nested_runs_do_not_deadlock(Engine& engine) {
   }
   for (std::thread& each : clients) each.join();
   CHECK(nested.done == 3 * 63);
+  CHECK(nested.meter.most <= limit);
 }
 
 /// A thread that waits for one run must not be caught in a closure of another.
@@ -148,18 +155,173 @@ void a_run_may_schedule_into_another(Engine& engine) {
   for (auto& each : pair.states) each->wait();
 }
 
+/// A closure that schedules a hundred others, and then ends their run.
+struct Ended {
+  RunState* state;
+  std::atomic<uint32_t> done{0};
+
+  static void count(void* object, uint64_t) { static_cast<Ended*>(object)->done.fetch_add(1); }
+  static void schedule_and_throw(void* object, uint64_t number) {
+    Ended& self = *static_cast<Ended*>(object);
+    for (uint64_t i = 0; i < 100; ++i) self.state->schedule({&count, object, i});
+    throw std::runtime_error("number " + std::to_string(number));
+  }
+  static void schedule_and_cancel(void* object, uint64_t) {
+    Ended& self = *static_cast<Ended*>(object);
+    for (uint64_t i = 0; i < 100; ++i) self.state->schedule({&count, object, i});
+    self.state->cancel();
+  }
+};
+
+/// What `wait` throws; empty if nothing.
+std::string thrown_by(RunState& run) {
+  try {
+    run.wait();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void what_a_closure_throws_ends_its_run(Engine& engine, uint32_t limit) {
+  const auto run = engine.start_run(0);
+  Ended ended{.state = run.get()};
+  run->schedule({&Ended::schedule_and_throw, &ended, 7});
+  CHECK(thrown_by(*run) == "number 7");
+  const uint32_t done = ended.done;
+  CHECK(limit > 1 || done == 0);  // one thread has not started another before
+  run->schedule({&Ended::count, &ended, 0});
+  CHECK(thrown_by(*run) == "number 7");
+  CHECK(ended.done == done);
+  // Of several that throw, one is heard; another run hears nothing.
+  const auto second = engine.start_run(0), third = engine.start_run(0);
+  Ended many{.state = second.get()};
+  for (uint64_t i = 0; i < 4; ++i) second->schedule({&Ended::schedule_and_throw, &many, i});
+  Ended other{.state = third.get()};
+  for (uint64_t i = 0; i < 50; ++i) third->schedule({&Ended::count, &other, i});
+  CHECK(thrown_by(*third).empty());
+  CHECK(other.done == 50);
+  CHECK(thrown_by(*second).starts_with("number "));
+}
+
+void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
+  {
+    const auto run = engine.start_run(0);
+    Ended ended{.state = run.get()};
+    run->schedule({&Ended::schedule_and_cancel, &ended, 0});
+    run->wait();
+    const uint32_t done = ended.done;
+    CHECK(limit > 1 || done == 0);
+    run->schedule({&Ended::count, &ended, 0});
+    run->wait();
+    CHECK(ended.done == done);
+  }
+  // From outside: a run that would never end.
+  struct Endless {
+    RunState* state;
+    std::atomic<bool> begun{false};
+
+    static void again(void* object, uint64_t number) {
+      Endless& self = *static_cast<Endless*>(object);
+      self.begun = true;
+      self.state->schedule({&again, object, number});
+    }
+  };
+  const auto run = engine.start_run(0);
+  Endless endless{.state = run.get()};
+  for (uint64_t i = 0; i < 8; ++i) run->schedule({&Endless::again, &endless, i});
+  std::thread other([&] {
+    while (!endless.begun) std::this_thread::yield();
+    run->cancel();
+  });
+  run->wait();
+  other.join();
+}
+
+/// The innermost of several nested runs throws; each `wait` around it throws on.
+void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
+  struct Deep {
+    Engine* engine;
+
+    static void visit(void* object, uint64_t depth) {
+      if (depth == 0) throw std::runtime_error("innermost");
+      const auto inner = static_cast<Deep*>(object)->engine->start_run(depth);
+      for (int i = 0; i < 2; ++i) inner->schedule({&visit, object, depth - 1});
+      inner->wait();
+    }
+  } deep{&engine};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 3; ++c) {
+    clients.emplace_back([&] {
+      const auto outer = engine.start_run(0);
+      outer->schedule({&Deep::visit, &deep, 4});
+      CHECK(thrown_by(*outer) == "innermost");
+    });
+  }
+  for (std::thread& each : clients) each.join();
+  // All places are free again.
+  Meter meter;
+  Tree(meter, 8).run(engine, 0);
+  CHECK(meter.most <= limit);
+}
+
+/// Of the gang alone: roots that wait for each other find each other, and what they
+/// lead to stays with them.
+void a_gang_starts_together_and_keeps_its_chains(Engine& engine, uint32_t threads) {
+  struct Chain {
+    RunState* state;
+    std::atomic<uint32_t>* arrived;
+    uint32_t all;
+    std::thread::id mine = {};
+    uint32_t wrong = 0, done = 0;
+
+    static void visit(void* object, uint64_t left) {
+      Chain& self = *static_cast<Chain*>(object);
+      ++self.done;
+      if (self.mine == std::thread::id{}) {
+        self.mine = std::this_thread::get_id();
+        self.arrived->fetch_add(1);
+        while (*self.arrived < self.all) std::this_thread::yield();
+      }
+      self.wrong += self.mine != std::this_thread::get_id();
+      if (left) self.state->schedule({&visit, object, left - 1});
+    }
+  };
+  const auto run = engine.start_run(0);
+  std::atomic<uint32_t> arrived{0};
+  std::vector<Chain> chains(threads, {run.get(), &arrived, threads});
+  for (Chain& each : chains) run->schedule({&Chain::visit, &each, 100});
+  run->wait();
+  for (const Chain& each : chains) {
+    CHECK(each.done == 101);
+    CHECK(each.wrong == 0);
+  }
+}
+
+void conform(Engine& engine, uint32_t threads) {
+  an_empty_run_ends(engine);
+  each_closure_runs_once_and_the_limit_holds(engine, threads);
+  nested_runs_do_not_deadlock(engine, threads);
+  a_waiting_thread_runs_only_its_own_runs_closures(engine);
+  a_run_may_schedule_into_another(engine);
+  what_a_closure_throws_ends_its_run(engine, threads);
+  a_cancelled_run_ends(engine, threads);
+  what_is_thrown_goes_through_nested_runs(engine, threads);
+}
+
 }  // namespace
+
+/// For an engine that was made elsewhere.
+extern "C" void litmusfuzz_conform(Engine* engine, uint32_t threads) { conform(*engine, threads); }
 
 int main(int count, char** arguments) {
   CHECK(count == 3);
+  const std::string name = arguments[1];
   const auto threads = static_cast<uint32_t>(std::stoul(arguments[2]));
   for (int again = 0; again < 3; ++again) {
-    const auto engine = litmusfuzz::engines::make(arguments[1], {.threads = threads});
-    an_empty_run_ends(*engine);
-    each_closure_runs_once_and_the_limit_holds(*engine, threads);
-    nested_runs_do_not_deadlock(*engine);
-    a_waiting_thread_runs_only_its_own_runs_closures(*engine);
-    a_run_may_schedule_into_another(*engine);
+    const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
+    conform(*engine, threads);
+    if (name == "gang") a_gang_starts_together_and_keeps_its_chains(*engine, threads);
   }
   std::puts("ok");
 }

@@ -22,13 +22,17 @@ class Newest final : public litmusfuzz::RunState {
       const litmusfuzz::Closure newest = ready_.back();
       ready_.pop_back();
       lock.unlock();
-      newest();
+      ending_.run(newest);
       lock.lock();
     }
+    ending_.rethrow();
   }
+
+  void cancel() override { ending_.cancel(); }
 
  private:
   std::recursive_mutex& working_;
+  litmusfuzz::Ending ending_;
   std::mutex lock_;
   std::vector<litmusfuzz::Closure> ready_;
 };

@@ -37,7 +37,7 @@ def test_every_engine_does_what_an_engine_must(tmp_path: Path) -> None:
     theirs = compiled(tmp_path / "newest.so", "-shared", "-fPIC", example)
     for engine, threads in (
         ("inline", 1),
-        *((engine, threads) for engine in ("pool", "fifo") for threads in (1, 2, 4)),
+        *((engine, threads) for engine in ("pool", "fifo", "gang") for threads in (1, 2, 4)),
         (str(theirs), 1),
     ):
         done = subprocess.run(
@@ -68,7 +68,7 @@ def test_what_is_no_engine_of_this_interface_is_refused_in_one_line(tmp_path: Pa
     code.write_text("int nothing;\n")
     other = compiled(tmp_path / "other.so", "-shared", "-fPIC", code)
     for engine, message in (
-        (str(old), r"old\.so was built with engine interface 99; this is 1$"),
+        (str(old), r"old\.so was built with engine interface 99; this is 2$"),
         (str(other), r"other\.so is no engine: it has no litmusfuzz_engine_interface$"),
         (str(tmp_path / "none.so"), "none.so: cannot open"),
         ("nobody", "no engine 'nobody'; there are inline, pool"),

@@ -28,9 +28,12 @@ class InlineRun final : public RunState {
   void wait() override {
     const std::lock_guard works(engine_.working);
     for (auto chosen = take(); !chosen.empty(); chosen = take(std::move(chosen))) {
-      for (const Closure& each : chosen) each();
+      for (const Closure& each : chosen) ending_.run(each);
     }
+    ending_.rethrow();
   }
+
+  void cancel() override { ending_.cancel(); }
 
  private:
   /// All that are ready; `room` is used again.
@@ -42,6 +45,7 @@ class InlineRun final : public RunState {
   }
 
   InlineEngine& engine_;
+  Ending ending_;
   std::mutex lock_;  // another run's closures may schedule here
   std::vector<Closure> ready_;
 };

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "engines/monitor.h"
+#include "engines/stint.h"
 
 namespace litmusfuzz::engines {
 namespace {
@@ -17,10 +16,6 @@ class PoolRun;
 
 /// Closures that a thread takes at once, at most.
 constexpr size_t kMost = 16;
-
-/// A thread without work looks on for that long before it sleeps, since to wake it
-/// takes as long as a small graph.
-constexpr std::chrono::microseconds kSpin{50};
 
 /// One lock for everything; threads take several closures at once, so that it is
 /// seldom wanted. A thread of the pool takes closures of any run; one in `wait`
@@ -33,23 +28,16 @@ class Pool final : public Engine {
 
  private:
   friend class PoolRun;
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = Monitor::Lock;
 
   void work();
   PoolRun* run_with_work();
   /// Runs some closures of `run`, with the lock released.
   void run_some(PoolRun& run, Lock& lock);
-  /// Returns when something has changed; or sooner.
-  void sleep(Lock& lock);
-  void wake_all();
 
   const PopOrder order_;
   const uint32_t limit_;
-  std::mutex lock_;
-  std::condition_variable changed_;
-  uint32_t asleep_ = 0;  // and not told to wake up
-  /// Relaxed: it says only that it may be worth while to take the lock again.
-  std::atomic<uint32_t> news_{0};
+  Monitor monitor_;
   uint32_t working_ = 0;
   bool stopping_ = false;
   size_t turn_ = 0;
@@ -57,31 +45,27 @@ class Pool final : public Engine {
   std::vector<std::thread> threads_;
 };
 
-/// The pool for which this thread is running a closure now. It may wait for a
-/// run inside: it then works on, and does not count twice.
-thread_local const Pool* working_for = nullptr;
-
 class PoolRun final : public RunState {
  public:
   PoolRun(Pool& pool, uint64_t seed) : pool_(pool), random_(seed) {}
   ~PoolRun() override {
-    const std::lock_guard guard(pool_.lock_);
+    const auto lock = pool_.monitor_.enter();
     std::erase(pool_.runs_, this);
   }
 
   void schedule(Closure closure) override {
-    const std::lock_guard guard(pool_.lock_);
+    const auto lock = pool_.monitor_.enter();
     ready_.push_back(closure);
     ++outstanding_;
-    pool_.wake_all();
+    pool_.monitor_.wake_all();
   }
 
   void wait() override {
-    Pool::Lock lock(pool_.lock_);
-    const bool nested = working_for == &pool_;
+    auto lock = pool_.monitor_.enter();
+    const bool nested = Stint::inside(pool_);
     while (outstanding_) {
       if (!left() || (!nested && pool_.working_ == pool_.limit_)) {
-        pool_.sleep(lock);
+        pool_.monitor_.sleep(lock);
       } else {
         pool_.working_ += !nested;
         pool_.run_some(*this, lock);
@@ -89,8 +73,11 @@ class PoolRun final : public RunState {
       }
     }
     // Whoever waits for a place among those that work.
-    pool_.wake_all();
+    pool_.monitor_.wake_all();
+    ending_.rethrow();
   }
+
+  void cancel() override { ending_.cancel(); }
 
  private:
   friend class Pool;
@@ -117,6 +104,7 @@ class PoolRun final : public RunState {
   }
 
   Pool& pool_;
+  Ending ending_;
   // All guarded by the pool's lock.
   uint64_t random_;
   std::vector<Closure> ready_;
@@ -132,26 +120,26 @@ Pool::Pool(EngineOptions options, PopOrder pop_order)
 
 Pool::~Pool() {
   {
-    const std::lock_guard guard(lock_);
+    const auto lock = monitor_.enter();
     stopping_ = true;
-    wake_all();
+    monitor_.wake_all();
   }
   for (std::thread& each : threads_) each.join();
 }
 
 std::unique_ptr<RunState> Pool::start_run(uint64_t seed) {
   auto run = std::make_unique<PoolRun>(*this, seed);
-  const std::lock_guard guard(lock_);
+  const auto lock = monitor_.enter();
   runs_.push_back(run.get());
   return run;
 }
 
 void Pool::work() {
-  Lock lock(lock_);
+  auto lock = monitor_.enter();
   while (!stopping_) {
     PoolRun* const run = working_ < limit_ ? run_with_work() : nullptr;
     if (!run) {
-      sleep(lock);
+      monitor_.sleep(lock);
       continue;
     }
     ++working_;
@@ -173,33 +161,14 @@ void Pool::run_some(PoolRun& run, Lock& lock) {
   std::array<Closure, kMost> chosen;
   const size_t count = std::clamp<size_t>(run.left() / (4 * limit_), 1, kMost);
   for (size_t i = 0; i < count; ++i) chosen[i] = run.pop();
-  const Pool* const before = std::exchange(working_for, this);
   lock.unlock();
-  for (size_t i = 0; i < count; ++i) chosen[i]();
-  lock.lock();
-  working_for = before;
-  run.outstanding_ -= count;
-  if (run.outstanding_ == 0) wake_all();
-}
-
-void Pool::sleep(Lock& lock) {
-  const uint32_t seen = news_.load(std::memory_order_relaxed);
-  lock.unlock();
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  while (news_.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
+  {
+    const Stint stint(*this, run);
+    for (size_t i = 0; i < count; ++i) run.ending_.run(chosen[i]);
   }
   lock.lock();
-  if (news_.load(std::memory_order_relaxed) != seen) return;
-  ++asleep_;
-  changed_.wait(lock);
-}
-
-void Pool::wake_all() {
-  news_.fetch_add(1, std::memory_order_relaxed);
-  if (!asleep_) return;
-  asleep_ = 0;  // each is told once
-  changed_.notify_all();
+  run.outstanding_ -= count;
+  if (run.outstanding_ == 0) monitor_.wake_all();
 }
 
 }  // namespace

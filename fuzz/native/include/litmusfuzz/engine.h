@@ -13,14 +13,16 @@
 // References: "More Flexible Concurrency" (ENGINES), Design Proposal, 1 to 3.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 
 namespace litmusfuzz {
 
 /// Of this header. Both sides of a shared library must have been built with
 /// the same one.
-inline constexpr uint32_t kEngineInterface = 1;
+inline constexpr uint32_t kEngineInterface = 2;
 
 /// Work to be done once. Trivially copyable, so that no engine allocates for it.
 struct Closure {
@@ -31,7 +33,12 @@ struct Closure {
   void operator()() const { run(object, argument); }
 };
 
-/// Where the closures of one run go. Made when the run starts (ENGINES, 1).
+/// Where the closures of one run go. Made when the run starts (ENGINES, 1); destroyed
+/// after a `wait` since which nothing was scheduled.
+///
+/// A closure that throws ends its run, as `cancel` does: those that have not started
+/// by then are dropped, and whatever is scheduled from then on. Those that run now run
+/// to their end. `Ending`, below, does all of that.
 class RunState {
  public:
   virtual ~RunState() = default;
@@ -40,15 +47,51 @@ class RunState {
   /// Called from any thread, closures of this or another run included.
   virtual void schedule(Closure closure) = 0;
 
-  /// Returns at a moment when all closures scheduled so far have run. The
-  /// caller's thread works meanwhile, on closures of this run alone (ENGINES, 3).
-  /// May be called again, if another run has scheduled something since.
+  /// Returns at a moment when all closures scheduled so far have run or were dropped.
+  /// The caller's thread works meanwhile, on closures of this run alone (ENGINES, 3).
+  /// May be called again, if another run has scheduled something since; from a closure
+  /// of another run as well, but not of this one. Throws what a closure of this run
+  /// threw first, once none is running any more, and again if called again.
   virtual void wait() = 0;
+
+  /// Ends the run early. From any thread, its own closures included; does not wait.
+  virtual void cancel() = 0;
+};
+
+/// How a run ends before its time: for whoever writes an engine, which then runs
+/// closures through `run`, and calls `rethrow` when it has nothing left to wait for.
+class Ending {
+ public:
+  /// Runs the closure, unless the run has ended. What it throws ends the run.
+  void run(const Closure& closure) noexcept {
+    if (over()) return;
+    try {
+      closure();
+    } catch (...) {
+      // Relaxed: who comes first keeps his, and nobody reads it before `rethrow`.
+      if (!thrown_.exchange(true, std::memory_order_relaxed)) first_ = std::current_exception();
+      cancel();
+    }
+  }
+
+  /// Relaxed, here and below: a closure that is about to start may well start.
+  void cancel() noexcept { over_.store(true, std::memory_order_relaxed); }
+  bool over() const noexcept { return over_.load(std::memory_order_relaxed); }
+
+  /// After all closures of the run, as the engine's own locks have it.
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::atomic<bool> over_{false}, thrown_{false};
+  std::exception_ptr first_;
 };
 
 struct EngineOptions {
-  /// Closures that run at the same moment, at most: a hard limit over all
-  /// concurrent runs, threads in `wait` included. At least 1.
+  /// Threads that run closures at the same moment, at most: a hard limit over all
+  /// concurrent runs, threads in `wait` included. At least 1. A thread whose closure
+  /// waits for another run counts once, or not at all while it does nothing else.
   uint32_t threads = 1;
 };
 
