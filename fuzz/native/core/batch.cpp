@@ -44,7 +44,7 @@ void Batch::ready(Event event) {
   }
 }
 
-void Batch::schedule(const Event& event) {
+void Batch::schedule(Event event) {
   // Relaxed: the closure that counts it here counts itself done, with release,
   // only afterwards.
   if (states_.size() > 1) scheduled_.fetch_add(1, std::memory_order_relaxed);

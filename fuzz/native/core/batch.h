@@ -29,7 +29,7 @@ class Batch final : public Scheduler {
 
  private:
   void ready(Event event) override;
-  void schedule(const Event& event);
+  void schedule(Event event);
   static void perform(void* frame, uint64_t event);
   void wait();
   bool quiet() const;

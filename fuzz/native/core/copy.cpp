@@ -87,9 +87,9 @@ void Copy::start_frame(Frame& frame, Tasks& tasks) {
   finish_node(frame, tasks);
 }
 
-void Copy::arrive(Frame& frame, uint32_t number, Tensor value, Tasks& tasks) {
+void Copy::arrive(Frame& frame, uint32_t number, Tensor&& value, Tasks& tasks) {
   const Slot& slot = frame.body.slots[number];
-  frame.slots[number] = std::move(value);
+  if (value) frame.slots[number] = std::move(value);
   for (const uint32_t place : slot.results) {
     frame.around->result(frame, place, frame.slots[number], tasks);
   }
@@ -97,10 +97,14 @@ void Copy::arrive(Frame& frame, uint32_t number, Tensor value, Tasks& tasks) {
     if (edge.argument != Edge::kWaits) {
       Control& control = *frame.controls[frame.node(edge.node).state];
       control.argument(static_cast<uint32_t>(edge.argument), frame.slots[number], tasks);
-    } else if (frame.body.pending[edge.node] == 1 ||
+    } else if (edge.alone ||
                // Its partner is itself, in another thread: see `Frame::pending`.
                frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      node_ready(frame, edge.node, tasks);
+      if (edge.event) {
+        scheduler_.ready({&frame, edge.node, 0});
+      } else {
+        node_ready(frame, edge.node, tasks);
+      }
     }
   }
 }
@@ -110,7 +114,7 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
   switch (node.kind) {
     case Kind::kPure: {
       if (node.op == Op::kNoOp) return complete_later(frame, node, {}, tasks);
-      if (node.op == Op::kConst) return complete_later(frame, node, node.constant, tasks);
+      if (node.op == Op::kConst) return complete_later(frame, node, Tensor(node.constant), tasks);
       return complete_later(frame, node, compute(node, operands_of(frame, node)), tasks);
     }
     case Kind::kIf:
@@ -125,12 +129,12 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
   }
 }
 
-void Copy::complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
+void Copy::complete(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks) {
   arrive(frame, node.slot, std::move(value), tasks);
   if (node.last) finish_node(frame, tasks);
 }
 
-void Copy::complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks) {
+void Copy::complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks) {
   if (node.last) tasks.push({Task::Sort::kFinish, &frame});
   tasks.push({Task::Sort::kArrive, &frame, node.slot, std::move(value)});
 }
@@ -197,7 +201,8 @@ void Copy::read(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     seen = cell.value;  // a share: a writer makes a new buffer
   }
-  complete(*event.frame, node, gathered(node, seen), tasks);
+  if (node.gathers_rows) seen = gathered(node, seen);
+  complete(*event.frame, node, std::move(seen), tasks);
 }
 
 void Copy::write(Event event, Tasks& tasks) {
@@ -251,7 +256,7 @@ void Copy::split_update(Event event, Tasks& tasks) {
 }
 
 /// The next element's turn, or the end of the op.
-void Copy::next_part(Event event, Tensor result, Tasks& tasks) {
+void Copy::next_part(Event event, Tensor&& result, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   if (event.step + 1 < node.parts) {
     scheduler_.ready({event.frame, event.node, event.step + 1});

@@ -61,16 +61,16 @@ class Copy {
  private:
   void work_off(Tasks& tasks);
   void start_frame(Frame& frame, Tasks& tasks);
-  void arrive(Frame& frame, uint32_t slot, Tensor value, Tasks& tasks);
+  void arrive(Frame& frame, uint32_t slot, Tensor&& value, Tasks& tasks);
   void finish_node(Frame& frame, Tasks& tasks);
   void end_run(uint32_t run, Tasks& tasks);
   /// All that the node waits for is there.
   void node_ready(Frame& frame, uint32_t number, Tasks& tasks);
   /// The op instance is done, with that result.
-  void complete(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
+  void complete(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks);
   /// The same, for one without an event; what follows is put off, since pure
   /// nodes come in long chains.
-  void complete_later(Frame& frame, const Node& node, Tensor value, Tasks& tasks);
+  void complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks);
 
   void read(Event event, Tasks& tasks);
   void write(Event event, Tasks& tasks);
@@ -82,7 +82,7 @@ class Copy {
   void close(Event event, Tasks& tasks);
   void acquire(Event event, Tasks& tasks);
   void release(Event event, Tasks& tasks);
-  void next_part(Event event, Tensor result, Tasks& tasks);
+  void next_part(Event event, Tensor&& result, Tasks& tasks);
   void wake(std::vector<Event> events);
 
   const Program& program_;

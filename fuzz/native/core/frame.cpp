@@ -26,11 +26,11 @@ Frame::Frame(Copy& its_copy, const Program& its_program, uint32_t number, uint32
 Frame::~Frame() = default;
 
 void Frame::reset() {
-  for (uint32_t n = 0; n < body.nodes.size(); ++n) {
+  for (const uint32_t n : body.counted) {
     pending[n].store(body.pending[n], std::memory_order_relaxed);
-    if (!body.nodes[n].bodies.empty()) {
-      controls[body.nodes[n].state] = Control::make(program, *this, n);
-    }
+  }
+  for (const uint32_t n : body.compound) {
+    controls[body.nodes[n].state] = Control::make(program, *this, n);
   }
   // What is left in slots and states is overwritten before it is read.
   unfinished.store(body.last + 1, std::memory_order_relaxed);

@@ -164,7 +164,6 @@ Tensor compute(const Node& node, const Operands& operands) {
 }
 
 Tensor gathered(const Node& node, const Tensor& contents) {
-  if (!node.gathers_rows) return contents;
   const size_t width = node.row_elements * item_size(node.type.dtype);
   Tensor out = Tensor::of_size(node.type.bytes());
   for (size_t k = 0; k < node.rows.size(); ++k) {

@@ -13,7 +13,7 @@ using Operands = std::array<const Tensor*, 3>;
 /// Result of a pure node with operands.
 Tensor compute(const Node& node, const Operands& operands);
 
-/// What a read returns of a variable's contents.
+/// The rows of a variable's contents that a gather returns.
 Tensor gathered(const Node& node, const Tensor& contents);
 
 /// Makes of what an update saw what it writes: `contents` has one tensor for

@@ -22,6 +22,10 @@ bool exact_int(T value, int64_t& out) {
 
 /// Adds the ints of one lane; false if the lanes differ.
 bool append_ints(const Tensor& tensor, const Type& type, Row& row) {
+  if (type.dtype == DType::kInt32 && type.elements == 1) {  // by far the most
+    row.push_back(*tensor.as<int32_t>());
+    return true;
+  }
   return with_dtype(type.dtype, [&](auto t) {
     const auto* data = tensor.as<decltype(t)>();
     const size_t lanes = type.elements / type.ints;

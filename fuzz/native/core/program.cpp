@@ -101,8 +101,18 @@ void settle(Body& body) {
     Node& node = body.nodes[n];
     if (settled[n]) continue;
     if (body.pending[n] == 0) body.at_once.push_back(n);
+    if (body.pending[n] > 1) body.counted.push_back(n);
+    if (!node.bodies.empty()) body.compound.push_back(n);
     node.last = is_last(body, node);
     body.last += node.last;
+  }
+  for (Slot& slot : body.slots) {
+    for (Edge& edge : slot.edges) {
+      const Kind kind = body.nodes[edge.node].kind;
+      edge.alone = body.pending[edge.node] == 1;
+      edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kIf &&
+                   kind != Kind::kWhile;
+    }
   }
 }
 

@@ -115,6 +115,9 @@ struct Edge {
   static constexpr int32_t kWaits = -1;
   uint32_t node;
   int32_t argument;
+  // Set by `Program::link`, so that the way from event to event leads past no node.
+  bool alone = false;  // it waits for nothing else
+  bool event = false;  // when its turn has come, so has that of its first event
 };
 
 struct Slot {
@@ -135,6 +138,8 @@ struct Body {
   std::vector<uint32_t> settled;
   std::vector<uint32_t> pending;  // by node: slots that it waits for, settled ones left out
   std::vector<uint32_t> at_once;  // nodes that wait for nothing, and are not settled
+  std::vector<uint32_t> counted;  // nodes that wait for several slots
+  std::vector<uint32_t> compound;  // nodes with bodies
   /// Nodes that nothing else in it waits for, settled ones left out: when they are
   /// done, all are.
   uint32_t last = 0;

@@ -10,9 +10,10 @@ namespace litmusfuzz::executor {
 /// A small number for each thread, in the order in which they first ask.
 inline uint32_t thread_number() {
   static std::atomic<uint32_t> started{0};
+  static constinit thread_local uint32_t number = 0;  // one more than it; 0 as long as it has none
   // Relaxed: it hands out numbers and orders nothing.
-  thread_local const uint32_t number = started.fetch_add(1, std::memory_order_relaxed);
-  return number;
+  if (number == 0) number = started.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number - 1;
 }
 
 /// Adds without a locked instruction: each thread has a line of its own. Threads

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "engines/stint.h"
+
 namespace litmusfuzz::engines {
 namespace {
 
@@ -21,6 +23,7 @@ class InlineRun final : public RunState {
   explicit InlineRun(InlineEngine& engine) : engine_(engine) {}
 
   void schedule(Closure closure) override {
+    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
     const std::lock_guard guard(lock_);
     ready_.push_back(closure);
   }
@@ -28,7 +31,12 @@ class InlineRun final : public RunState {
   void wait() override {
     const std::lock_guard works(engine_.working);
     for (auto chosen = take(); !chosen.empty(); chosen = take(std::move(chosen))) {
-      for (const Closure& each : chosen) ending_.run(each);
+      Stint stint(engine_, *this);
+      while (!chosen.empty()) {
+        for (const Closure& each : chosen) ending_.run(each);
+        chosen.clear();
+        std::swap(chosen, stint.mine);
+      }
     }
     ending_.rethrow();
   }
@@ -46,8 +54,8 @@ class InlineRun final : public RunState {
 
   InlineEngine& engine_;
   Ending ending_;
-  std::mutex lock_;  // another run's closures may schedule here
-  std::vector<Closure> ready_;
+  std::mutex lock_;
+  std::vector<Closure> ready_;  // that no closure of this run scheduled
 };
 
 std::unique_ptr<RunState> InlineEngine::start_run(uint64_t) {

@@ -54,6 +54,7 @@ class PoolRun final : public RunState {
   }
 
   void schedule(Closure closure) override {
+    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
     const auto lock = pool_.monitor_.enter();
     ready_.push_back(closure);
     ++outstanding_;
@@ -162,13 +163,14 @@ void Pool::run_some(PoolRun& run, Lock& lock) {
   const size_t count = std::clamp<size_t>(run.left() / (4 * limit_), 1, kMost);
   for (size_t i = 0; i < count; ++i) chosen[i] = run.pop();
   lock.unlock();
-  {
-    const Stint stint(*this, run);
-    for (size_t i = 0; i < count; ++i) run.ending_.run(chosen[i]);
-  }
+  Stint stint(*this, run);
+  for (size_t i = 0; i < count; ++i) run.ending_.run(chosen[i]);
   lock.lock();
+  // What they scheduled, with one lock for all.
+  run.ready_.insert(run.ready_.end(), stint.mine.begin(), stint.mine.end());
+  run.outstanding_ += stint.mine.size();
   run.outstanding_ -= count;
-  if (run.outstanding_ == 0) monitor_.wake_all();
+  if (run.outstanding_ == 0 || stint.mine.size() > 1) monitor_.wake_all();
 }
 
 }  // namespace
