@@ -138,6 +138,8 @@ class PreparedTest:
         For a test with clusters.
     """
 
+    module: ClassVar[Any] = _executor
+
     def __init__(
         self,
         test: LitmusTest,
@@ -151,9 +153,13 @@ class PreparedTest:
         self._threads: _executor.Threads | None = None
         self._copies = 0
         self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
-        self._core = _executor.load(self._program)
+        self._core = self.load()
         self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
         self._queues = frozenset(queue.name for queue in test.queues)
+
+    def load(self) -> _executor.Program:
+        """The lowered test, in the core."""
+        return _executor.load(self._program)
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
@@ -165,7 +171,7 @@ class PreparedTest:
         if self._engine == "controlled":
             return self._histogram(self._core.walk(count, seed))
         if self._threads is None or self._copies != noise.copies:
-            self._threads = _executor.Threads(
+            self._threads = self.module.Threads(
                 self._core, self._engine, self._thread_count, noise.copies
             )
             self._copies = noise.copies

@@ -13,6 +13,12 @@
 #include "engines/table.h"
 #include "exhaustive.h"
 
+#ifdef LITMUSFUZZ_MUTANTS
+#define LITMUSFUZZ_MODULE _mutants
+#else
+#define LITMUSFUZZ_MODULE _executor
+#endif
+
 namespace nb = nanobind;
 using namespace litmusfuzz::executor;
 
@@ -166,8 +172,9 @@ Resource read_resource(nb::handle from) {
 }
 
 /// Of fuzz.executors.native.lowering.Program.
-Program read_program(nb::handle from) {
+Program read_program(nb::handle from, Defect defect = Defect::kNone) {
   Program program;
+  program.defect = defect;
   for (nb::handle each : from.attr("bodies")) program.bodies.push_back(read_body(each));
   for (nb::handle each : from.attr("resources")) program.resources.push_back(read_resource(each));
   for (nb::handle each : from.attr("runs")) {
@@ -288,7 +295,31 @@ class Threads {
 
 }  // namespace
 
-NB_MODULE(_executor, m) {
+#ifdef LITMUSFUZZ_MUTANTS
+Program read_mutant(nb::handle from, const std::string& defect) {
+  static const std::unordered_map<std::string, Defect> names{
+      {"", Defect::kNone},
+      {"relaxed atomics", Defect::kRelaxedAtomics},
+      {"store buffers", Defect::kStoreBuffers},
+      {"stale cache", Defect::kStaleCache},
+      {"torn write", Defect::kTornWrite},
+      {"in-place update", Defect::kInPlaceUpdate},
+      {"dropped control edge", Defect::kDroppedControlEdge},
+      {"early sink", Defect::kEarlySink},
+      {"one run waited for", Defect::kOneRunWaitedFor},
+      {"two holders", Defect::kTwoHolders},
+      {"early release", Defect::kEarlyRelease},
+      {"last in, first out", Defect::kLastInFirstOut},
+      {"over capacity", Defect::kOverCapacity},
+      {"lost wake-up", Defect::kLostWakeUp},
+      {"old frame", Defect::kOldFrame},
+      {"early body", Defect::kEarlyBody},
+      {"no window", Defect::kNoWindow}};
+  return read_program(from, named(names, defect));
+}
+#endif
+
+NB_MODULE(LITMUSFUZZ_MODULE, m) {
   m.doc() = "The native executor's core; see fuzz.executors.native.";
   nb::class_<Program>(m, "Program")
       .def("walk", &walk)
@@ -302,5 +333,9 @@ NB_MODULE(_executor, m) {
       .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
            nb::keep_alive<1, 2>())
       .def("run", &Threads::run);
-  m.def("load", &read_program);
+#ifdef LITMUSFUZZ_MUTANTS
+  m.def("load", &read_mutant);
+#else
+  m.def("load", [](nb::handle from) { return read_program(from); });
+#endif
 }

@@ -26,7 +26,8 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   while (!quiet()) wait();
   wait();  // until the engine, too, has done with the last closures
   states_.clear();
-  for (const Copy& each : copies_) {
+  for (Copy& each : copies_) {
+    if (kMutants) each.settle();
     read_outcome(program_, each, row_);
     ++seen[row_];
   }

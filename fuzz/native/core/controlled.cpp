@@ -43,6 +43,7 @@ bool Controlled::run(Strategy& strategy) {
     ready_.pop_back();
     copy_.perform(event);
   }
+  if (kMutants) copy_.settle();
   strategy.end();
   return true;
 }
