@@ -60,6 +60,9 @@ class Noise:
     padding : int
         Largest number of elements of pure work put before a resource op;
         0 for none.
+    together : bool
+        Whether the first events of each copy wait for each other, a short time:
+        with an engine that has a thread for each, they race within nanoseconds.
 
     Notes
     -----
@@ -72,6 +75,7 @@ class Noise:
     steps: int = 96
     shuffle: bool = True
     padding: int = 1024
+    together: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (

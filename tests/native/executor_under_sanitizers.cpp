@@ -175,7 +175,7 @@ void run(Program program, const std::string& name, uint32_t threads) {
   const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
   Histogram seen;
   Batch batch(program, *engine, 8);
-  for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
+  for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seed % 2 ? 2 : 0, seen);
   for (const auto& [row, count] : seen) {
     CHECK(count > 0);
     CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
@@ -199,7 +199,7 @@ void blocking_everywhere() {
     const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
     Histogram seen;
     Batch batch(program, *engine, 8);
-    for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
+    for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seed % 2 ? 2 : 0, seen);
     CHECK(seen.size() == 1);
     CHECK((seen.begin()->first == Row{0, 1, 6, 1, 0}));
   }

@@ -175,7 +175,9 @@ class PreparedTest:
                 self._core, self._engine, self._thread_count, noise.copies
             )
             self._copies = noise.copies
-        rows, _, _ = self._threads.run(count, noise.shuffle, seed)
+        rows, _, _ = self._threads.run(
+            count, noise.shuffle, self._thread_count if noise.together else 0, seed
+        )
         return self._histogram(rows)
 
     def close(self) -> None:

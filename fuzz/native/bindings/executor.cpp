@@ -275,13 +275,13 @@ class Threads {
         batch_(program, *engine_, copies) {}
 
   /// The histogram, and how many events were performed on this thread and on others.
-  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
+  nb::tuple run(uint64_t count, bool shuffle, uint32_t together, uint64_t seed) {
     Histogram seen;
     const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
       std::mt19937_64 seeds(seed);
-      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
+      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, together, seen);
     }
     const uint64_t by_caller = batch_.performed().mine() - here;
     return nb::make_tuple(counted(seen), by_caller, batch_.performed().sum() - all - by_caller);

@@ -10,7 +10,7 @@ Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
 }
 
-void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
+void Batch::run(uint64_t seed, bool shuffle, uint32_t together, Histogram& seen) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
   starting_ = true;
@@ -19,6 +19,8 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
     each.start();
   }
   starting_ = false;
+  meetings_ = seed;
+  if (together) appoint(together);
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
   for (const Event& each : first_) schedule(each);
   first_.clear();
@@ -31,6 +33,31 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
     read_outcome(program_, each, row_);
     ++seen[row_];
   }
+}
+
+/// Marks the first events of each copy, as many as are to meet.
+void Batch::appoint(uint32_t together) {
+  for (Event& each : first_) {
+    std::atomic<uint32_t>& awaited = each.frame->copy.awaited;
+    // Relaxed: no thread works here yet.
+    const uint32_t others = awaited.load(std::memory_order_relaxed);
+    if (others == together) continue;
+    awaited.store(others + 1, std::memory_order_relaxed);
+    each.step |= kMeets;
+  }
+}
+
+/// Waits until all have come, or too long: the others may have no thread. Then a little
+/// more, since who comes last learns it first: by up to some hundred nanoseconds, which
+/// is what it takes a core to tell another.
+void Batch::meet(std::atomic<uint32_t>& awaited, uint64_t event) {
+  // Relaxed, all of it: who meets here must not see more of each other's memory
+  // than he would without.
+  const uint32_t before = awaited.fetch_sub(1, std::memory_order_relaxed);
+  for (int patience = 4000; patience && awaited.load(std::memory_order_relaxed); --patience) {
+  }
+  const uint64_t hash = (meetings_ + before + event) * 0x9e3779b97f4a7c15u;
+  for (uint64_t left = hash >> 56; left; --left) awaited.load(std::memory_order_relaxed);
 }
 
 void Batch::wait() {
@@ -56,7 +83,10 @@ void Batch::schedule(Event event) {
 void Batch::perform(void* object, uint64_t packed) {
   auto* const frame = static_cast<Frame*>(object);
   auto& batch = static_cast<Batch&>(frame->copy.scheduler());
-  frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
+  const Event event{frame, static_cast<uint32_t>(packed >> 32),
+                    static_cast<uint32_t>(packed) & ~kMeets};
+  if (packed & kMeets) batch.meet(frame->copy.awaited, packed);
+  frame->copy.perform(event);
   batch.performed_.add();
   // Release: its partner is in `quiet`.
   if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);

@@ -64,6 +64,7 @@ void Copy::reset() {
   }
   over_.assign(program_.runs.size(), false);
   failed_.store(false, std::memory_order_relaxed);
+  awaited.store(0, std::memory_order_relaxed);
 }
 
 Status Copy::status() const {

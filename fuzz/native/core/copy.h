@@ -63,6 +63,9 @@ class Copy {
   const Tensor& slot(uint32_t run, uint32_t number) const { return roots_[run]->slots[number]; }
   const Cell& cell(uint32_t resource) const { return cells_[resource]; }
 
+  /// First events that are to meet and have not come; whoever schedules sets it.
+  std::atomic<uint32_t> awaited{0};
+
  private:
   void work_off(Tasks& tasks);
   void start_frame(Frame& frame, Tasks& tasks);
