@@ -190,19 +190,12 @@ nb::list counted(const Histogram& histogram) {
   return rows;
 }
 
-nb::list walk(const Program& program, const std::string& name, uint32_t depth, uint64_t count,
-              uint64_t seed) {
+nb::list walked(const Program& program, const std::string& name, uint32_t depth, uint64_t count,
+                uint64_t seed) {
   Histogram seen;
   {
     nb::gil_scoped_release release;
-    Controlled controlled(program);
-    const auto strategy = make_strategy(name, depth, program, seed);
-    Row row;
-    for (uint64_t i = 0; i < count; ++i) {
-      controlled.run(*strategy);
-      controlled.read_outcome(row);
-      ++seen[row];
-    }
+    seen = walk(program, *make_strategy(name, depth, program, seed), count);
   }
   return counted(seen);
 }
@@ -312,7 +305,7 @@ class Threads {
 NB_MODULE(_executor, m) {
   m.doc() = "The native executor's core; see fuzz.executors.native.";
   nb::class_<Program>(m, "Program")
-      .def("walk", &walk)
+      .def("walk", &walked)
       .def("exhaust", &exhausted)
       .def("search", &searched)
       .def("record", &record)

@@ -17,90 +17,102 @@ Step step_of(const Event& event) {
 // --- the events that may come next -----------------------------------------------
 
 void Choices::clear() {
+  for (const Pending& each : events_) places_[each.ticket] = kNowhere;
   events_.clear();
-  places_.clear();
 }
 
-void Choices::add(const Pending& pending) {
-  if (pending.ticket >= places_.size()) places_.resize(pending.ticket + 1, kNowhere);
-  places_[pending.ticket] = static_cast<uint32_t>(events_.size());
-  events_.push_back(pending);
+void Choices::add(Event event, Ticket ticket) {
+  if (ticket >= places_.size()) places_.resize(ticket + 1, kNowhere);
+  places_[ticket] = static_cast<uint32_t>(events_.size());
+  events_.push_back({event, ticket});
 }
 
-void Choices::remove(Ticket ticket) {
-  const uint32_t place = places_[ticket];
-  places_[events_.back().ticket] = place;
-  places_[ticket] = kNowhere;
-  events_[place] = events_.back();
+void Choices::remove(size_t place) {
+  const Ticket removed = events_[place].ticket;
+  const Pending& last = events_.back();
+  places_[last.ticket] = static_cast<uint32_t>(place);
+  places_[removed] = kNowhere;  // second, since the two may be one
+  events_[place] = last;
   events_.pop_back();
 }
 
-/// Takes in the events whose turn has come.
-void Controlled::admit(Strategy& strategy) {
-  for (const Event& event : new_) {
-    Pending pending{event, tickets_};
-    if (free_.empty()) {
-      ++tickets_;
-    } else {
-      pending.ticket = free_.back();
-      free_.pop_back();
-    }
-    strategy.ready(pending);
-    if (program_.blocks) {
-      const uint32_t resource = event.frame->node(event.node).resources[0];
-      if (blocks(resource)) {
-        contenders_[resource].push_back(pending);
-        if (!copy_.possible(event)) continue;
-      }
-    }
-    choices_.add(pending);
-    strategy.enabled(pending.ticket);
+Ticket Controlled::new_ticket() {
+  if (free_.empty()) return tickets_++;
+  const Ticket ticket = free_.back();
+  free_.pop_back();
+  return ticket;
+}
+
+void Controlled::enable(Event event, Ticket ticket) {
+  choices_.add(event, ticket);
+  strategy_->enabled(ticket);
+}
+
+void Controlled::ready(Event event) {
+  const Ticket ticket = new_ticket();
+  strategy_->ready(event, ticket);
+  if (program_.blocks) {
+    const uint32_t resource = event.frame->node(event.node).resources[0];
+    if (blocks(resource)) contenders_[resource].push_back({event, ticket});
+    if (!copy_.possible(event)) return;
   }
-  new_.clear();
+  enable(event, ticket);
 }
 
 /// After an event on the queue or mutex: which others on it may come next now?
-void Controlled::reconsider(uint32_t resource, Strategy& strategy) {
+void Controlled::reconsider(uint32_t resource) {
   for (const Pending& each : contenders_[resource]) {
     const bool possible = copy_.possible(each.event);
     if (possible == choices_.contains(each.ticket)) continue;
     if (possible) {
-      choices_.add(each);
-      strategy.enabled(each.ticket);
+      enable(each.event, each.ticket);
     } else {
-      choices_.remove(each.ticket);
+      choices_.remove(choices_.place_of(each.ticket));
     }
   }
 }
 
 bool Controlled::run(Strategy& strategy) {
+  strategy_ = &strategy;
   choices_.clear();
   for (auto& each : contenders_) each.clear();
   free_.clear();
   tickets_ = 0;
-  new_.clear();
   copy_.reset();
   strategy.begin();
   copy_.start();
-  admit(strategy);
   while (!choices_.empty() && !copy_.failed()) {
     const std::optional<size_t> chosen = strategy.choose(choices_);
     if (!chosen) return false;
     const Pending next = choices_[*chosen];
-    choices_.remove(next.ticket);
+    choices_.remove(*chosen);
     free_.push_back(next.ticket);
+    if (!program_.blocks) {
+      copy_.perform(next.event);
+      continue;
+    }
     const uint32_t resource = next.event.frame->node(next.event.node).resources[0];
-    const bool blocking = program_.blocks && blocks(resource);
-    if (blocking) {
+    if (blocks(resource)) {
       std::erase_if(contenders_[resource],
                     [&](const Pending& each) { return each.ticket == next.ticket; });
     }
     copy_.perform(next.event);
-    if (blocking) reconsider(resource, strategy);
-    admit(strategy);
+    if (blocks(resource)) reconsider(resource);
   }
   strategy.end();
   return true;
+}
+
+Histogram walk(const Program& program, Strategy& strategy, uint64_t count) {
+  Histogram seen;
+  Controlled controlled(program);
+  Row row;
+  for (uint64_t i = 0; i < count; ++i) {
+    controlled.run(strategy);
+    controlled.read_outcome(row);
+    ++seen[row];
+  }
+  return seen;
 }
 
 // --- records -----------------------------------------------------------------------

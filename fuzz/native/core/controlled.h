@@ -66,8 +66,8 @@ class Choices {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
   void clear();
-  void add(const Pending& pending);
-  void remove(Ticket ticket);
+  void add(Event event, Ticket ticket);
+  void remove(size_t place);
 
   std::vector<Pending> events_;
   std::vector<uint32_t> places_;  // by ticket
@@ -86,7 +86,7 @@ class Strategy {
   /// The event's turn has come, since the one chosen last was performed: it is
   /// one of those that cannot come before that one. None has been chosen yet when
   /// the first events come.
-  virtual void ready(const Pending&) {}
+  virtual void ready(Event, Ticket) {}
   /// It may come next: for the first time, or again.
   virtual void enabled(Ticket) {}
   /// Place of one of the events, of which there is at least one; nothing to
@@ -109,22 +109,26 @@ class Controlled final : public Scheduler {
   void read_outcome(Row& row) const { executor::read_outcome(program_, copy_, row); }
 
  private:
-  void ready(Event event) override { new_.push_back(event); }
-  void admit(Strategy& strategy);
-  void reconsider(uint32_t resource, Strategy& strategy);
+  void ready(Event event) override;
+  Ticket new_ticket();
+  void enable(Event event, Ticket ticket);
   bool blocks(uint32_t resource) const {
     return program_.resources[resource].sort != Resource::Sort::kVariable;
   }
+  void reconsider(uint32_t resource);
 
   const Program& program_;
   Copy copy_;
+  Strategy* strategy_ = nullptr;  // of the execution
   Choices choices_;
-  std::vector<Event> new_;  // their turn has come since the last choice
   /// By queue or mutex: events whose turn has come, whether they may come next or not.
   std::vector<std::vector<Pending>> contenders_;
   std::vector<Ticket> free_;  // tickets of events that were performed
   Ticket tickets_ = 0;        // that were ever given out in this execution
 };
+
+/// What that many executions show.
+Histogram walk(const Program& program, Strategy& strategy, uint64_t count);
 
 // --- records -----------------------------------------------------------------------
 
@@ -143,7 +147,7 @@ class Recorder final : public Strategy {
  public:
   explicit Recorder(Strategy& inner) : inner_(inner) {}
   void begin() override;
-  void ready(const Pending& pending) override { inner_.ready(pending); }
+  void ready(Event event, Ticket ticket) override { inner_.ready(event, ticket); }
   void enabled(Ticket ticket) override { inner_.enabled(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
   void end() override { inner_.end(); }

@@ -12,7 +12,7 @@ void Bounded::begin() {
   depth_ = 0;
 }
 
-void Bounded::ready(const Pending& pending) { chains_.join(pending.ticket); }
+void Bounded::ready(Event, Ticket ticket) { chains_.join(ticket); }
 
 uint32_t Bounded::Level::cost(Measure measure) const {
   if (measure == Measure::kDelays) return static_cast<uint32_t>(chosen);

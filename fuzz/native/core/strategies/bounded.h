@@ -26,7 +26,7 @@ class Bounded final : public Strategy {
  public:
   Bounded(Measure measure, uint32_t bound) : measure_(measure), bound_(bound) {}
   void begin() override;
-  void ready(const Pending& pending) override;
+  void ready(Event, Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
   /// Turns to the next execution; false if there is none.
   bool next();

@@ -20,10 +20,10 @@ void Pct::begin() {
   for (uint32_t& each : points_) each = 1 + random_.below(longest_ - 1);
 }
 
-void Pct::ready(const Pending& pending) {
+void Pct::ready(Event, Ticket ticket) {
   // Equal ones are as good as impossible: 2^-63 for each pair.
-  if (chains_.join(pending.ticket)) priorities_.push_back(kInitial | random_.next());
-  heap_.set_score(pending.ticket, priorities_[chains_.of(pending.ticket)]);
+  if (chains_.join(ticket)) priorities_.push_back(kInitial | random_.next());
+  heap_.set_score(ticket, priorities_[chains_.of(ticket)]);
 }
 
 std::optional<size_t> Pct::choose(const Choices& choices) {

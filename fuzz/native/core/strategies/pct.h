@@ -30,7 +30,7 @@ class Pct final : public Strategy {
   /// `depth` is at least 1.
   Pct(const Program& program, uint32_t depth, uint64_t seed);
   void begin() override;
-  void ready(const Pending& pending) override;
+  void ready(Event, Ticket ticket) override;
   void enabled(Ticket ticket) override { heap_.push(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
   void end() override;

@@ -33,9 +33,9 @@ void Pos::remove(Ticket ticket) {
   }
 }
 
-void Pos::ready(const Pending& pending) {
-  heap_.set_score(pending.ticket, random_.next());
-  insert(pending.ticket, step_of(pending.event));
+void Pos::ready(Event event, Ticket ticket) {
+  heap_.set_score(ticket, random_.next());
+  insert(ticket, step_of(event));
 }
 
 void Pos::draw_again(const Choices& choices, uint32_t list) {

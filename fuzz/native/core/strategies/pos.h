@@ -17,7 +17,7 @@ class Pos final : public Strategy {
  public:
   Pos(const Program& program, uint64_t seed);
   void begin() override;
-  void ready(const Pending& pending) override;
+  void ready(Event event, Ticket ticket) override;
   void enabled(Ticket ticket) override { heap_.push(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
 

@@ -46,7 +46,7 @@ class Watch final : public Strategy {
     order_.clear();
     last_ = Tree::kRoot;
   }
-  void ready(const Pending& pending) override { tree_.hang(step_of(pending.event).id, last_); }
+  void ready(Event event, Ticket) override { tree_.hang(step_of(event).id, last_); }
   std::optional<size_t> choose(const Choices& choices) override {
     const std::optional<size_t> place = walk_.choose(choices);
     order_.push_back(step_of(choices[*place].event));

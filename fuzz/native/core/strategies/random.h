@@ -9,13 +9,16 @@ namespace litmusfuzz::executor {
 /// Generators", OOPSLA 2014).
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit Random(uint64_t seed) : state_(seed) { next(); }
 
   uint64_t next() {
+    const uint64_t drawn = next_;
+    // One ahead, so that nobody waits for the multiplications.
     uint64_t mixed = state_ += 0x9e3779b97f4a7c15u;
     mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
     mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
-    return mixed ^ mixed >> 31;
+    next_ = mixed ^ mixed >> 31;
+    return drawn;
   }
   /// Below `count`, which is not 0; each number too often or too seldom by at
   /// most one part in 2^32 / count.
@@ -27,6 +30,7 @@ class Random {
 
  private:
   uint64_t state_;
+  uint64_t next_ = 0;
 };
 
 }  // namespace litmusfuzz::executor

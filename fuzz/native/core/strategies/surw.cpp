@@ -13,13 +13,13 @@ void Surw::begin() {
                   : contended[random_.below(static_cast<uint32_t>(contended.size()))];
 }
 
-void Surw::ready(const Pending& pending) {
-  const Step step = step_of(pending.event);
-  if (pending.ticket >= selected_.size()) selected_.resize(pending.ticket + 1);
-  selected_[pending.ticket] = resource_ != kNothing && step.touches(resource_);
+void Surw::ready(Event event, Ticket ticket) {
+  const Step step = step_of(event);
+  if (ticket >= selected_.size()) selected_.resize(ticket + 1);
+  selected_[ticket] = resource_ != kNothing && step.touches(resource_);
   const uint32_t count = resource_ == kNothing ? 0 : profile_.led_to(step.id, resource_);
-  leading_.set(pending.ticket, count);
-  if (passing_) followers_.emplace_back(pending.ticket, count);
+  leading_.set(ticket, count);
+  if (passing_) followers_.emplace_back(ticket, count);
 }
 
 void Surw::enabled(Ticket ticket) {

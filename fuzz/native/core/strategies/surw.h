@@ -25,7 +25,7 @@ class Surw final : public Strategy {
  public:
   Surw(const Program& program, uint64_t seed) : random_(seed), profile_(program) {}
   void begin() override;
-  void ready(const Pending& pending) override;
+  void ready(Event event, Ticket ticket) override;
   void enabled(Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
 

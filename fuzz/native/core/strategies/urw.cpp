@@ -2,9 +2,9 @@
 
 namespace litmusfuzz::executor {
 
-void Urw::ready(const Pending& pending) {
-  if (pending.ticket >= led_to_.size()) led_to_.resize(pending.ticket + 1);
-  led_to_[pending.ticket] = profile_.led_to(step_of(pending.event).id);
+void Urw::ready(Event event, Ticket ticket) {
+  if (ticket >= led_to_.size()) led_to_.resize(ticket + 1);
+  led_to_[ticket] = profile_.led_to(step_of(event).id);
 }
 
 std::optional<size_t> Urw::choose(const Choices& choices) {

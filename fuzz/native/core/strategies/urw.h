@@ -21,7 +21,7 @@ class Urw final : public Strategy {
  public:
   Urw(const Program& program, uint64_t seed) : random_(seed), profile_(program) {}
   void begin() override { weights_.clear(); }
-  void ready(const Pending& pending) override;
+  void ready(Event event, Ticket ticket) override;
   void enabled(Ticket ticket) override { weights_.set(ticket, led_to_[ticket]); }
   std::optional<size_t> choose(const Choices& choices) override;
 
