@@ -43,7 +43,8 @@ sanitize:
 	  for name in executor_under_sanitizers engine_conformance; do \
 	    echo "$$name: $$check"; \
 	    $(CXX) $(SANITIZE) -fsanitize=$$check tests/native/$$name.cpp \
-	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp -ldl -o build/sanitize/$$name; \
+	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp \
+	      fuzz/native/core/strategies/*.cpp -ldl -o build/sanitize/$$name; \
 	  done; \
 	  build/sanitize/executor_under_sanitizers; \
 	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4" "gang 1" "gang 2" "gang 4"; do \

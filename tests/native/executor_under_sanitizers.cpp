@@ -7,6 +7,8 @@
 #include "check.h"
 #include "engines/table.h"
 #include "exhaustive.h"
+#include "strategies/bounded.h"
+#include "strategies/table.h"
 
 using namespace litmusfuzz::executor;
 
@@ -208,6 +210,37 @@ void blocking_everywhere() {
   CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
 }
 
+/// Each strategy, and each of its executions once more from its record. Of tickets
+/// that change hands, entries that are dropped late and tables that grow.
+void strategies() {
+  for (Program program : {wide_values(), blocking(), bodies(2, false), bodies(10, true)}) {
+    program.link();
+    Controlled controlled(program);
+    for (const char* name : {"random", "pct", "pos", "urw", "surw"}) {
+      const auto strategy = make_strategy(name, 3, program, 1);
+      Recorder recorder(*strategy);
+      for (int i = 0; i < 60; ++i) {
+        CHECK(controlled.run(recorder));
+        const Row row = controlled.outcome();
+        CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
+        Replay replay(recorder.choices());
+        CHECK(controlled.run(replay));
+        CHECK(replay.made() == recorder.choices().size());
+        CHECK(controlled.outcome() == row);
+      }
+    }
+    for (const Measure measure : {Measure::kPreemptions, Measure::kDelays}) {
+      CHECK(!search(program, measure, 2, 300).outcomes.empty());
+    }
+  }
+  Program program = blocking();
+  program.link();
+  Controlled controlled(program);
+  const auto uniform = make_strategy("uniform", 0, program, 1);
+  for (int i = 0; i < 60; ++i) CHECK(controlled.run(*uniform));
+  CHECK((controlled.outcome() == Row{0, 1, 6, 1, 0}));
+}
+
 }  // namespace
 
 int main() {
@@ -215,5 +248,6 @@ int main() {
     for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
   }
   blocking_everywhere();
+  strategies();
   std::puts("ok");
 }

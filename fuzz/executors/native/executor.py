@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -30,7 +31,16 @@ next, and a digest of which."""
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
 # first in, first out it takes ten times as many.
-_ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1), ("controlled", 1))
+_ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1))
+# Of the controlled engine, by the configuration's name. Depth 3: what three ordering
+# constraints bring about, as most of what PCT's authors looked at.
+_STRATEGIES: Final = {
+    "controlled": ("random", 0),
+    "pct": ("pct", 3),
+    "pos": ("pos", 0),
+    "urw": ("urw", 0),
+    "surw": ("surw", 0),
+}
 
 
 def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) -> Config:
@@ -52,6 +62,27 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     return Config(name, "rfc" if split_updates else "executor", settings)
 
 
+def controlled_config(name: str, strategy: str, depth: int = 0, *, split_updates: bool) -> Config:
+    """A way to run the executor one event at a time.
+
+    Parameters
+    ----------
+    name : str
+        Of the configuration.
+    strategy : str
+        What draws the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
+        or ``uniform``, which takes small tests without conditionals and loops
+        only. See ``docs/strategies.md``.
+    depth : int
+        Of ``pct``: 1 to 64.
+    split_updates : bool
+        Whether dense updates are in parts; the promise is then `rfc`.
+    """
+    made = engine_config(name, "controlled", 1, split_updates=split_updates)
+    settings = (*made.settings, ("strategy", strategy))
+    return replace(made, settings=(*settings, ("depth", depth)) if depth else settings)
+
+
 def _configurations() -> Iterator[Config]:
     for split in (False, True):
         for engine, threads in _ENGINES:
@@ -59,6 +90,9 @@ def _configurations() -> Iterator[Config]:
             if split:
                 name = "split" if engine == "pool" else f"{engine}_split"
             yield engine_config(name, engine, threads, split_updates=split)
+        for name, (strategy, depth) in _STRATEGIES.items():
+            full = f"{name}_split" if split else name
+            yield controlled_config(full, strategy, depth, split_updates=split)
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
@@ -66,6 +100,33 @@ _CONFIGURATIONS: Final = tuple(_configurations())
 
 class Diverged(ValueError):
     """A record or total order that the executor cannot follow; says how far it came."""
+
+
+MEASURES: Final = ("preemptions", "delays")
+"""What `PreparedTest.search` can bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What all executions within a bound show.
+
+    Parameters
+    ----------
+    bound : int
+        How many preemptions, or delays, each has at most.
+    histogram : mapping of Outcome to int
+    executions : int
+    complete : bool
+        Whether these are all within the bound.
+    whole : bool
+        Whether there are none beyond it, so that a higher bound shows the same.
+    """
+
+    bound: int
+    histogram: Histogram
+    executions: int
+    complete: bool
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +161,9 @@ class NativeExecutor:
         """Each engine, with dense updates indivisible and (`split`) in parts.
 
         Plain is a pool of threads that takes what is ready at random; fifo one
-        that takes it in turn; inline and controlled have one thread, controlled
-        does one event at a time, each possible one with the same probability.
+        that takes it in turn; inline has one thread. The others do one event at
+        a time: controlled each possible one with the same probability, pct, pos,
+        urw and surw by the strategy of that name (``docs/strategies.md``).
         """
         return _CONFIGURATIONS
 
@@ -152,6 +214,8 @@ class PreparedTest:
         self._thread_count: int = settings["threads"]
         self._threads: _executor.Threads | None = None
         self._copies = 0
+        self._strategy: str = settings.get("strategy", "random")
+        self._depth: int = settings.get("depth", 0)
         self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
         self._core = self.load()
         self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
@@ -169,7 +233,7 @@ class PreparedTest:
         padding. Of a controlled execution no copies run side by side.
         """
         if self._engine == "controlled":
-            return self._histogram(self._core.walk(count, seed))
+            return self._histogram(self._core.walk(self._strategy, self._depth, count, seed))
         if self._threads is None or self._copies != noise.copies:
             self._threads = self.module.Threads(
                 self._core, self._engine, self._thread_count, noise.copies
@@ -195,10 +259,49 @@ class PreparedTest:
         rows, traces, executions, complete = self._core.exhaust(limit)
         return Exhausted(self._histogram(rows), traces, executions, complete)
 
+    def search(self, measure: str, bound: int, limit: int) -> Searched:
+        """All executions with few switches between chains of events.
+
+        Parameters
+        ----------
+        measure : str
+            Of `MEASURES`: switches away from a chain that could go on, or chains
+            passed over in their fixed order.
+        bound : int
+            At most so many.
+        limit : int
+            Executions to begin, at most.
+
+        References
+        ----------
+        ``fuzz/native/core/strategies/bounded.h``.
+        """
+        rows, executions, complete, whole = self._core.search(measure, bound, limit)
+        return Searched(bound, self._histogram(rows), executions, complete, whole)
+
+    def widen(self, measure: str, limit: int) -> Iterator[Searched]:
+        """`search` with bound 0, 1, 2, ..., up to the whole or an incomplete one."""
+        for bound in count_from():
+            found = self.search(measure, bound, limit)
+            yield found
+            if found.whole or not found.complete:
+                return
+
     def record(self, seed: int) -> tuple[Outcome, list[Choice]]:
-        """One controlled execution, with the choices that lead to it."""
-        row, choices = self._core.record(seed)
-        return self._outcome(row), choices
+        """One controlled execution, with the choices that lead to it.
+
+        They are made again at once.
+
+        Raises
+        ------
+        Diverged
+            If that leads elsewhere: the executor is not deterministic.
+        """
+        row, choices = self._core.record(self._strategy, self._depth, seed)
+        outcome = self._outcome(row)
+        if self.replay(choices) != outcome:
+            raise Diverged("the same choices led to another outcome")
+        return outcome, choices
 
     def replay(self, choices: Sequence[Choice]) -> Outcome:
         """The execution that those choices lead to.

@@ -6,12 +6,15 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <random>
 #include <unordered_map>
 
 #include "batch.h"
 #include "controlled.h"
 #include "engines/table.h"
 #include "exhaustive.h"
+#include "strategies/bounded.h"
+#include "strategies/table.h"
 
 #ifdef LITMUSFUZZ_MUTANTS
 #define LITMUSFUZZ_MODULE _mutants
@@ -194,18 +197,12 @@ nb::list counted(const Histogram& histogram) {
   return rows;
 }
 
-nb::list walk(const Program& program, uint64_t count, uint64_t seed) {
+nb::list walked(const Program& program, const std::string& name, uint32_t depth, uint64_t count,
+                uint64_t seed) {
   Histogram seen;
   {
     nb::gil_scoped_release release;
-    Controlled controlled(program);
-    RandomWalk strategy(seed);
-    Row row;
-    for (uint64_t i = 0; i < count; ++i) {
-      controlled.run(strategy);
-      controlled.read_outcome(row);
-      ++seen[row];
-    }
+    seen = walk(program, *make_strategy(name, depth, program, seed), count);
   }
   return counted(seen);
 }
@@ -219,12 +216,29 @@ nb::tuple exhausted(const Program& program, uint64_t limit) {
   return nb::make_tuple(counted(found.outcomes), found.traces, found.executions, found.complete);
 }
 
+Measure measure_named(const std::string& name) {
+  static const std::unordered_map<std::string, Measure> names{
+      {"preemptions", Measure::kPreemptions}, {"delays", Measure::kDelays}};
+  return named(names, name);
+}
+
+nb::tuple searched(const Program& program, const std::string& measure, uint32_t bound,
+                   uint64_t limit) {
+  const Measure which = measure_named(measure);
+  Searched found;
+  {
+    nb::gil_scoped_release release;
+    found = search(program, which, bound, limit);
+  }
+  return nb::make_tuple(counted(found.outcomes), found.executions, found.complete, found.whole);
+}
+
 using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
 
-nb::tuple record(const Program& program, uint64_t seed) {
+nb::tuple record(const Program& program, const std::string& name, uint32_t depth, uint64_t seed) {
   Controlled controlled(program);
-  RandomWalk strategy(seed);
-  Recorder recorder(strategy);
+  const auto strategy = make_strategy(name, depth, program, seed);
+  Recorder recorder(*strategy);
   controlled.run(recorder);
   std::vector<RawChoice> choices;
   for (const Choice& each : recorder.choices()) {
@@ -322,8 +336,9 @@ Program read_mutant(nb::handle from, const std::string& defect) {
 NB_MODULE(LITMUSFUZZ_MODULE, m) {
   m.doc() = "The native executor's core; see fuzz.executors.native.";
   nb::class_<Program>(m, "Program")
-      .def("walk", &walk)
+      .def("walk", &walked)
       .def("exhaust", &exhausted)
+      .def("search", &searched)
       .def("record", &record)
       .def("replay", &replay)
       .def("force", &force)
