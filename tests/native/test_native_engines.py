@@ -37,7 +37,7 @@ def test_every_engine_does_what_an_engine_must(tmp_path: Path) -> None:
     theirs = compiled(tmp_path / "newest.so", "-shared", "-fPIC", example)
     for engine, threads in (
         ("inline", 1),
-        *((engine, threads) for engine in ("pool", "fifo", "gang") for threads in (1, 2, 4)),
+        *((engine, threads) for engine in ("pool", "fifo", "stealing", "gang") for threads in (1, 2, 4)),
         (str(theirs), 1),
     ):
         done = subprocess.run(
