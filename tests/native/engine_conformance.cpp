@@ -118,7 +118,7 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     std::this_thread::yield();
     if (std::this_thread::get_id() == mine.other) mine.wrong.fetch_add(1);
   };
-  std::atomic<int> ready{0};
+  std::atomic<int> ready{0}, over{0};
   const auto client = [&](Mine& mine, Mine& theirs) {
     theirs.other = std::this_thread::get_id();
     ready.fetch_add(1);
@@ -126,6 +126,8 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     const auto run = engine.start_run(0);
     for (uint64_t i = 0; i < 500; ++i) run->schedule({look, &mine, i});
     run->wait();
+    over.fetch_add(1);
+    while (over < 2) std::this_thread::yield();  // a thread's number may be used again
   };
   std::thread one([&] { client(first, second); });
   std::thread two([&] { client(second, first); });

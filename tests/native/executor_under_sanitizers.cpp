@@ -195,7 +195,7 @@ void run_all(const std::string& engine, uint32_t threads) {
 void blocking_everywhere() {
   Program program = blocking();
   program.link();
-  for (const char* name : {"inline", "pool", "fifo"}) {
+  for (const char* name : {"inline", "pool", "fifo", "stealing", "gang"}) {
     const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
     Histogram seen;
     Batch batch(program, *engine, 8);
@@ -211,7 +211,7 @@ void blocking_everywhere() {
 }  // namespace
 
 int main() {
-  for (const char* engine : {"inline", "pool", "fifo"}) {
+  for (const char* engine : {"inline", "pool", "fifo", "stealing", "gang"}) {
     for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
   }
   blocking_everywhere();

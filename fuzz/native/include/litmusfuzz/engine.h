@@ -49,8 +49,8 @@ class RunState {
 
   /// Returns at a moment when all closures scheduled so far have run or were dropped.
   /// The caller's thread works meanwhile, on closures of this run alone (ENGINES, 3).
-  /// May be called again, if another run has scheduled something since; from a closure
-  /// of another run as well, but not of this one. Throws what a closure of this run
+  /// May be called again, if another run has scheduled something since; by one thread
+  /// at a time; from a closure of another run as well, but not of this one. Throws what a closure of this run
   /// threw first, once none is running any more, and again if called again.
   virtual void wait() = 0;
 
