@@ -1,4 +1,5 @@
-// What every engine must do (litmusfuzz/engine.h). Arguments: its name, threads.
+// What every engine must do (litmusfuzz/engine.h). A library for engines that Python
+// made, and, with a `main`, a program. Its arguments: an engine's name, threads.
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "check.h"
-#include "engines/table.h"
+#include "litmusfuzz/engine.h"
 
 using litmusfuzz::Closure;
 using litmusfuzz::Engine;
@@ -313,8 +314,13 @@ void conform(Engine& engine, uint32_t threads) {
 
 }  // namespace
 
-/// For an engine that was made elsewhere.
-extern "C" void litmusfuzz_conform(Engine* engine, uint32_t threads) { conform(*engine, threads); }
+extern "C" void litmusfuzz_conform(Engine* engine, uint32_t threads, bool gang) {
+  conform(*engine, threads);
+  if (gang) a_gang_starts_together_and_keeps_its_chains(*engine, threads);
+}
+
+#ifndef LITMUSFUZZ_LIBRARY
+#include "engines/table.h"
 
 int main(int count, char** arguments) {
   CHECK(count == 3);
@@ -322,8 +328,8 @@ int main(int count, char** arguments) {
   const auto threads = static_cast<uint32_t>(std::stoul(arguments[2]));
   for (int again = 0; again < 3; ++again) {
     const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
-    conform(*engine, threads);
-    if (name == "gang") a_gang_starts_together_and_keeps_its_chains(*engine, threads);
+    litmusfuzz_conform(engine.get(), threads, name == "gang");
   }
   std::puts("ok");
 }
+#endif

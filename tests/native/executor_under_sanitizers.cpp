@@ -1,6 +1,8 @@
 // Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer.
 // What the outcomes are is checked elsewhere; here only what must hold always.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "batch.h"
@@ -170,11 +172,14 @@ Program bodies(uint32_t parallel, bool strict) {
   return std::move(w.program);
 }
 
-void run(Program program, const std::string& name, uint32_t threads) {
+void run(Program program, const std::string& name, uint32_t threads, bool noisy = false) {
   program.link();
   const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
   Histogram seen;
   Batch batch(program, *engine, 8);
+  if (noisy) {
+    batch.perturb({.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20});
+  }
   for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
   for (const auto& [row, count] : seen) {
     CHECK(count > 0);
@@ -185,6 +190,7 @@ void run(Program program, const std::string& name, uint32_t threads) {
 
 void run_all(const std::string& engine, uint32_t threads) {
   run(wide_values(), engine, threads);
+  run(wide_values(), engine, threads, true);
   for (const uint32_t parallel : {1, 2, 10}) {
     run(bodies(parallel, false), engine, threads);
     run(bodies(parallel, true), engine, threads);
@@ -208,9 +214,37 @@ void blocking_everywhere() {
   CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
 }
 
+/// No event before the barrier falls.
+void the_barrier_holds() {
+  Program program = wide_values();
+  program.link();
+  struct Nobody final : Scheduler {
+    void ready(Event) override {}
+  } nobody;
+  Copy copy(program, nobody);
+  Frame frame(copy, program, program.runs[0].body, 0, 0);
+  Perturbation perturbation({.barrier = true});
+  perturbation.begin(0);
+  std::atomic<bool> there{false}, over{false};
+  std::thread thread([&] {
+    there = true;
+    perturbation.before({&frame, 0, 0}, 0);
+    over = true;
+  });
+  while (!there) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::yield();
+    CHECK(!over);
+  }
+  perturbation.go();
+  thread.join();
+  CHECK(over);
+}
+
 }  // namespace
 
 int main() {
+  the_barrier_holds();
   for (const char* engine : {"inline", "pool", "fifo", "stealing", "gang"}) {
     for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
   }

@@ -18,9 +18,10 @@ Operands operands_of(const Frame& frame, const Node& node) {
 
 }  // namespace
 
-Copy::Copy(const Program& program, Scheduler& scheduler)
+Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
     : program_(program),
       scheduler_(scheduler),
+      number_(number),
       cells_(program.resources.size()),
       runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
   for (size_t i = 0; i < cells_.size(); ++i) {

@@ -36,7 +36,8 @@ enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 class Copy {
  public:
-  Copy(const Program& program, Scheduler& scheduler);
+  /// `number` tells copies of one scheduler apart.
+  Copy(const Program& program, Scheduler& scheduler, uint32_t number = 0);
 
   /// Back to the initial contents. Only while no thread works on it.
   void reset();
@@ -50,6 +51,7 @@ class Copy {
   bool possible(const Event& event) const;
 
   Scheduler& scheduler() { return scheduler_; }
+  uint32_t number() const { return number_; }
 
   // Of the outcome, when nothing is left to perform.
   Status status() const;
@@ -87,6 +89,7 @@ class Copy {
 
   const Program& program_;
   Scheduler& scheduler_;
+  const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
   std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended

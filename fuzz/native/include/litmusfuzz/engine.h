@@ -109,10 +109,11 @@ class Engine {
 /// Makes a shared library an engine: `make` takes EngineOptions and returns a
 /// std::unique_ptr<litmusfuzz::Engine>. Once, outside namespaces.
 #define LITMUSFUZZ_ENGINE(make)                                                       \
-  extern "C" uint32_t litmusfuzz_engine_interface() {                                 \
+  extern "C" __attribute__((visibility("default"))) uint32_t                          \
+  litmusfuzz_engine_interface() {                                                     \
     return litmusfuzz::kEngineInterface;                                              \
   }                                                                                   \
-  extern "C" litmusfuzz::Engine* litmusfuzz_make_engine(                              \
-      const litmusfuzz::EngineOptions* options) {                                     \
+  extern "C" __attribute__((visibility("default"))) litmusfuzz::Engine*               \
+  litmusfuzz_make_engine(const litmusfuzz::EngineOptions* options) {                  \
     return make(*options).release();                                                  \
   }
