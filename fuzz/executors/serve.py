@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from corpus.textfile import loads
 from fuzz.executors import wire
-from fuzz.executors.protocol import Refused, Unavailable, noise_from
+from fuzz.executors.protocol import Configurable, Refused, Unavailable, noise_from
 from fuzz.executors.table import configuration, executor_class
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class _Server:
     def answer(self, request: wire.Request) -> wire.Reply:
         try:
             if not request.test:
+                self.check(request.config)
                 return wire.Reply(versions=dict(self.executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(request)
@@ -46,6 +47,10 @@ class _Server:
         except Unavailable as missing:
             return wire.Reply(unavailable=str(missing))
         return wire.Reply(rows=wire.rows(found), seconds=time.perf_counter() - start)
+
+    def check(self, config: str) -> None:
+        if config and isinstance(self.executor, Configurable):
+            self.executor.check(configuration(self.name, config))
 
     def prepare(self, request: wire.Request) -> Prepared:
         key = (request.test, request.config)

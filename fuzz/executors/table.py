@@ -7,6 +7,8 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from fuzz.executors.protocol import Configurable
+
 if TYPE_CHECKING:
     from fuzz.executors.protocol import Config, Executor
 
@@ -52,11 +54,17 @@ def executor_class(name: str) -> type[Executor]:
 
 def configuration(executor: str, name: str | None = None) -> Config:
     """A configuration of an executor; its first if no name is given."""
-    configs = executor_class(executor).configurations()
+    found = executor_class(executor)
+    configs = found.configurations()
     if name is None:
         return configs[0]
     for config in configs:
         if config.name == name:
             return config
+    if isinstance(found, Configurable) and "=" in name:
+        try:
+            return found.configured(name)
+        except ValueError as error:
+            raise UnknownExecutor(f"{executor}: {error}") from None
     known = ", ".join(config.name for config in configs)
     raise UnknownExecutor(f"{executor} has no configuration {name!r}; there are {known}")

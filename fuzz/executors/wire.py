@@ -25,7 +25,7 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Run a test; or, without a test, tell the versions.
+    """Run a test; or, without a test, tell the versions, if `config` can run there.
 
     `noise` holds the fields of `Noise`.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import Strictness
+    from fuzz.executors.native.lowering import Program, Strictness
     from fuzz.executors.protocol import Config
 
 
@@ -38,9 +38,9 @@ class PreparedMutant(PreparedTest):
         self._defect = defect
         super().__init__(test, config, strictness)
 
-    def load(self) -> _executor.Program:
+    def load(self, program: Program) -> _executor.Program:
         """The lowered test, in the core."""
-        return _mutants.load(self._program, self._defect)
+        return _mutants.load(program, self._defect)
 
 
 class NativeMutant(NativeExecutor):

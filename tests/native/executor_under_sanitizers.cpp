@@ -1,6 +1,8 @@
 // Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer.
 // What the outcomes are is checked elsewhere; here only what must hold always.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "batch.h"
@@ -172,12 +174,16 @@ Program bodies(uint32_t parallel, bool strict) {
   return std::move(w.program);
 }
 
-void run(Program program, const std::string& name, uint32_t threads) {
+void run(Program program, const std::string& name, uint32_t threads, bool noisy = false) {
   program.link();
   const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
   Histogram seen;
   Batch batch(program, *engine, 8);
-  for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seed % 2 ? 2 : 0, seen);
+  if (noisy) {
+    batch.perturb({.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20,
+                   .together = 2});
+  }
+  for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
   for (const auto& [row, count] : seen) {
     CHECK(count > 0);
     CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
@@ -187,6 +193,7 @@ void run(Program program, const std::string& name, uint32_t threads) {
 
 void run_all(const std::string& engine, uint32_t threads) {
   run(wide_values(), engine, threads);
+  run(wide_values(), engine, threads, true);
   for (const uint32_t parallel : {1, 2, 10}) {
     run(bodies(parallel, false), engine, threads);
     run(bodies(parallel, true), engine, threads);
@@ -197,17 +204,44 @@ void run_all(const std::string& engine, uint32_t threads) {
 void blocking_everywhere() {
   Program program = blocking();
   program.link();
-  for (const char* name : {"inline", "pool", "fifo"}) {
+  for (const char* name : {"inline", "pool", "fifo", "stealing", "gang"}) {
     const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
     Histogram seen;
     Batch batch(program, *engine, 8);
-    for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seed % 2 ? 2 : 0, seen);
+    for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
     CHECK(seen.size() == 1);
     CHECK((seen.begin()->first == Row{0, 1, 6, 1, 0}));
   }
   const Exhausted found = exhaust(program, 2000);
   CHECK(found.outcomes.size() == 1);
   CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
+}
+
+/// No event before the barrier falls.
+void the_barrier_holds() {
+  Program program = wide_values();
+  program.link();
+  struct Nobody final : Scheduler {
+    void ready(Event) override {}
+  } nobody;
+  Copy copy(program, nobody);
+  Frame frame(copy, program, program.runs[0].body, 0, 0);
+  Perturbation perturbation({.barrier = true});
+  perturbation.begin(0, {});
+  std::atomic<bool> there{false}, over{false};
+  std::thread thread([&] {
+    there = true;
+    perturbation.before({&frame, 0, 0}, 0);
+    over = true;
+  });
+  while (!there) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::yield();
+    CHECK(!over);
+  }
+  perturbation.go();
+  thread.join();
+  CHECK(over);
 }
 
 /// Each strategy, and each of its executions once more from its record. Of tickets
@@ -244,7 +278,8 @@ void strategies() {
 }  // namespace
 
 int main() {
-  for (const char* engine : {"inline", "pool", "fifo"}) {
+  the_barrier_holds();
+  for (const char* engine : {"inline", "pool", "fifo", "stealing", "gang"}) {
     for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
   }
   blocking_everywhere();

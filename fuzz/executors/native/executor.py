@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from corpus.outcome import TORN, Outcome, Status, Value
+from fuzz.engines.settings import EngineSettings, UnknownEngine
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
-from fuzz.executors.protocol import Config
+from fuzz.executors.native.running import RunningEngine
+from fuzz.executors.protocol import Config, Noise, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import EventKey, Strictness
-    from fuzz.executors.protocol import Histogram, Noise
+    from fuzz.executors.native.lowering import EventKey, Program, Strictness
+    from fuzz.executors.protocol import Histogram
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)
@@ -31,7 +33,10 @@ next, and a digest of which."""
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
 # first in, first out it takes ten times as many.
-_ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1))
+_ENGINES: Final = (
+    *((engine, _THREADS) for engine in ("pool", "fifo", "stealing", "gang", "tbb", "openmp")),
+    ("inline", 1),
+)
 # Of the controlled engine, by the configuration's name. Depth 3: what three ordering
 # constraints bring about, as most of what PCT's authors looked at.
 _STRATEGIES: Final = {
@@ -51,8 +56,7 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     name : str
         Of the configuration.
     engine : str
-        A built-in one, or the path of a shared library, with a slash (see
-        ``fuzz/native/include/litmusfuzz/engine.h``).
+        As in `fuzz.engines.settings.EngineSettings`.
     threads : int
         Its limit.
     split_updates : bool
@@ -93,6 +97,7 @@ def _configurations() -> Iterator[Config]:
         for name, (strategy, depth) in _STRATEGIES.items():
             full = f"{name}_split" if split else name
             yield controlled_config(full, strategy, depth, split_updates=split)
+
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
@@ -161,11 +166,37 @@ class NativeExecutor:
         """Each engine, with dense updates indivisible and (`split`) in parts.
 
         Plain is a pool of threads that takes what is ready at random; fifo one
-        that takes it in turn; inline has one thread. The others do one event at
-        a time: controlled each possible one with the same probability, pct, pos,
-        urw and surw by the strategy of that name (``docs/strategies.md``).
+        that takes it in turn; inline has one thread. Some do one event at a time:
+        controlled each possible one with the same probability, pct, pos, urw and
+        surw by the strategy of that name (``docs/strategies.md``). Those over a runtime that is missing (tbb, openmp) are unavailable.
         """
         return _CONFIGURATIONS
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """Any engine with any number of threads: ``engine=NAME;threads=N;split``.
+
+        Raises
+        ------
+        UnknownEngine
+            In one line.
+        """
+        settings = EngineSettings.from_name(name)
+        return engine_config(
+            settings.name, settings.engine, settings.threads, split_updates=settings.split
+        )
+
+    def check(self, config: Config) -> None:
+        """Start the configuration's engine and end it.
+
+        Raises
+        ------
+        Unavailable
+            Saying what is missing.
+        """
+        settings = _engine_settings(config)
+        if settings.engine != "controlled":
+            RunningEngine(settings).close()
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -181,6 +212,14 @@ class NativeExecutor:
             For a test with clusters.
         """
         return PreparedTest(test, config)
+
+
+def _engine_settings(config: Config) -> EngineSettings:
+    settings: dict[str, Any] = dict(config.settings)
+    try:
+        return EngineSettings(settings["engine"], settings["threads"], settings["split_updates"])
+    except UnknownEngine as error:
+        raise Unavailable(str(error)) from None
 
 
 class PreparedTest:
@@ -208,45 +247,74 @@ class PreparedTest:
         config: Config,
         strictness: Mapping[str, Strictness] | None = None,
     ) -> None:
-        settings: dict[str, Any] = dict(config.settings)
         self._test = test
-        self._engine: str = settings["engine"]
-        self._thread_count: int = settings["threads"]
-        self._threads: _executor.Threads | None = None
-        self._copies = 0
+        self._settings = _engine_settings(config)
+        settings: dict[str, Any] = dict(config.settings)
         self._strategy: str = settings.get("strategy", "random")
         self._depth: int = settings.get("depth", 0)
-        self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
-        self._core = self.load()
+        self._engine: RunningEngine | None = None
+        self._threads: _executor.Threads | None = None
+        self._noise = Noise()
+        self._strictness = strictness
+        self._program = lower(test, split_updates=self._settings.split, strictness=strictness)
+        self._core = self.load(self._program)
         self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
         self._queues = frozenset(queue.name for queue in test.queues)
 
-    def load(self) -> _executor.Program:
+    def load(self, program: Program) -> _executor.Program:
         """The lowered test, in the core."""
-        return _executor.load(self._program)
+        return _executor.load(program)
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `copies` and `shuffle` say something here: nothing is
-        built afresh, and threads that take what is ready at random need no
-        padding. Of a controlled execution no copies run side by side.
+        Of the noise, `steps` and `padding` say nothing here: nothing is built
+        afresh, and threads that take what is ready at random need no padding. A
+        controlled execution has no noise: no copies run side by side.
         """
-        if self._engine == "controlled":
+        if self._settings.engine == "controlled":
             return self._histogram(self._core.walk(self._strategy, self._depth, count, seed))
-        if self._threads is None or self._copies != noise.copies:
-            self._threads = self.module.Threads(
-                self._core, self._engine, self._thread_count, noise.copies
-            )
-            self._copies = noise.copies
-        rows, _, _ = self._threads.run(
-            count, noise.shuffle, self._thread_count if noise.together else 0, seed
-        )
+        if self._threads is None or self._noise != noise:
+            self._threads = None  # the last one's threads are unpinned before new ones are pinned
+            self._engine = self._engine or RunningEngine(self._settings, self.module)
+            self._threads = self._perturbed(noise, self._engine)
+            self._noise = noise
+        rows, _, _ = self._threads.run(count, noise.shuffle, seed)
         return self._histogram(rows)
 
     def close(self) -> None:
         """End the engine's threads."""
         self._threads = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _perturbed(self, noise: Noise, engine: RunningEngine) -> _executor.Threads:
+        core = self._core
+        if noise.lanes > 1:
+            split = self._settings.split
+            core = self.load(
+                lower(
+                    self._test,
+                    split_updates=split,
+                    strictness=self._strictness,
+                    lanes=noise.lanes,
+                )
+            )
+        threads = self.module.Threads(core, engine.core, noise.copies)
+        together = self._settings.threads if noise.together else 0
+        if noise.disturbs:
+            try:
+                threads.perturb(
+                    barrier=noise.barrier,
+                    pinned=noise.pinned,
+                    delay_us_max=noise.delay_us_max,
+                    yield_percent=noise.yield_percent,
+                    together=together,
+                )
+            except ValueError as error:
+                raise Unavailable(str(error)) from None
+        return threads
 
     def exhaust(self, limit: int) -> Exhausted:
         """All executions that differ in more than the order of independent events.

@@ -11,7 +11,7 @@
 
 #include "batch.h"
 #include "controlled.h"
-#include "engines/table.h"
+#include "engines.h"
 #include "exhaustive.h"
 #include "strategies/bounded.h"
 #include "strategies/table.h"
@@ -280,22 +280,25 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order) {
   return follow(program, Forced(order), order.size());
 }
 
-/// A test on the threads of an engine, which start and end with it.
+/// A test on the threads of an engine.
 class Threads {
  public:
-  Threads(const Program& program, const std::string& engine, uint32_t threads, uint32_t copies)
-      : copies_(copies),
-        engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
-        batch_(program, *engine_, copies) {}
+  Threads(const Program& program, litmusfuzz::Engine& engine, uint32_t copies)
+      : copies_(copies), batch_(program, engine, copies) {}
+
+  void perturb(bool barrier, bool pinned, uint32_t delay_us_max, uint32_t yield_percent,
+               uint32_t together) {
+    batch_.perturb({barrier, pinned, delay_us_max, yield_percent, together});
+  }
 
   /// The histogram, and how many events were performed on this thread and on others.
-  nb::tuple run(uint64_t count, bool shuffle, uint32_t together, uint64_t seed) {
+  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
     Histogram seen;
     const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
       std::mt19937_64 seeds(seed);
-      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, together, seen);
+      for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
     }
     const uint64_t by_caller = batch_.performed().mine() - here;
     return nb::make_tuple(counted(seen), by_caller, batch_.performed().sum() - all - by_caller);
@@ -303,7 +306,6 @@ class Threads {
 
  private:
   uint32_t copies_;
-  std::unique_ptr<litmusfuzz::Engine> engine_;
   Batch batch_;
 };
 
@@ -344,13 +346,16 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("force", &force)
       .def("event", &event_number);
   nb::class_<Threads>(m, "Threads")
-      // The program must live as long.
-      .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
-           nb::keep_alive<1, 2>())
+      // The program and the engine must live as long.
+      .def(nb::init<const Program&, litmusfuzz::Engine&, uint32_t>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
+      .def("perturb", &Threads::perturb, nb::kw_only(), nb::arg("barrier"), nb::arg("pinned"),
+           nb::arg("delay_us_max"), nb::arg("yield_percent"), nb::arg("together"))
       .def("run", &Threads::run);
 #ifdef LITMUSFUZZ_MUTANTS
   m.def("load", &read_mutant);
 #else
   m.def("load", [](nb::handle from) { return read_program(from); });
 #endif
+  litmusfuzz::bindings::bind_engines(m);
 }

@@ -7,10 +7,15 @@ namespace litmusfuzz::executor {
 
 Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
     : program_(program), engine_(engine) {
-  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
+  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
 }
 
-void Batch::run(uint64_t seed, bool shuffle, uint32_t together, Histogram& seen) {
+void Batch::perturb(const Noise& noise) {
+  perturbation_.reset();  // first: it gives threads back the cores that the new one finds
+  perturbation_ = std::make_unique<Perturbation>(noise);
+}
+
+void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
   starting_ = true;
@@ -19,14 +24,19 @@ void Batch::run(uint64_t seed, bool shuffle, uint32_t together, Histogram& seen)
     each.start();
   }
   starting_ = false;
-  meetings_ = seed;
-  if (together) appoint(together);
+  if (perturbation_) perturbation_->begin(random(), first_);
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
-  for (const Event& each : first_) schedule(each);
-  first_.clear();
-  // A run may get new work from another one after it was waited for.
-  while (!quiet()) wait();
-  wait();  // until the engine, too, has done with the last closures
+  try {
+    for (const Event& each : first_) schedule(each);
+    first_.clear();
+    if (perturbation_) perturbation_->go();
+    // A run may get new work from another one after it was waited for.
+    while (!quiet()) wait();
+    wait();  // until the engine, too, has done with the last closures
+  } catch (...) {
+    abandon();
+    throw;
+  }
   states_.clear();
   for (Copy& each : copies_) {
     if (kMutants) each.settle();
@@ -35,33 +45,25 @@ void Batch::run(uint64_t seed, bool shuffle, uint32_t together, Histogram& seen)
   }
 }
 
-/// Marks the first events of each copy, as many as are to meet.
-void Batch::appoint(uint32_t together) {
-  for (Event& each : first_) {
-    std::atomic<uint32_t>& awaited = each.frame->copy.awaited;
-    // Relaxed: no thread works here yet.
-    const uint32_t others = awaited.load(std::memory_order_relaxed);
-    if (others == together) continue;
-    awaited.store(others + 1, std::memory_order_relaxed);
-    each.step |= kMeets;
-  }
-}
-
-/// Waits until all have come, or too long: the others may have no thread. Then a little
-/// more, since who comes last learns it first: by up to some hundred nanoseconds, which
-/// is what it takes a core to tell another.
-void Batch::meet(std::atomic<uint32_t>& awaited, uint64_t event) {
-  // Relaxed, all of it: who meets here must not see more of each other's memory
-  // than he would without.
-  const uint32_t before = awaited.fetch_sub(1, std::memory_order_relaxed);
-  for (int patience = 4000; patience && awaited.load(std::memory_order_relaxed); --patience) {
-  }
-  const uint64_t hash = (meetings_ + before + event) * 0x9e3779b97f4a7c15u;
-  for (uint64_t left = hash >> 56; left; --left) awaited.load(std::memory_order_relaxed);
-}
-
 void Batch::wait() {
   for (const auto& each : states_) each->wait();
+}
+
+void Batch::abandon() {
+  for (const auto& each : states_) each->cancel();
+  if (perturbation_) perturbation_->go();
+  // Twice: in the first round the last closures end, which may have scheduled into
+  // runs that were waited for; nothing new can start.
+  for (size_t i = 0; i < 2 * states_.size(); ++i) {
+    try {
+      states_[i % states_.size()]->wait();
+    } catch (...) {  // one exception is told, and it is on its way
+    }
+  }
+  states_.clear();
+  first_.clear();
+  scheduled_.store(0, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
 }
 
 void Batch::ready(Event event) {
@@ -83,9 +85,8 @@ void Batch::schedule(Event event) {
 void Batch::perform(void* object, uint64_t packed) {
   auto* const frame = static_cast<Frame*>(object);
   auto& batch = static_cast<Batch&>(frame->copy.scheduler());
-  const Event event{frame, static_cast<uint32_t>(packed >> 32),
-                    static_cast<uint32_t>(packed) & ~kMeets};
-  if (packed & kMeets) batch.meet(frame->copy.awaited, packed);
+  const Event event{frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
+  if (batch.perturbation_) batch.perturbation_->before(event, frame->copy.number());
   frame->copy.perform(event);
   batch.performed_.add();
   // Release: its partner is in `quiet`.

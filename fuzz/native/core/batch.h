@@ -9,6 +9,7 @@
 #include "copy.h"
 #include "litmusfuzz/engine.h"
 #include "outcome.h"
+#include "perturbation.h"
 #include "tally.h"
 
 namespace litmusfuzz::executor {
@@ -20,24 +21,24 @@ class Batch final : public Scheduler {
   /// `engine` may have other users meanwhile.
   Batch(const Program& program, Engine& engine, uint32_t copies);
 
+  /// From now on. Not while it runs.
+  void perturb(const Noise& noise);
+
   /// Executes all copies once and counts what they show. It is known exactly
   /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
-  /// The first `together` events of each copy wait for each other, a short time:
-  /// as many threads are then at it at the same moment. 0 for none.
-  void run(uint64_t seed, bool shuffle, uint32_t together, Histogram& seen);
+  /// Throws what the engine, or an event in it, throws; may be called again then.
+  void run(uint64_t seed, bool shuffle, Histogram& seen);
 
   /// Events so far by thread; the thread that called `run` is one of them.
   const Tally& performed() const { return performed_; }
 
  private:
-  static constexpr uint32_t kMeets = 1u << 31;  // in a closure: an event that meets others
-
   void ready(Event event) override;
   void schedule(Event event);
   static void perform(void* frame, uint64_t event);
   void wait();
-  void appoint(uint32_t together);
-  void meet(std::atomic<uint32_t>& awaited, uint64_t event);
+  /// Nothing of it is left, whatever state it was in.
+  void abandon();
   bool quiet() const;
 
   const Program& program_;
@@ -48,7 +49,7 @@ class Batch final : public Scheduler {
   bool starting_ = false;     // written while no other thread works here
   /// Of a test with several runs: with one, its state says when all is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
-  uint64_t meetings_ = 0;
+  std::unique_ptr<Perturbation> perturbation_;  // none where nothing is to be done
   Row row_;
   Tally performed_;
 };

@@ -18,9 +18,10 @@ Operands operands_of(const Frame& frame, const Node& node) {
 
 }  // namespace
 
-Copy::Copy(const Program& program, Scheduler& scheduler)
+Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
     : program_(program),
       scheduler_(scheduler),
+      number_(number),
       cells_(program.resources.size()),
       runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
   for (size_t i = 0; i < cells_.size(); ++i) {
@@ -64,7 +65,6 @@ void Copy::reset() {
   }
   over_.assign(program_.runs.size(), false);
   failed_.store(false, std::memory_order_relaxed);
-  awaited.store(0, std::memory_order_relaxed);
 }
 
 Status Copy::status() const {

@@ -38,7 +38,8 @@ enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 class Copy {
  public:
-  Copy(const Program& program, Scheduler& scheduler);
+  /// `number` tells copies of one scheduler apart.
+  Copy(const Program& program, Scheduler& scheduler, uint32_t number = 0);
 
   /// Back to the initial contents. Only while no thread works on it.
   void reset();
@@ -52,6 +53,7 @@ class Copy {
   bool possible(const Event& event) const;
 
   Scheduler& scheduler() { return scheduler_; }
+  uint32_t number() const { return number_; }
 
   /// Mutants: memory gets what all threads have stored. When nothing is left to perform.
   void settle();
@@ -62,9 +64,6 @@ class Copy {
   bool ended(uint32_t run) const { return over_[run]; }
   const Tensor& slot(uint32_t run, uint32_t number) const { return roots_[run]->slots[number]; }
   const Cell& cell(uint32_t resource) const { return cells_[resource]; }
-
-  /// First events that are to meet and have not come; whoever schedules sets it.
-  std::atomic<uint32_t> awaited{0};
 
  private:
   void work_off(Tasks& tasks);
@@ -101,6 +100,7 @@ class Copy {
 
   const Program& program_;
   Scheduler& scheduler_;
+  const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
   std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended
