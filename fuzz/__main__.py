@@ -969,6 +969,47 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         click.echo(f"\n{target} is not written; --write does")
 
 
+# --- selftest --------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[MUTANT]...")
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, help="Of which the median counts.")
+@click.option("--tests", type=click.IntRange(1, 10_000), default=60, help="Graphs for each seed.")
+@_json
+def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> None:
+    """Kill every mutant by the generator's random graphs.
+
+    Prints after how many runs each strategy kills each mutant (`-` for never);
+    the executor that they were made from stands first, and must survive. Takes
+    some minutes. Exits 0 only if all mutants are killed, else 1.
+    """
+    from fuzz.campaign.selftest import HUNTS, SOUND, hunts, mutants
+    from reports.kills import kill_table, score
+
+    known = mutants()
+    chosen = tuple(f"mutant/{name.removeprefix('mutant/')}" for name in names)
+    for name in chosen:
+        if name not in known:
+            known_names = ", ".join(each.removeprefix("mutant/") for each in known)
+            _fail(f"no mutant {name.removeprefix('mutant/')!r}; there are {known_names}")
+
+    def told(executor: str, strategy: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{executor}: {strategy} ...", err=True, nl=False)
+
+    rows = list(hunts((SOUND, *(chosen or known)), seeds, tests, told))
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    complete = all(row.killed == row.mutant for row in rows)
+    if as_json:
+        _print_json({"rows": [asdict(row) for row in rows], "complete": complete})
+    else:
+        click.echo(kill_table(rows, list(HUNTS)))
+        click.echo(score(rows))
+    sys.exit(0 if complete else 1)
+
+
 # --- bench -----------------------------------------------------------------------------
 
 
