@@ -55,8 +55,10 @@ sanitize: setup
 	@$(MAKE) --no-print-directory -j2 $(foreach check,thread address, \
 	  $(SANITIZED:%=build/sanitize/$(check)/%)) $(RUNTIMES:%=build/sanitize/address/%.so)
 	@set -e; for check in thread address; do \
-	  echo "executor_under_sanitizers: $$check"; \
-	  build/sanitize/$$check/executor_under_sanitizers; \
+	  for name in $(filter %_under_sanitizers,$(SANITIZED)); do \
+	    echo "$$name: $$check"; \
+	    build/sanitize/$$check/$$name; \
+	  done; \
 	  for engine in $(CONFORM) "build/sanitize/$$check/example_engine.so 1"; do \
 	    echo "engine_conformance $$engine: $$check"; \
 	    build/sanitize/$$check/engine_conformance $$engine; \
