@@ -49,7 +49,7 @@ RUNTIMES = $(if $(wildcard $(VENV)/include/tbb/task_arena.h),tbb) \
 
 # oneTBB's threads outlive `main`, and the search for leaks stumbles over them; OpenMP's
 # would spin for milliseconds beside others' work.
-QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=1000
+QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=100
 
 sanitize: setup
 	@$(MAKE) --no-print-directory -j2 $(foreach check,thread address, \

@@ -16,6 +16,20 @@ void Batch::perturb(const Noise& noise) {
 }
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
+  try {
+    execute(seed, shuffle);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+  states_.clear();
+  for (const Copy& each : copies_) {
+    read_outcome(program_, each, row_);
+    ++seen[row_];
+  }
+}
+
+void Batch::execute(uint64_t seed, bool shuffle) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
   if (perturbation_) perturbation_->begin(random());
@@ -26,22 +40,12 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   }
   starting_ = false;
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
-  try {
-    for (const Event& each : first_) schedule(each);
-    first_.clear();
-    if (perturbation_) perturbation_->go();
-    // A run may get new work from another one after it was waited for.
-    while (!quiet()) wait();
-    wait();  // until the engine, too, has done with the last closures
-  } catch (...) {
-    abandon();
-    throw;
-  }
-  states_.clear();
-  for (const Copy& each : copies_) {
-    read_outcome(program_, each, row_);
-    ++seen[row_];
-  }
+  for (const Event& each : first_) schedule(each);
+  first_.clear();
+  if (perturbation_) perturbation_->go();
+  // A run may get new work from another one after it was waited for.
+  while (!quiet()) wait();
+  wait();  // until the engine, too, has done with the last closures
 }
 
 void Batch::wait() {
@@ -61,6 +65,7 @@ void Batch::abandon() {
   }
   states_.clear();
   first_.clear();
+  starting_ = false;
   scheduled_.store(0, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
 }
