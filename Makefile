@@ -50,15 +50,17 @@ RUNTIMES = $(if $(wildcard $(VENV)/include/tbb/task_arena.h),tbb) \
 
 # oneTBB's threads outlive `main`, and the search for leaks stumbles over them; OpenMP's
 # would spin for milliseconds beside others' work.
-QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=1000
+QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=100
 
 sanitize: setup
 	@$(MAKE) --no-print-directory -j2 $(foreach check,thread address, \
 	  $(SANITIZED:%=build/sanitize/$(check)/%)) $(RUNTIMES:%=build/sanitize/address/%.so) \
 	  build/sanitize/mutants/torn_write
 	@set -e; for check in thread address; do \
-	  echo "executor_under_sanitizers: $$check"; \
-	  build/sanitize/$$check/executor_under_sanitizers; \
+	  for name in $(filter %_under_sanitizers,$(SANITIZED)); do \
+	    echo "$$name: $$check"; \
+	    build/sanitize/$$check/$$name; \
+	  done; \
 	  for engine in $(CONFORM) "build/sanitize/$$check/example_engine.so 1"; do \
 	    echo "engine_conformance $$engine: $$check"; \
 	    build/sanitize/$$check/engine_conformance $$engine; \

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.herd import Condition, State
     from corpus.outcome import Plain, Value
-    from fuzz.executors.protocol import Config
+    from fuzz.executors.protocol import Config, Noise
     from oracles.allowed import AllowedSet
     from oracles.explorer import Explorer
     from oracles.model import Model
@@ -129,6 +129,11 @@ _engine = click.option(
 )
 _threads = click.option(
     "--threads", type=click.IntRange(1, 256), default=None, help="Of that engine: a hard limit."
+)
+_noise = click.option(
+    "--noise",
+    default=None,
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
 )
 _budget = click.option(
     "--budget",
@@ -381,6 +386,7 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
 @_engine
 @_threads
+@_noise
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
@@ -392,6 +398,7 @@ def run(
     executors: str,
     engine: str | None,
     threads: int | None,
+    noise: str | None,
     out: str,
     workers: int,
     count: int | None,
@@ -404,6 +411,7 @@ def run(
     import random
 
     from fuzz.campaign.loop import Campaign, Settings
+    from fuzz.executors.protocol import Noise
     from fuzz.executors.table import UnknownExecutor, configuration
     from reports.terminal import LiveView
     from reports.text import summary
@@ -430,6 +438,7 @@ def run(
         time_s=time_s,
         tests=tests,
         workers=workers,
+        noise=_noisy(noise, Noise()),
     )
     if count is not None:
         settings = replace(settings, count=count)
@@ -445,6 +454,15 @@ def run(
     if record.problem:
         click.echo(f"litmusfuzz: {record.problem}", err=True)
     sys.exit(record.exit_code())
+
+
+def _noisy(noise: str | None, base: Noise) -> Noise:
+    from fuzz.executors.protocol import noise_named
+
+    try:
+        return base if noise is None else noise_named(noise, base)
+    except ValueError as error:
+        _fail(f"--noise: {error}")
 
 
 def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:

@@ -79,6 +79,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model = field(default=RFC)
+    noise: Noise = field(default=Noise())
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +392,7 @@ class Campaign:
         """Run one drawn test and judge what it shows."""
         slot.state.state = "fuzzing"
         rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
-        noise = Noise()
+        noise = self.settings.noise
         result = yield Job(drawn.test, self.settings.count, noise, rng.getrandbits(31))
         slot.state.tests += 1
         if isinstance(result, Died):
