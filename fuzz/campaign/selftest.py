@@ -118,8 +118,8 @@ def hunt(executor: str, strategy: str, seeds: int, tests: int) -> Cell:
     """
     made = executor_class(executor)
     how = HUNTS[strategy]
-    config = _config(made, how.config)
-    if config is None:
+    config = next((c for c in made.configurations() if c.name == how.config), None)
+    if config is None:  # a mutant of another kind has no engines
         return Cell(executor, strategy, (None,) * seeds, 0)
     runs, drawn = [], 0
     for seed in range(seeds):
@@ -127,13 +127,6 @@ def hunt(executor: str, strategy: str, seeds: int, tests: int) -> Cell:
         runs.append(kill)
         drawn += taken
     return Cell(executor, strategy, tuple(runs), drawn)
-
-
-def _config(executor: type[Executor], name: str) -> Config | None:
-    """Its configuration of that name, or the one with split updates."""
-    found = {config.name: config for config in executor.configurations()}
-    split = "split" if name == "plain" else f"{name}_split"
-    return found.get(name) or found.get(split)
 
 
 def _first_kill(

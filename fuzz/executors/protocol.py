@@ -114,11 +114,7 @@ class Noise:
     def disturbs(self) -> bool:
         """Whether threads are to be disturbed at their work."""
         return bool(
-            self.barrier
-            or self.pinned
-            or self.together
-            or self.delay_us_max
-            or self.yield_percent
+            self.barrier or self.pinned or self.together or self.delay_us_max or self.yield_percent
         )
 
 

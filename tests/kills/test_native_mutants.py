@@ -9,7 +9,6 @@ same each time. The defects that need threads say what their odds are.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from corpus.builder import litmus
 from corpus.outcome import Verdict
 from fuzz.executors.native.executor import NativeExecutor
 from fuzz.executors.protocol import Noise
-from fuzz.executors.table import executor_class, names
 from fuzz.mutants import native as mutants
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, MODELS, RFC
@@ -44,17 +42,20 @@ class Shape:
     given: dict[str, Any] = field(default_factory=dict)
 
     def test(self) -> LitmusTest:
+        """The program as a test."""
         return litmus(self.program, **self.given)
 
 
 @dataclass(frozen=True)
 class Kill:
+    """What kills a mutant, what does not, and how both are run."""
+
     mutant: type[NativeExecutor]
     killed_by: Shape
     survived_by: Shape
     config: str = "controlled"
     count: int = 1000
-    noise: Noise = Noise()
+    noise: Noise = field(default=Noise())
 
     def __str__(self) -> str:
         return self.mutant.name.removeprefix("mutant/")
@@ -74,7 +75,7 @@ KILLS = [
         Shape("X=1 ||| Y=1 ||| r0=X; r1=Y", {"client": "a:g0; b:g1; c:g2 after a b"}),
         Shape("X=1 ||| Y=1 ||| r0=X; r1=Y", {"client": "a:g0; b:g1 after a; c:g2 after b"}),
     ),
-    Kill(mutants.SplitUpdates, Shape("X+=1 || X+=2"), Shape("X+=1; X+=2"), "controlled_split"),
+    Kill(mutants.SplitUpdates, Shape("X+=1 || X+=2"), Shape("X+=1; X+=2")),
     Kill(mutants.TwoHolders, Shape(SECTIONS), Shape("lock M; r0=X; X=r0+1; unlock M || X=5")),
     Kill(mutants.EarlyRelease, Shape(SECTIONS), Shape("lock M; X=1; unlock M || r0=X")),
     Kill(
@@ -100,7 +101,9 @@ KILLS = [
         Shape("r0=X; loop 3 { r0=r0+1; Y=r0 }"),
         Shape("loop 3 { X+=1 }"),
     ),
-    Kill(mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")),
+    Kill(
+        mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")
+    ),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
 ]
 
