@@ -466,6 +466,12 @@ class LitmusTest:
         return self.graphs[0]
 
     @property
+    def effects(self) -> tuple[Node, ...]:
+        """Of all graphs and bodies, the nodes that touch a resource or hold others."""
+        nodes = (node for graph in self.graphs for node in all_nodes(graph.nodes))
+        return tuple(node for node in nodes if node.definition.has_effect)
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """The client's runs, or one of each graph."""
         return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
