@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -39,9 +40,10 @@ from corpus.ops import (
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
+    TensorType,
 )
+from fuzz.campaign.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
 from fuzz.campaign.sketch import Sketch, constant, referring, with_bodies
-from fuzz.campaign.shapes import Shapes, fewer_rows_touched, refitted, with_dtype
 
 Pass = Callable[[LitmusTest], Iterator[Sketch]]
 
@@ -186,13 +188,13 @@ def drop_carried(test: LitmusTest) -> Iterator[Sketch]:
             )
             inputs = node.inputs[:place] + node.inputs[place + 1 :]
             refs = {f"{node.name}.{name}": first}
-            sketch = Sketch.of(test).each_level(lambda body, refs=refs: _swapped(body, refs))
+            sketch = Sketch.of(test).each_level(partial(_swapped, refs))
             observe = tuple(each for each in sketch.observe if each[1] not in refs)
             sketch = replace(sketch, observe=observe)
             yield sketch.with_node(replace(node, attrs=smaller, inputs=inputs))
 
 
-def _swapped(body: Body, refs: dict[str, str]) -> Body:
+def _swapped(refs: dict[str, str], body: Body) -> Body:
     def swap(ref: str) -> str:
         return refs.get(ref, ref)
 
@@ -239,21 +241,6 @@ def cut_data(test: LitmusTest) -> Iterator[Sketch]:
     """A value that is used becomes a constant, without an edge in its place."""
     constants = {node.name for node in _nodes(test) if node.op == "Const"}
 
-    def cut(body: Body, node: Node, ref: str, new: Node) -> Body:
-        """`new` in the place of `ref` where `node` uses it."""
-        nodes: list[Node] = []
-        for each in body.nodes:
-            if each.name == node.name:
-                nodes.append(new)
-                attrs = each.attrs
-                if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-                    takes = ((i, new.name if o == ref else o) for i, o in attrs.takes)
-                    attrs = replace(attrs, takes=tuple(takes))
-                inputs = tuple(new.name if name == ref else name for name in each.inputs)
-                each = replace(each, inputs=inputs, attrs=attrs)
-            nodes.append(each)
-        return replace(body, nodes=tuple(nodes))
-
     for node in _nodes(test):
         refs = (*node.inputs, *(outer for _, outer in taken_from_outside(node)))
         for which, ref in enumerate(dict.fromkeys(refs)):
@@ -261,10 +248,27 @@ def cut_data(test: LitmusTest) -> Iterator[Sketch]:
             if ref in constants or kind is None:
                 continue
             new = constant(f"{node.name}k{which}", kind)
-            yield Sketch.of(test).each_level(
-                lambda body, node=node, ref=ref, new=new: cut(body, node, ref, new)
-            )
+            yield Sketch.of(test).each_level(partial(_cut, node.name, ref, new))
     yield from _cut_results(test, constants)
+
+
+def _cut(user: str, ref: str, new: Node, body: Body) -> Body:
+    """`new` in the place of `ref` where the node `user` uses it."""
+    nodes: list[Node] = []
+    for node in body.nodes:
+        if node.name == user:
+            nodes.append(new)
+            nodes.append(_using(node, {ref: new.name}))
+        else:
+            nodes.append(node)
+    return replace(body, nodes=tuple(nodes))
+
+
+def _using(node: Node, refs: dict[str, str]) -> Node:
+    """The node with other inputs and takes, and the same control edges."""
+    after = node.after
+    swapped = referring(replace(node, after=()), lambda ref: refs.get(ref, ref))
+    return replace(swapped, after=after)
 
 
 def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Sketch]:
@@ -278,12 +282,12 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Sketch]:
                 new = constant(f"{node.name}k{which}r{place}", kind)
                 results = (*body.results[:place], new.name, *body.results[place + 1 :])
                 changed = Body((*body.nodes, new), results)
-                # Bodies are told apart by identity: two may be equal.
-                yield Sketch.of(test).with_node(
-                    with_bodies(
-                        node, lambda old, body=body, new=changed: new if old is body else old
-                    )
-                )
+                yield Sketch.of(test).with_node(with_bodies(node, partial(_instead, body, changed)))
+
+
+def _instead(old: Body, new: Body, body: Body) -> Body:
+    # By identity: two bodies of a node may be equal.
+    return new if body is old else body
 
 
 def _bodies(node: Node) -> tuple[Body, ...]:
@@ -299,11 +303,7 @@ def drop_edges(test: LitmusTest) -> Iterator[Sketch]:
     for node in _nodes(test):
         for name in node.after:
             after = tuple(n for n in node.after if n != name)
-            yield Sketch.of(test).each_node(
-                lambda old, node=node, after=after: (
-                    replace(old, after=after) if old.name == node.name else old
-                )
-            )
+            yield Sketch.of(test).with_node(replace(node, after=after))
     sketch = Sketch.of(test)
     for place, run in enumerate(sketch.client):
         for name in run.after:
@@ -328,16 +328,18 @@ def observe_less(test: LitmusTest) -> Iterator[Sketch]:
 def merge_resources(test: LitmusTest) -> Iterator[Sketch]:
     """Two variables become one, or two mutexes, or two queues."""
     pairs = [
-        *((a, b) for a, b in combinations(test.variables, 2) if a.type == b.type),
-        *combinations(test.mutexes, 2),
-        *((a, b) for a, b in combinations(test.queues, 2) if a.type == b.type),
+        *((a.name, b.name) for a, b in combinations(test.variables, 2) if a.type == b.type),
+        *((a.name, b.name) for a, b in combinations(test.mutexes, 2)),
+        *((a.name, b.name) for a, b in combinations(test.queues, 2) if a.type == b.type),
     ]
     for kept, gone in pairs:
-        yield Sketch.of(test).each_node(
-            lambda node, kept=kept.name, gone=gone.name: replace(
-                node, resources=tuple(kept if name == gone else name for name in node.resources)
-            )
-        )
+        yield Sketch.of(test).each_node(partial(_on, kept, gone))
+
+
+def _on(kept: str, gone: str, node: Node) -> Node:
+    """The node on one resource in place of another."""
+    resources = tuple(kept if name == gone else name for name in node.resources)
+    return replace(node, resources=resources)
 
 
 def smaller_queues(test: LitmusTest) -> Iterator[Sketch]:
@@ -369,8 +371,7 @@ def fewer_rows(test: LitmusTest) -> Iterator[Sketch]:
     for node in _nodes(test):
         for attrs in _smaller_attrs(node.attrs):
             yield fewer_rows_touched(test, node, attrs)
-    resources = (*test.variables, *test.queues)
-    rows = max((r.shape[0] for r in resources if r.shape), default=0)
+    rows = max((t.shape[0] for t in contents(test).values() if t.shape), default=0)
     if rows > 1:
         yield refitted(test, lambda t: (min(t.shape[0], rows - 1), *t.shape[1:]) if t.shape else ())
     elif rows == 1:
@@ -399,13 +400,15 @@ def _smaller_attrs(attrs: object) -> Iterator[Attrs]:
 def fewer_lanes(test: LitmusTest) -> Iterator[Sketch]:
     """One lane, or a quarter or half of them."""
     width = _width(test)
-    if test.whole or not any(len(r.shape) > 1 for r in (*test.variables, *test.queues)):
+    if test.whole or not any(len(t.shape) > 1 for t in contents(test).values()):
         return
     for lanes in ((), (width // 4,), (width // 2,)):
         if not lanes or 1 < lanes[0] < width:
-            yield refitted(
-                test, lambda t, lanes=lanes: (t.shape[0], *lanes) if len(t.shape) > 1 else t.shape
-            )
+            yield refitted(test, partial(_with_lanes, lanes))
+
+
+def _with_lanes(lanes: tuple[int, ...], kind: TensorType) -> tuple[int, ...]:
+    return (kind.shape[0], *lanes) if len(kind.shape) > 1 else kind.shape
 
 
 def wider_lanes(test: LitmusTest, lanes: int) -> Iterator[Sketch]:
@@ -420,7 +423,7 @@ def _width(test: LitmusTest) -> int:
 
 def simpler_dtype(test: LitmusTest) -> Iterator[Sketch]:
     """All of int32, or else of float32."""
-    dtypes = dict.fromkeys(r.dtype for r in (*test.variables, *test.queues))
+    dtypes = dict.fromkeys(t.dtype for t in contents(test).values())
     for new in ("int32", "float32"):
         if new in dtypes:
             return

@@ -124,12 +124,12 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         for place, result in enumerate(_results(node)):
             names[f"{node.name}.{result}"] = f"{names[node.name]}.{_result(names, attrs, place)}"
     for letters, prefix, resources in (
-        ("XYZ", "V", sketch.variables),
-        ("MN", "M", sketch.mutexes),
-        ("QP", "Q", sketch.queues),
+        ("XYZ", "V", [v.name for v in sketch.variables]),
+        ("MN", "M", [m.name for m in sketch.mutexes]),
+        ("QP", "Q", [q.name for q in sketch.queues]),
     ):
-        for i, resource in enumerate(resources):
-            names[resource.name] = letters[i] if i < len(letters) else f"{prefix}{i}"
+        for i, old in enumerate(resources):
+            names[old] = letters[i] if i < len(letters) else f"{prefix}{i}"
     graphs = {
         g.name: f"g{i}" if len(sketch.graphs) > 1 else "main" for i, g in enumerate(sketch.graphs)
     }

@@ -8,7 +8,6 @@ them, and all of them have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from corpus.ops import BOOL, Attrs, ConstAttrs, CountAttrs, Kind, RowsAttrs, Sli
 from fuzz.campaign.sketch import Sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from corpus.ops import Nested
 
@@ -33,7 +32,7 @@ class Shapes:
     def __init__(self, test: LitmusTest) -> None:
         self.test = test
         self._parents: dict[str, str] = {}
-        self._types = {r.name: r.type for r in (*test.variables, *test.queues)}
+        self._types = contents(test)
         for graph in test.graphs:
             for node in all_nodes(graph.nodes):
                 self._join_all(node)
@@ -170,17 +169,19 @@ def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Sketch:
         wanted: dict[str, Shape] = {node.name: (attrs.count,)}
     else:
         wanted = shapes.touched(smaller, shapes.shape(node.resources[0]))
-    return shapes.resized(wanted).each_node(
-        lambda old: replace(old, attrs=attrs) if old.name == node.name else old
-    )
+    return shapes.resized(wanted).with_node(smaller)
 
 
 def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Sketch:
     """The test where each variable, and each queue's element, has the shape `of` its type."""
-    resources = (*test.variables, *test.queues)
     return Shapes(test).resized(
-        {r.name: of(r.type) for r in resources if of(r.type) != r.type.shape}
+        {name: of(kind) for name, kind in contents(test).items() if of(kind) != kind.shape}
     )
 
 
-__all__ = ["Shapes", "fewer_rows_touched", "refitted", "with_dtype"]
+def contents(test: LitmusTest) -> dict[str, TensorType]:
+    """Types of what the resources hold."""
+    return {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
+
+
+__all__ = ["Shapes", "contents", "fewer_rows_touched", "refitted", "with_dtype"]
