@@ -110,6 +110,23 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """One controlled execution, as an executor that can be scheduled recorded it.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What it showed.
+    choices : tuple of (int, int, int)
+        Index of each event chosen, how many could have come next, and a digest
+        of which.
+    """
+
+    outcome: Outcome
+    choices: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was seen on a test, and how to see it again.
 
@@ -133,6 +150,10 @@ class Finding:
         Whether the reducer came to an end.
     confirmed : bool
         Whether it showed again in a process that had run nothing else.
+    run_seed : int, optional
+        Of the run in which it showed again.
+    schedule : Schedule, optional
+        An execution that shows it, to be done again choice by choice.
     """
 
     executor: str
@@ -148,6 +169,8 @@ class Finding:
     family: str
     minimized: bool
     confirmed: bool
+    run_seed: int | None = None
+    schedule: Schedule | None = None
 
     @property
     def count(self) -> int:
@@ -323,6 +346,13 @@ class _Finding(_Strict, kw_only=True):
     family: str
     minimized: bool
     confirmed: bool
+    run_seed: int | None = None
+    schedule: dict[str, Any] | None = None
+
+
+class _Schedule(_Strict, kw_only=True):
+    outcome: dict[str, Any]
+    choices: list[str]
 
 
 # --- loading ---------------------------------------------------------------------------
@@ -633,8 +663,9 @@ class _Reader:
             if not getattr(raw, name) or "\n" in getattr(raw, name):
                 raise self.error(("finding", name), "must be one line, not empty")
         self.check_model(raw.model, ("finding", "model"))
-        for name, least in (("executions", 1), ("seed", 0), ("index", 0)):
-            self.check_least(getattr(raw, name), least, ("finding", name))
+        for name, least in (("executions", 1), ("seed", 0), ("index", 0), ("run_seed", 0)):
+            if getattr(raw, name) is not None:
+                self.check_least(getattr(raw, name), least, ("finding", name))
         path: Path_ = ("finding", "forbidden")
         forbidden: list[tuple[Outcome, int]] = []
         for position, each in enumerate(raw.forbidden):
@@ -667,7 +698,23 @@ class _Reader:
             family=raw.family,
             minimized=raw.minimized,
             confirmed=raw.confirmed,
+            run_seed=raw.run_seed,
+            schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
         )
+
+    def schedule(self, test: LitmusTest, data: Any) -> Schedule:
+        path: Path_ = ("finding", "schedule")
+        raw: _Schedule = self.convert(data, _Schedule, path)
+        choices = []
+        for position, text in enumerate(raw.choices):
+            match = re.fullmatch(r"(0|[1-9]\d{0,8})/([1-9]\d{0,8}):([0-9a-f]{16})", text)
+            if match is None or int(match[1]) >= int(match[2]):
+                message = f"a choice is INDEX/COUNT:DIGEST, such as 0/2:{0:016x}; got {text[:40]!r}"
+                raise self.error((*path, "choices", position), message)
+            choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
+        if not choices:
+            raise self.error((*path, "choices"), "an execution has at least one choice")
+        return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
 
 
 _WORDS: Final = {
@@ -891,7 +938,7 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
     forbidden = [
         _flow({"count": count, "outcome": outcome.plain}) for outcome, count in finding.forbidden
     ]
-    return [
+    fields = [
         ("executor", _scalar(finding.executor)),
         ("config", _scalar(finding.config)),
         ("model", _scalar(finding.model)),
@@ -906,6 +953,13 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         ("minimized", _scalar(finding.minimized)),
         ("confirmed", _scalar(finding.confirmed)),
     ]
+    if finding.run_seed is not None:
+        fields.append(("run_seed", _scalar(finding.run_seed)))
+    if finding.schedule is not None:
+        made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
+        parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]
+        fields.append(("schedule", _block(parts)))
+    return fields
 
 
 def _scalar(value: Any, style: str | None = None) -> yaml.Node:
@@ -947,6 +1001,7 @@ __all__ = [
     "Entry",
     "FileError",
     "Finding",
+    "Schedule",
     "dumps",
     "load",
     "loads",

@@ -17,7 +17,12 @@ class ExecutorState:
 
     name: str
     config: str
+    promises: str = "rfc"
+    model: str = "rfc"
+    """Judged by which."""
     state: str = "starting"
+    families: Counter[str] = field(default_factory=Counter)
+    """Tests drawn for it, of each family."""
     tests: int = 0
     outcomes: int = 0
     minimizing_outcomes: int = 0
@@ -131,7 +136,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
     return {
         "file": reported.path,
         "name": reported.entry.test.name,
-        "effects": [n.op for n in reported.entry.test.graph.effects],
+        "effects": [n.op for n in reported.entry.test.effects],
         "cause": reported.cause,
         "reason": reported.reason,
         "executor": finding.executor,

@@ -140,4 +140,4 @@ def finding_name(test: LitmusTest, outcome: Outcome) -> str:
     ops = "+".join(sorted(n.op.removeprefix("Resource") for n in test.effects))
     text = dumps(Entry(replace(test, name="x", about="")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{symptom(outcome)}-{ops[:80]}-{short}"
+    return f"{symptom(outcome)}-{ops[:72]}-{short}"

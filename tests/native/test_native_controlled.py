@@ -13,8 +13,7 @@ from native.helpers_native import as_strict_as_allowed, keys, prepared
 from corpus.builder import litmus
 from corpus.outcome import Status
 from corpus.textfile import load
-from fuzz.executors.native.executor import Diverged
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Diverged, Noise
 from oracles import explorer
 from oracles.model import EXECUTOR, MODELS, RFC
 

@@ -11,21 +11,17 @@ import numpy as np
 from corpus.outcome import TORN, Outcome, Status, Value
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
-from fuzz.executors.protocol import Config
+from fuzz.executors.protocol import ALL_FEATURES, Config, Diverged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import EventKey, Strictness
-    from fuzz.executors.protocol import Histogram, Noise
+    from fuzz.executors.native.lowering import Strictness
+    from fuzz.executors.protocol import Choice, EventKey, Histogram, Noise
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)
-
-Choice = tuple[int, int, int]
-"""Of a controlled execution: index of the event chosen, how many could have come
-next, and a digest of which."""
 
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
@@ -64,10 +60,6 @@ def _configurations() -> Iterator[Config]:
 _CONFIGURATIONS: Final = tuple(_configurations())
 
 
-class Diverged(ValueError):
-    """A record or total order that the executor cannot follow; says how far it came."""
-
-
 @dataclass(frozen=True, slots=True)
 class Exhausted:
     """What the exhaustive strategy found.
@@ -94,6 +86,7 @@ class NativeExecutor:
     """A dataflow executor of our own, with threads outside the GIL."""
 
     name: ClassVar[str] = "native"
+    features: ClassVar[frozenset[str]] = ALL_FEATURES - {"clusters"}
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -205,7 +198,7 @@ class PreparedTest:
             raise Diverged(f"after {made} of {len(choices)} choices other events may come next")
         return self._outcome(row)
 
-    def force(self, order: Sequence[EventKey]) -> Outcome:
+    def force(self, order: Sequence[EventKey], timeout_s: float = 60.0) -> Outcome:
         """The outcome of exactly that total order.
 
         Raises
@@ -213,10 +206,17 @@ class PreparedTest:
         Diverged
             If an event cannot come where the order has it, or more can come
             when it ends.
+        TimeoutError
+            If that takes longer.
         """
-        row, made = self._core.force([self._core.event(*self._program.locate(e)) for e in order])
+        numbers = [self._core.event(*self._program.locate(e)) for e in order]
+        row, made, late = self._core.force(numbers, timeout_s)
+        if late:
+            raise TimeoutError(f"after {made} of {len(order)} events {timeout_s:g} s were over")
         if row is None:
-            where = f"{order[made]} cannot come now" if made < len(order) else "more can come"
+            where = (
+                f"{_named(order[made])} cannot come now" if made < len(order) else "more can come"
+            )
             raise Diverged(f"after {made} of {len(order)} events: {where}")
         return self._outcome(row)
 
@@ -241,3 +241,9 @@ class PreparedTest:
             elif sort == _VALUE:
                 values[name] = tuple(next(numbers) for _ in range(size))
         return Outcome.of(self._test, values, status)
+
+
+def _named(event: EventKey) -> str:
+    """An event as an oracle writes it."""
+    run = f"{event.run}." if event.run else ""
+    return f"{event.access}({event.resource}) {run}{event.frame}{event.node}"
