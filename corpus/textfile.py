@@ -51,7 +51,6 @@ from corpus.ops import (
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
-    TensorType,
 )
 from corpus.outcome import STATUS_KEY, TORN, Outcome, Plain, Status, Value, digest, plain_value
 
@@ -632,7 +631,7 @@ class _Reader:
             here = (*path, position)
             outcome = self.outcome(test, each, here)
             for name, value in outcome.values:
-                why = _never_allowed(test.type_of(name), value)
+                why = _never_allowed(test, name, value)
                 if why:
                     raise self.error((*here, name), why)
             if outcome in found:
@@ -712,8 +711,6 @@ class _Reader:
                 message = f"a choice is INDEX/COUNT:DIGEST, such as 0/2:{0:016x}; got {text[:40]!r}"
                 raise self.error((*path, "choices", position), message)
             choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
-        if not choices:
-            raise self.error((*path, "choices"), "an execution has at least one choice")
         return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
 
 
@@ -739,10 +736,14 @@ def _reworded(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _never_allowed(kind: TensorType, value: Value) -> str:
-    """Why no total order gives a value of that type; "" if one may."""
+def _never_allowed(test: LitmusTest, name: str, value: Value) -> str:
+    """Why no total order gives that value; "" if one may."""
+    kind = test.type_of(name)
     if value is TORN:
         return "torn is in no allowed set"
+    queue = next((q for q in test.queues if q.name == name), None)
+    if queue is not None and len(value) > queue.capacity:
+        return f"{len(value)} elements, capacity {queue.capacity}"
     ints = [v for part in value for v in (part if isinstance(part, tuple) else (part,))]
     if kind.dtype == BOOL and not set(ints) <= {0, 1}:
         return f"a bool is 0 or 1, got {plain_value(value)}"
@@ -797,8 +798,6 @@ def value_from_plain(test: LitmusTest, name: str, plain: Plain) -> Value:
         return _flat_value(plain, size, (name,))
     if isinstance(plain, int):
         raise MalformedTest("a queue's contents are a list", (name,))
-    if len(plain) > queue.capacity:
-        raise MalformedTest(f"{len(plain)} elements, capacity {queue.capacity}", (name,))
     return tuple(_flat_value(part, size, (name, i)) for i, part in enumerate(plain))
 
 

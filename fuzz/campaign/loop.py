@@ -110,19 +110,19 @@ class Job:
     seed: int
     fresh: bool = False
     wanted: tuple[Outcome, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[Choice, ...] | None = None
 
     def request(self, config: Config) -> wire.Request:
         """As the worker takes it."""
         return wire.Request(
             test=dumps(Entry(self.test)),
-            task="record" if self.wanted else "replay" if self.choices else "run",
+            task="record" if self.wanted else "run" if self.choices is None else "replay",
             config=config.name,
             count=self.count,
             noise=asdict(self.noise),
             seed=self.seed,
             wanted=wire.rows(dict.fromkeys(self.wanted, 1)),
-            choices=list(self.choices),
+            choices=list(self.choices or ()),
             timeout_s=RECORD_S,
         )
 

@@ -32,6 +32,7 @@ from corpus.graph import (
 )
 from corpus.ops import (
     BOOL,
+    OPS,
     Attrs,
     ConstAttrs,
     CountAttrs,
@@ -322,6 +323,38 @@ def observe_less(test: LitmusTest) -> Iterator[Sketch]:
         yield replace(sketch, observe=tuple(kept))
 
 
+def plainer_ops(test: LitmusTest) -> Iterator[Sketch]:
+    """An op becomes the plainest of its kind; an update also a write."""
+    for node in _nodes(test):
+        kind = node.definition.kind
+        if kind is Kind.READ and node.op != "ReadVariableOp":
+            yield _with_op(test, node, "ReadVariableOp")
+        elif kind is Kind.UPDATE:
+            yield _with_op(test, node, "AssignVariableOp")
+            if node.op != "AssignAddVariableOp":
+                yield _with_op(test, node, "AssignAddVariableOp")
+        elif node.op == "QueueEnqueueManyV2":
+            yield _with_op(test, node, "QueueEnqueueV2")
+        elif node.op == "QueueDequeueManyV2":
+            yield _with_op(test, node, "QueueDequeueV2")
+
+
+def _with_op(test: LitmusTest, node: Node, op: str) -> Sketch:
+    """Another op on the node's first resource, with an input of its type if it takes one."""
+    kind = contents(test)[node.resources[0]]
+    fitting = [name for name in node.inputs if test.types[name] == kind]
+    new = constant(f"{node.name}v", kind)
+    inputs = (fitting[-1] if fitting else new.name,) if OPS[op].operands else ()
+    changed = replace(node, op=op, inputs=inputs, resources=node.resources[:1], attrs=None)
+    return Sketch.of(test).each_level(partial(_put, changed, new))
+
+
+def _put(changed: Node, before: Node, body: Body) -> Body:
+    """A node in the place of the one of its name, after another."""
+    nodes = ((before, changed) if n.name == changed.name else (n,) for n in body.nodes)
+    return replace(body, nodes=tuple(node for pair in nodes for node in pair))
+
+
 # --- resources -------------------------------------------------------------------------
 
 
@@ -526,6 +559,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     merge_resources,
     smaller_queues,
     fewer_rows,
+    plainer_ops,
     smaller_values,
     simpler_dtype,
     observe_less,

@@ -11,7 +11,7 @@ from corpus.textfile import load
 from fuzz.campaign import loop
 from fuzz.campaign.judge import judge
 from fuzz.campaign.loop import Campaign, Settings
-from fuzz.campaign.replay import replay_entry
+from fuzz.campaign.replay import Replay, replay_entry
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Budget
@@ -80,7 +80,7 @@ def test_a_finding_replays(ended: RunRecord) -> None:
     worker = Worker(STALE)
     allowed = allowed_outcomes(entry.test, RFC)
     config = configuration(STALE)
-    result = replay_entry(entry, allowed, worker, config, time_s=60, count=None, seed=0)
+    result = replay_entry(entry, allowed, worker, config, Replay(60))
     worker.close()
     assert result.judgement is not None
     assert result.judgement.forbidden_count > 0

@@ -1,0 +1,89 @@
+"""A defect in each feature: found, judged, minimized, confirmed, stored, replayed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from campaign.doubles import DOUBLES, installed
+
+from corpus.outcome import Verdict
+from corpus.textfile import load
+from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.executors.process import Worker
+from fuzz.executors.table import configuration
+from oracles.explorer import Explorer
+from oracles.model import RFC
+
+TESTS = Path(__file__).parents[1]
+FEATURE = {
+    "double/no-sections": ("critical sections", 3),
+    "double/roomy-queues": ("queues", 2),
+    "double/runs-at-once": ("several runs", 2),
+    "double/one-more": ("loops", 2),
+    "double/other-branch": ("conditionals", 2),
+}
+"""By double: what a minimized finding still has, and how many effects the smallest has."""
+
+
+@pytest.fixture(scope="module")
+def doubles(tmp_path_factory):
+    """Doubles are executors, here and in the workers."""
+    folder = installed(tmp_path_factory.mktemp("doubles"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
+        yield
+
+
+@pytest.mark.parametrize("name", [double.name for double in DOUBLES])
+def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
+    doubles, name: str, tmp_path: Path
+) -> None:
+    config = configuration(name)
+    settings = Settings(
+        seed=1, out=tmp_path, executors=((name, config),), time_s=600, tests=48, count=256
+    )
+    record = Campaign(settings, lambda _: None).run()
+    assert (record.problem, record.exit_code()) == ("", 1)
+    assert not record.unconfirmed
+    assert not record.deaths
+    feature, effects = FEATURE[name]
+    assert min(len(f.entry.test.effects) for f in record.findings) <= effects
+    for reported in record.findings:
+        entry = load(reported.path)
+        assert entry == reported.entry
+        found = entry.finding
+        assert found is not None
+        assert found.minimized
+        assert found.confirmed
+        assert feature in entry.test.features
+        oracle = Explorer(entry.test, RFC)
+        assert all(oracle.judge(seen) is Verdict.FORBIDDEN for seen, _ in found.forbidden)
+        assert found.schedule is not None
+        assert oracle.judge(found.schedule.outcome) is Verdict.FORBIDDEN
+    check_replays(entry, oracle, name, config)
+
+
+def check_replays(entry, oracle, name, config) -> None:
+    """By its schedule, and by runs: from the same seed the same histogram."""
+    found = entry.finding
+    worker = Worker(name)
+    result = replay_entry(entry, oracle, worker, config, Replay(60))
+    assert result.schedule == "replayed by its schedule: same outcome"
+    assert result.judgement is not None
+    assert dict(result.judgement.histogram) == {found.schedule.outcome: 1}
+    result = replay_entry(entry, oracle, worker, config, Replay(60, schedule=False))
+    assert result.judgement is not None
+    assert result.judgement.forbidden_count > 0
+    worker.close()
+    # The executor without the defect: it diverges, or another outcome shows.
+    sound = Worker("native")
+    config = configuration("native", "controlled")
+    result = replay_entry(entry, oracle, sound, config, Replay(60, schedule=True))
+    sound.close()
+    assert "cannot be followed" in result.schedule or "another outcome" in result.schedule
+    assert result.judgement is not None
+    assert not result.judgement.forbidden
