@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ class ExecutorState:
     restarts: int = 0
     busy_s: float = 0.0
     unavailable: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        # `asdict` makes counters of pairs of these.
+        counters = {"families": dict(self.families), "refused": dict(self.refused)}
+        return asdict(replace(self, families=Counter(), refused=Counter())) | counters
 
 
 @dataclass(slots=True)
@@ -119,7 +125,7 @@ class RunRecord:
             "forbidden_graphs": self.forbidden_graphs,
             "not_minimized": self.raw_findings,
             "unconfirmed": self.unconfirmed,
-            "executors": [asdict(each) for each in self.executors],
+            "executors": [each.as_json() for each in self.executors],
             "deaths": [asdict(each) for each in self.deaths],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
             "findings": [finding_json(each) for each in self.findings],

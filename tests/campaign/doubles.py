@@ -15,6 +15,7 @@ from corpus.ops import SectionAttrs
 from fuzz.campaign.passes import Counters
 from fuzz.campaign.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +98,19 @@ class OtherBranch(_Double):
         return Sketch.of(test).each_node(swapped)
 
 
+class RunsOnly(NativeExecutor):
+    """Sound; takes variables and several runs."""
+
+    name: ClassVar[str] = "double/runs-only"
+    features: ClassVar[frozenset[str]] = frozenset({"several runs"})
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Refuses every other feature."""
+        for feature in sorted(test.features - self.features):
+            raise Refused(feature)
+        return PreparedTest(test, config)
+
+
 DOUBLES = (NoSections, RoomyQueues, RunsAtOnce, OneMore, OtherBranch)
 
 
@@ -105,6 +119,6 @@ def installed(folder: Path) -> str:
     made = folder / "doubles-1.dist-info"
     made.mkdir()
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: doubles\nVersion: 1\n")
-    lines = [f"{each.name} = {__name__}:{each.__name__}" for each in DOUBLES]
+    lines = [f"{each.name} = {__name__}:{each.__name__}" for each in (*DOUBLES, RunsOnly)]
     (made / "entry_points.txt").write_text("\n".join(["[litmusfuzz.executors]", *lines, ""]))
     return str(folder)

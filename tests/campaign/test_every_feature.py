@@ -16,6 +16,7 @@ from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Explorer
 from oracles.model import RFC
+from reports.text import summary
 
 TESTS = Path(__file__).parents[1]
 FEATURE = {
@@ -87,3 +88,21 @@ def check_replays(entry, oracle, name, config) -> None:
     assert "cannot be followed" in result.schedule or "another outcome" in result.schedule
     assert result.judgement is not None
     assert not result.judgement.forbidden
+
+
+def test_what_is_refused_is_counted_by_feature(doubles, tmp_path: Path) -> None:
+    """Of the family `runs` a quarter has a queue, or sections."""
+    name = "double/runs-only"
+    settings = Settings(
+        seed=1, out=tmp_path, executors=((name, configuration(name)),), tests=40, count=8
+    )
+    record = Campaign(settings, lambda _: None).run()
+    (state, _) = record.executors
+    assert state.families == {"dag": 20, "runs": 20}
+    assert set(state.refused) == {"queues", "critical sections"}
+    assert 0 < state.refused.total() < 20
+    count = state.refused["queues"]
+    assert f"refused {count} ({count / 40:.1%}): queues" in summary(record)
+    (shown, _) = record.as_json()["executors"]
+    assert shown["refused"] == dict(state.refused)
+    assert record.canary_runs == 40  # it takes everything
