@@ -152,6 +152,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "confirmed": finding.confirmed,
         "executions": finding.executions,
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
+        "schedule": len(finding.schedule.choices) if finding.schedule else 0,
         "more_graphs": reported.more,
         "seed": finding.seed,
         "index": finding.index,

@@ -213,6 +213,9 @@ def finding(reported: ReportedFinding) -> str:
         lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
+    if found.schedule is not None:
+        steps = counted(len(found.schedule.choices), "choice")
+        lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")
     lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -88,6 +89,42 @@ def check_replays(entry, oracle, name, config) -> None:
     assert "cannot be followed" in result.schedule or "another outcome" in result.schedule
     assert result.judgement is not None
     assert not result.judgement.forbidden
+
+
+def test_the_command_line_replays_by_the_schedule_and_says_so(
+    doubles, litmusfuzz, tmp_path: Path
+) -> None:
+    """And where another executor cannot follow it, runs, and says that."""
+    name = "double/no-sections"
+    common = ("--seed", "1", "--tests", "12", "--count", "256", "--time", "10m")
+    result = litmusfuzz("run", "--executors", name, "--families", "sections", *common, "--json")
+    assert result.returncode == 1, result.stderr
+    first = json.loads(result.stdout)["findings"][0]
+    assert first["schedule"] > 0
+    replayed = litmusfuzz("replay", first["file"])
+    assert (replayed.returncode, replayed.stderr) == (1, "")
+    assert f"1 execution on {name}/controlled" in replayed.stdout
+    assert "\nreplayed by its schedule: same outcome\n" in replayed.stdout
+    assert "FORBIDDEN" in replayed.stdout
+    data = json.loads(litmusfuzz("replay", first["file"], "--json").stdout)
+    assert data["schedule"] == "replayed by its schedule: same outcome"
+    runs = litmusfuzz("replay", first["file"], "--no-schedule")
+    assert runs.returncode == 1
+    assert "schedule" not in runs.stdout
+    # A finding keeps its schedule when it is taken into the corpus.
+    assert litmusfuzz("promote", first["file"], "--to", "kept", "--write").returncode == 0
+    kept = str(tmp_path / "kept" / Path(first["file"]).name)
+    assert "same outcome" in litmusfuzz("replay", kept).stdout
+    # As if the executor had changed since: it runs instead, and finds it.
+    text = Path(kept).read_text()
+    number, rest = text.split("choices: [", 1)[1].split(":", 1)
+    Path(kept).write_text(text.replace(f"[{number}:{rest[:16]}", f"[{number}:{'0' * 16}", 1))
+    changed = litmusfuzz("replay", kept)
+    assert changed.returncode == 1
+    assert "cannot be followed any more: after 0 of" in changed.stdout
+    only = litmusfuzz("replay", kept, "--schedule")
+    assert only.returncode == 3
+    assert "the finding did not show again" in only.stdout
 
 
 def test_what_is_refused_is_counted_by_feature(doubles, tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ def test_an_order_that_is_not_allowed_diverges_where_it_breaks_a_rule() -> None:
         executor.force([late])
 
 
+def test_an_order_that_takes_too_long_is_an_error_that_names_the_time() -> None:
+    """A nanosecond is over before the first event."""
+    test = litmus("X=1; r0=X")
+    ((order, *_),) = [explorer.allowed_outcomes(test, EXECUTOR).witnesses.values()]
+    executor = prepared(test, EXECUTOR)
+    with pytest.raises(TimeoutError, match="after 0 of 2 events 1e-09 s were over"):
+        executor.force(keys(order), timeout_s=1e-9)
+    assert executor.force(keys(order), timeout_s=60.0).plain == {"r0": 1, "X": 1}
+
+
 BUSY = "Q!1; lock M; X+=1; unlock M; r0=Q? || r2=X; lock M; X+=2; unlock M; Q!2; r1=Q?"
 
 
