@@ -41,6 +41,10 @@ MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
+FEATURES: Final = frozenset(
+    {"several runs", "critical sections", "queues", "conditionals", "loops", "clusters"}
+)
+"""All that `LitmusTest.features` may name."""
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
 """What no text may hold: it moves a terminal's cursor, or is no character at all."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
@@ -1052,6 +1056,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 __all__ = [
     "CONTROL",
+    "FEATURES",
     "MAX_ITERATIONS",
     "MAX_NODES",
     "Body",

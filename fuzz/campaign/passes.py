@@ -28,6 +28,7 @@ from corpus.graph import (
     LoopAttrs,
     Node,
     all_nodes,
+    bodies,
     taken_from_outside,
 )
 from corpus.ops import (
@@ -63,6 +64,10 @@ def _groups(names: Sequence[str]) -> Iterator[frozenset[str]]:
 def _nodes(test: LitmusTest) -> Iterator[Node]:
     for graph in test.graphs:
         yield from all_nodes(graph.nodes)
+
+
+def _only_computes(node: Node) -> bool:
+    return not node.resources and not bodies(node)
 
 
 # --- runs, nodes, bodies ---------------------------------------------------------------
@@ -224,14 +229,14 @@ def drop_members(test: LitmusTest) -> Iterator[Sketch]:
 def drop_pure(test: LitmusTest) -> Iterator[Sketch]:
     """A pure node's value becomes a constant."""
     for node in _nodes(test):
-        if node.definition.kind is Kind.PURE and node.op != "Const":
+        if _only_computes(node) and node.op != "Const":
             yield Sketch.of(test).without({node.name}, test.types)
 
 
 def bypass_pure(test: LitmusTest) -> Iterator[Sketch]:
     """What uses a pure node uses one of its inputs instead."""
     for node in _nodes(test):
-        if node.definition.kind is not Kind.PURE or node.after:
+        if not _only_computes(node) or node.after:
             continue
         for name in dict.fromkeys(node.inputs):
             if test.types[name] == test.types[node.name]:
@@ -275,7 +280,7 @@ def _using(node: Node, refs: dict[str, str]) -> Node:
 def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Sketch]:
     """A body returns a constant."""
     for node in _nodes(test):
-        for which, body in enumerate(_bodies(node)):
+        for which, (_, body) in enumerate(bodies(node)):
             for place, ref in enumerate(body.results):
                 kind = test.types[ref]
                 if ref in constants or kind is None:
@@ -289,14 +294,6 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Sketch]:
 def _instead(old: Body, new: Body, body: Body) -> Body:
     # By identity: two bodies of a node may be equal.
     return new if body is old else body
-
-
-def _bodies(node: Node) -> tuple[Body, ...]:
-    if isinstance(node.attrs, BranchAttrs):
-        return node.attrs.then, node.attrs.orelse
-    if isinstance(node.attrs, LoopAttrs):
-        return node.attrs.condition, node.attrs.body
-    return ()
 
 
 def drop_edges(test: LitmusTest) -> Iterator[Sketch]:
@@ -395,6 +392,15 @@ def smaller_queues(test: LitmusTest) -> Iterator[Sketch]:
             (count,) = test.type_of(elements).shape
             if count > 1:
                 yield Shapes(test).resized({elements: (count - 1,)})
+
+
+def drop_devices(test: LitmusTest) -> Iterator[Sketch]:
+    """All on the default device, or one variable."""
+    sketch = Sketch.of(test)
+    placed = [v.name for v in sketch.variables if v.device]
+    for gone in (frozenset(placed), *_groups(placed)) if placed else ():
+        variables = (replace(v, device="") if v.name in gone else v for v in sketch.variables)
+        yield replace(sketch, variables=tuple(variables))
 
 
 def fewer_rows(test: LitmusTest) -> Iterator[Sketch]:
@@ -556,6 +562,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     bypass_pure,
     cut_data,
     drop_edges,
+    drop_devices,
     merge_resources,
     smaller_queues,
     fewer_rows,

@@ -89,7 +89,6 @@ _PREFIXES = {
     Kind.READ: "r",
     Kind.WRITE: "w",
     Kind.UPDATE: "w",
-    Kind.PURE: "t",
     Kind.SECTION: "s",
     Kind.QUEUE: "q",
     Kind.BRANCH: "branch",
@@ -114,7 +113,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         counts[prefix] = counts.get(prefix, 0) + 1
 
     for node in sketch.nodes():
-        new(node.name, "c" if node.op == "Const" else _PREFIXES[node.definition.kind])
+        new(node.name, "c" if node.op == "Const" else _PREFIXES.get(node.definition.kind, "t"))
         attrs = node.attrs
         inside = [inner for inner, _ in attrs.takes] if bodies(node) else []  # type: ignore[union-attr]
         if isinstance(attrs, LoopAttrs):
@@ -199,11 +198,11 @@ def _renamed(node: Node, names: dict[str, str]) -> Node:
         )
     elif isinstance(attrs, SectionAttrs):
         attrs = SectionAttrs(all_of(attrs.members))
-    return Node(
-        names[node.name],
-        node.op,
-        all_of(node.inputs),
-        all_of(node.resources),
-        all_of(node.after),
-        attrs,
+    return replace(
+        node,
+        name=names[node.name],
+        inputs=all_of(node.inputs),
+        resources=all_of(node.resources),
+        after=all_of(node.after),
+        attrs=attrs,
     )

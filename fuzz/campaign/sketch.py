@@ -316,10 +316,6 @@ class _Cut:
         return name
 
 
-_ALONE = (Kind.PURE, Kind.BRANCH, Kind.LOOP)
-"""What does nothing by itself."""
-
-
 def _live(body: Body, observed: set[str]) -> Body:
     """A graph or body less what nobody needs, and what is inside likewise."""
     sources = {n.name for n in body.nodes if n.op == "Const" and not n.after}
@@ -327,7 +323,7 @@ def _live(body: Body, observed: set[str]) -> Body:
     kept: list[Node] = []
     for node in reversed(body.nodes):
         needed = node.name in map(head, used)
-        works = any(n.definition.kind not in _ALONE for n in all_nodes([node]))
+        works = any(n.resources for n in all_nodes([node]))
         if not (needed or works):
             continue
         node = replace(node, after=tuple(name for name in node.after if name not in sources))

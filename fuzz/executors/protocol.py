@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 Histogram = Mapping[Outcome, int]
 """How often each outcome was seen."""
-
-
-ALL_FEATURES: Final = frozenset(
-    {"several runs", "critical sections", "queues", "conditionals", "loops", "clusters"}
-)
-"""Of `LitmusTest.features`, all."""
 
 
 class Refused(Exception):

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from corpus.graph import FEATURES
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Outcome
-from fuzz.executors.protocol import ALL_FEATURES, Config
+from fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -44,7 +45,7 @@ class Canary:
     """
 
     name: ClassVar[str] = "mutant/canary"
-    features: ClassVar[frozenset[str]] = ALL_FEATURES
+    features: ClassVar[frozenset[str]] = FEATURES
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from corpus.graph import LitmusTest, all_nodes, bodies, predecessors
+from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from corpus.ops import SectionAttrs
 from corpus.textfile import Entry, dumps, loads
 from fuzz.campaign.passes import PASSES
@@ -108,7 +110,10 @@ def test_normalized_names_follow_the_nodes_kinds() -> None:
 
 
 def drawn() -> list[LitmusTest]:
-    return [draw(family, 5, index) for family in FAMILIES for index in range(8)]
+    tests = [draw(family, 5, index) for family in FAMILIES for index in range(8)]
+    # No family places anything.
+    placed = (replace(v, device="cpu:1") for v in tests[0].variables)
+    return [*tests, replace(tests[0], variables=tuple(placed))]
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +123,7 @@ def tests() -> list[LitmusTest]:
 
 def test_a_sketch_of_a_test_builds_that_test_again(tests) -> None:
     for test in tests:
+        assert test.features <= FEATURES
         again = Sketch.of(test).build()
         # A client that says nothing is left out.
         assert again == test or (test.client and not again.client)

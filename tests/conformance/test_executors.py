@@ -8,12 +8,12 @@ import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
-from corpus.graph import Cluster
+from corpus.graph import FEATURES, Cluster
 from corpus.textfile import Entry, dumps, load
 from fuzz.campaign.judge import judge
 from fuzz.executors import wire
 from fuzz.executors.process import Worker
-from fuzz.executors.protocol import ALL_FEATURES, Noise
+from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration, executor_class, names
 from oracles.model import MODELS, RFC
 from oracles.reference import allowed_outcomes
@@ -127,7 +127,7 @@ def test_what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
     workers, name: str
 ) -> None:
     declared = executor_class(name).features
-    for feature in ALL_FEATURES:
+    for feature in FEATURES:
         assert WITH[feature].features == {feature}
         request = wire.Request(
             test=dumps(Entry(WITH[feature])), config="plain", count=1, noise=asdict(Noise())

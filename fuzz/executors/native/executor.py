@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from corpus.graph import FEATURES
 from corpus.outcome import TORN, Outcome, Status, Value
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
-from fuzz.executors.protocol import ALL_FEATURES, Config, Diverged
+from fuzz.executors.protocol import Config, Diverged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ class NativeExecutor:
     """A dataflow executor of our own, with threads outside the GIL."""
 
     name: ClassVar[str] = "native"
-    features: ClassVar[frozenset[str]] = ALL_FEATURES - {"clusters"}
+    features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
