@@ -53,6 +53,9 @@ CONFIRM_COUNT: Final = 1024
 CONFIRM_S: Final = 6.0
 """How long a fresh process may take to show a minimized finding again. When the
 machine's other core is busy, racing ops seldom meet, for seconds on end."""
+PROBE_STEP: Final = 3072
+"""A run stops after so many executions, or twice as many, ..., once it has seen it
+often enough. As many as there are in one build (`Noise`)."""
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_S: Final = 20.0
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
@@ -218,7 +221,9 @@ class _Best:
     def improve(self, test: LitmusTest, judgement: Judgement) -> None:
         """Go on from a smaller test."""
         self.test, self.judgement = test, judgement
-        self.rate = max(self.rate, judgement.rate)
+        # One less: runs stop when they have seen it, which makes the share too large.
+        hits = max(judgement.forbidden_count - 1, 0.5)
+        self.rate = max(self.rate, hits / judgement.executions)
 
     @property
     def count(self) -> int:
@@ -601,12 +606,16 @@ class Campaign:
         for done in range(PROBE_RUNS):
             if failed + PROBE_RUNS - done < PROBE_NEEDED:
                 return None
-            result = yield Job(test, best.count, raw.noise, rng.getrandbits(31))
-            if not isinstance(result, dict):
-                return None
-            total.update(result)
-            shown = best.of_its_cause(judge(oracle, result))
-            failed += shown.forbidden_count >= best.needed
+            ran = hits = 0
+            while ran < best.count and hits < best.needed:
+                count = min(best.count - ran, PROBE_STEP)
+                result = yield Job(test, count, raw.noise, rng.getrandbits(31))
+                if not isinstance(result, dict):
+                    return None
+                total.update(result)
+                ran += sum(result.values())
+                hits += best.of_its_cause(judge(oracle, result)).forbidden_count
+            failed += hits >= best.needed
             if failed == PROBE_NEEDED:
                 return best.of_its_cause(judge(oracle, total))
         return None
