@@ -340,16 +340,16 @@ def _with_op(test: LitmusTest, node: Node, op: str) -> Sketch:
     """Another op on the node's first resource, with an input of its type if it takes one."""
     kind = contents(test)[node.resources[0]]
     fitting = [name for name in node.inputs if test.types[name] == kind]
-    new = constant(f"{node.name}v", kind)
-    inputs = (fitting[-1] if fitting else new.name,) if OPS[op].operands else ()
-    changed = replace(node, op=op, inputs=inputs, resources=node.resources[:1], attrs=None)
-    return Sketch.of(test).each_level(partial(_put, changed, new))
+    before = [] if fitting or not OPS[op].operands else [constant(f"{node.name}v", kind)]
+    inputs = [*fitting[-1:], *(each.name for each in before)] if OPS[op].operands else []
+    changed = replace(node, op=op, inputs=tuple(inputs), resources=node.resources[:1], attrs=None)
+    return Sketch.of(test).each_level(partial(_put, (*before, changed)))
 
 
-def _put(changed: Node, before: Node, body: Body) -> Body:
-    """A node in the place of the one of its name, after another."""
-    nodes = ((before, changed) if n.name == changed.name else (n,) for n in body.nodes)
-    return replace(body, nodes=tuple(node for pair in nodes for node in pair))
+def _put(nodes: tuple[Node, ...], body: Body) -> Body:
+    """Nodes in the place of the one with the last one's name."""
+    found = (nodes if n.name == nodes[-1].name else (n,) for n in body.nodes)
+    return replace(body, nodes=tuple(node for each in found for node in each))
 
 
 # --- resources -------------------------------------------------------------------------
@@ -387,11 +387,6 @@ def smaller_queues(test: LitmusTest) -> Iterator[Sketch]:
     for node in _nodes(test):
         if isinstance(node.attrs, CountAttrs) and node.attrs.count > 1:
             yield fewer_rows_touched(test, node, CountAttrs(node.attrs.count - 1))
-        elif node.op == "QueueEnqueueManyV2":
-            (elements,) = node.inputs
-            (count,) = test.type_of(elements).shape
-            if count > 1:
-                yield Shapes(test).resized({elements: (count - 1,)})
 
 
 def drop_devices(test: LitmusTest) -> Iterator[Sketch]:
@@ -404,7 +399,7 @@ def drop_devices(test: LitmusTest) -> Iterator[Sketch]:
 
 
 def fewer_rows(test: LitmusTest) -> Iterator[Sketch]:
-    """Fewer rows touched by an op, then fewer rows at all."""
+    """Fewer rows touched by an op, then fewer rows at all, then of values by themselves."""
     if test.whole:
         return
     for node in _nodes(test):
@@ -415,6 +410,13 @@ def fewer_rows(test: LitmusTest) -> Iterator[Sketch]:
         yield refitted(test, lambda t: (min(t.shape[0], rows - 1), *t.shape[1:]) if t.shape else ())
     elif rows == 1:
         yield refitted(test, lambda t: t.shape[1:])
+    shapes = Shapes(test)
+    for node in _nodes(test):
+        alone = not any(shapes.together(node.name, name) for name in contents(test))
+        if isinstance(node.attrs, ConstAttrs) and node.attrs.shape and alone:
+            # What an EnqueueMany puts, or values that meet no resource.
+            count, *rest = node.attrs.shape
+            yield shapes.resized({node.name: (count - 1, *rest) if count > 1 else tuple(rest)})
 
 
 def _smaller_attrs(attrs: object) -> Iterator[Attrs]:

@@ -84,6 +84,10 @@ class Shapes:
         names = (node.name,) if node.definition.kind is Kind.READ else node.inputs
         return {name: (count, *contents[1:]) for name in names if self.shape(name)}
 
+    def together(self, one: str, other: str) -> bool:
+        """Whether two have one shape, whatever it is."""
+        return self._root(one) == self._root(other)
+
     def _root(self, name: str) -> str:
         while name in self._parents:
             name = self._parents[name]
