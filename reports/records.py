@@ -33,6 +33,11 @@ class ExecutorState:
     busy_s: float = 0.0
     unavailable: str = ""
 
+    @property
+    def canary(self) -> bool:
+        """Whether it is there only to be reported; other mutants are like any executor."""
+        return self.name == "mutant/canary"
+
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         # `asdict` makes counters of pairs of these.

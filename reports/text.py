@@ -265,7 +265,7 @@ def summary(record: RunRecord) -> str:
     if record.interrupted:
         lines[0] += " (interrupted)"
     for each in record.executors:
-        if each.name.startswith("mutant/canary"):
+        if each.canary:
             # Always wrong, so that we know that what is wrong is reported.
             lines.append(
                 f"  {each.name}, which is always wrong: reported in {record.canary_reported}"

@@ -17,6 +17,7 @@ from fuzz.executors.table import configuration
 from oracles.explorer import Budget
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
+from reports.terminal import status_line
 
 if TYPE_CHECKING:
     from reports.records import RunRecord
@@ -101,6 +102,8 @@ def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -
     assert set(stale.families) == {"dag"}
     assert not stale.refused
     assert not native.refused
+    outcomes = stale.outcomes + native.outcomes
+    assert f"  {outcomes} outcomes (" in status_line(record)  # a mutant's count like any other's
     assert sum(stale.families.values()) + sum(native.families.values()) == 80
 
 
