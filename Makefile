@@ -32,24 +32,61 @@ lint: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The native executor's C++ tests under ThreadSanitizer, then AddressSanitizer. No
-# CMake here: `setup` brings its own, and drops it.
-SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -pthread \
+# The native executor's C++ tests under ThreadSanitizer, then AddressSanitizer; oneTBB
+# and OpenMP, whose runtimes are not instrumented, under the latter only, where they
+# are. No CMake here: `setup` brings its own, and drops it.
+SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -fPIC -pthread \
   -Ifuzz/native/core -Ifuzz/native/include -Itests/native
+thread := -fsanitize=thread
+address := -fsanitize=address,undefined
+SANITIZED := executor_under_sanitizers engine_conformance example_engine.so
+CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
+  $(foreach threads,1 2 4,"$(engine) $(threads)"))
 
-sanitize:
-	@mkdir -p build/sanitize
-	@set -e; for check in thread address,undefined; do \
-	  for name in executor_under_sanitizers engine_conformance; do \
-	    echo "$$name: $$check"; \
-	    $(CXX) $(SANITIZE) -fsanitize=$$check tests/native/$$name.cpp \
-	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp -ldl -o build/sanitize/$$name; \
+# Those of tbb and openmp that can be built here.
+RUNTIMES = $(if $(wildcard $(VENV)/include/tbb/task_arena.h),tbb) \
+  $(shell echo 'int main() {}' | $(CXX) -x c++ -fopenmp -o /dev/null - 2>/dev/null && echo openmp)
+
+# oneTBB's threads outlive `main`, and the search for leaks stumbles over them; OpenMP's
+# would spin for milliseconds beside others' work.
+QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=1000
+
+sanitize: setup
+	@$(MAKE) --no-print-directory -j2 $(foreach check,thread address, \
+	  $(SANITIZED:%=build/sanitize/$(check)/%)) $(RUNTIMES:%=build/sanitize/address/%.so)
+	@set -e; for check in thread address; do \
+	  echo "executor_under_sanitizers: $$check"; \
+	  build/sanitize/$$check/executor_under_sanitizers; \
+	  for engine in $(CONFORM) "build/sanitize/$$check/example_engine.so 1"; do \
+	    echo "engine_conformance $$engine: $$check"; \
+	    build/sanitize/$$check/engine_conformance $$engine; \
 	  done; \
-	  build/sanitize/executor_under_sanitizers; \
-	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4" "gang 1" "gang 2" "gang 4"; do \
-	    build/sanitize/engine_conformance $$engine; \
-	  done; \
-	done
+	done; \
+	for runtime in $(RUNTIMES); do for threads in 1 2 4; do \
+	  echo "engine_conformance $$runtime $$threads: address"; \
+	  $(QUIET_RUNTIME) build/sanitize/address/engine_conformance \
+	    build/sanitize/address/$$runtime.so $$threads; \
+	done; done
+
+NATIVE_CORE := $(wildcard fuzz/native/core/*.cpp fuzz/native/core/*/*.cpp)
+NATIVE_HEADERS := $(wildcard fuzz/native/*/*.h fuzz/native/*/*/*.h tests/native/*.h)
+
+define sanitized
+build/sanitize/$(1)/%.o: %.cpp $(NATIVE_HEADERS)
+	@mkdir -p $$(@D)
+	$(CXX) $(SANITIZE) $($(1)) -c $$< -o $$@
+build/sanitize/$(1)/%.so: build/sanitize/$(1)/tests/native/%.o
+	$(CXX) $(SANITIZE) $($(1)) -shared $$^ -o $$@
+build/sanitize/$(1)/%: build/sanitize/$(1)/tests/native/%.o $(NATIVE_CORE:%.cpp=build/sanitize/$(1)/%.o)
+	$(CXX) $(SANITIZE) $($(1)) $$^ -ldl -o $$@
+endef
+$(eval $(call sanitized,thread))
+$(eval $(call sanitized,address))
+build/sanitize/address/openmp.so: WITH := -fopenmp
+build/sanitize/address/tbb.so: WITH := -isystem $(VENV)/include -L$(VENV)/lib \
+  -Wl,-rpath,$(CURDIR)/$(VENV)/lib -ltbb
+build/sanitize/address/%.so: fuzz/native/plugins/%.cpp $(NATIVE_HEADERS)
+	$(CXX) $(SANITIZE) $(address) -shared $< $(WITH) -o $@
 
 setup: $(STAMP)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.herd import Condition, State
     from corpus.outcome import Plain, Value
+    from fuzz.executors.protocol import Config
     from oracles.allowed import AllowedSet, Witness
     from oracles.explorer import Explorer
     from oracles.model import Model
@@ -120,6 +121,14 @@ _one_model = click.option(
     type=click.Choice(["rfc", "executor"]),
     default=None,
     help="Only that memory model; all if not given.",
+)
+_engine = click.option(
+    "--engine",
+    default=None,
+    help="Of executor native: a name, a shared library's path, or module:object in Python.",
+)
+_threads = click.option(
+    "--threads", type=click.IntRange(1, 256), default=None, help="Of that engine: a hard limit."
 )
 _budget = click.option(
     "--budget",
@@ -380,6 +389,8 @@ def show(file: str, dot: bool, as_json: bool) -> None:
     default="rfc",
     help="Memory model; promised is what each executor promises in its configuration.",
 )
+@_engine
+@_threads
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
@@ -391,6 +402,8 @@ def run(
     executors: str,
     families: str | None,
     model_name: str,
+    engine: str | None,
+    threads: int | None,
     out: str,
     workers: int,
     count: int | None,
@@ -415,6 +428,7 @@ def run(
         except UnknownExecutor as error:
             _fail(f"--executors: {error}")
     drawn = _families(families, [name for name, _ in chosen])
+    chosen = [(name, _on_engine(name, config, engine, threads)) for name, config in chosen]
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -465,6 +479,25 @@ def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
     return names
 
 
+def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:
+    """The configuration with the engine and the threads that were asked for."""
+    from fuzz.engines.settings import EngineSettings, UnknownEngine
+    from fuzz.executors.table import configuration
+
+    if engine is None and threads is None:
+        return config
+    settings: dict[str, Any] = dict(config.settings)
+    if "engine" not in settings:
+        _fail(f"--engine, --threads: executor {name} has no engines; native has")
+    try:
+        chosen = EngineSettings.chosen(
+            engine or settings["engine"], threads, split=settings["split_updates"]
+        )
+    except UnknownEngine as error:
+        _fail(f"--engine, --threads: {error}")
+    return configuration(name, chosen.name)
+
+
 # --- replay ----------------------------------------------------------------------------
 
 
@@ -472,6 +505,8 @@ def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--executor", "executor_name", default=None, help="Another than the finding's.")
 @click.option("--config", "config_name", default=None, help="Another configuration.")
+@_engine
+@_threads
 @click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
 @click.option(
@@ -493,6 +528,8 @@ def replay(
     files: tuple[str, ...],
     executor_name: str | None,
     config_name: str | None,
+    engine: str | None,
+    threads: int | None,
     time_s: float,
     count: int | None,
     seed: int | None,
@@ -532,6 +569,7 @@ def replay(
                 config = configuration(name, chosen)
             except UnknownExecutor as error:
                 _fail(str(error))
+            config = _on_engine(name, config, engine, threads)
             model = _model(model_name or (found.model if found else "rfc"))
             explorer, allowed = _explored(file, entry.test, model, budget)
             worker = workers.setdefault(name, Worker(name))

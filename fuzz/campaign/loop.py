@@ -302,7 +302,7 @@ class Campaign:
     def _start(self) -> bool:
         """Start every worker; False if an executor cannot run here."""
         for slot in self.slots:
-            slot.worker.send(wire.Request(), JOB_TIMEOUT_S)
+            slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
         for system in self.systems:
             self._draw_ahead(system)
         for slot in self.slots:

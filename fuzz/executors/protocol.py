@@ -64,6 +64,24 @@ class Noise:
     padding : int
         Largest number of elements of pure work put before a resource op;
         0 for none.
+    delay_us_max : int
+        Longest random wait before an event; 0 for none.
+    yield_percent : int
+        How many events in a hundred have their thread let others go first.
+    barrier : bool
+        Whether no event happens before all that can come first are scheduled.
+    lanes : int
+        Lanes of what has none, so that a torn access shows; 1 for none. Not of a
+        test with queues, MatMul, or lanes of its own.
+    pinned : bool
+        Whether each thread stays on one core.
+    together : bool
+        Whether the first events of each copy wait for each other, a short time:
+        where each has a thread, they then race within nanoseconds.
+
+    An executor takes no notice of those that it has no use for, and says which
+    in its `run`. In which order ready ops are taken is the engine's matter: a
+    configuration.
 
     Notes
     -----
@@ -76,16 +94,32 @@ class Noise:
     steps: int = 96
     shuffle: bool = True
     padding: int = 1024
+    delay_us_max: int = 0
+    yield_percent: int = 0
+    barrier: bool = False
+    lanes: int = 1
+    pinned: bool = False
+    together: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (
             ("copies", 1, 4096),
             ("steps", 1, 1 << 20),
             ("padding", 0, 1 << 20),
+            ("delay_us_max", 0, 10_000),
+            ("yield_percent", 0, 100),
+            ("lanes", 1, 1 << 16),
         ):
             value = getattr(self, name)
             if not least <= value <= most:
                 raise ValueError(f"noise.{name} must be {least} to {most}, got {value}")
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether threads are to be disturbed at their work."""
+        return bool(
+            self.barrier or self.pinned or self.together or self.delay_us_max or self.yield_percent
+        )
 
 
 class Prepared(Protocol):
@@ -199,6 +233,30 @@ class Executor(Protocol):
         ------
         Refused
             Naming the feature that it lacks.
+        """
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An executor with more configurations than it lists. Optional."""
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """The configuration that `name` spells out.
+
+        Raises
+        ------
+        ValueError
+            In one line.
+        """
+
+    def check(self, config: Config) -> None:
+        """Whether it can run here.
+
+        Raises
+        ------
+        Unavailable
+            Saying what is missing.
         """
 
 

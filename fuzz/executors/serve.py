@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from corpus.textfile import loads
 from fuzz.executors import wire
 from fuzz.executors.protocol import (
+    Configurable,
     Diverged,
     Refused,
     Schedulable,
@@ -43,6 +44,7 @@ class _Server:
     def answer(self, request: wire.Request) -> wire.Reply:
         try:
             if not request.test:
+                self.check(request.config)
                 return wire.Reply(versions=dict(self.executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(request)
@@ -56,6 +58,10 @@ class _Server:
         except Unavailable as missing:
             return wire.Reply(unavailable=str(missing))
         return wire.Reply(rows=wire.rows(found), seconds=time.perf_counter() - start)
+
+    def check(self, config: str) -> None:
+        if config and isinstance(self.executor, Configurable):
+            self.executor.check(configuration(self.name, config))
 
     def prepare(self, request: wire.Request) -> Prepared:
         key = (request.test, request.config)

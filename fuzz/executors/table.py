@@ -7,6 +7,8 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from fuzz.executors.protocol import Configurable
+
 if TYPE_CHECKING:
     from fuzz.executors.protocol import Config, Executor
 
@@ -56,7 +58,8 @@ def configuration(executor: str, name: str | None = None, promise: str | None = 
     If no name is given its first; where a `promise` is asked for, the first with
     that one, or rather a controlled one.
     """
-    configs = executor_class(executor).configurations()
+    found = executor_class(executor)
+    configs = found.configurations()
     if name is None and promise is not None:
         keeping = [config for config in configs if config.promises == promise]
         controlled = [c for c in keeping if ("engine", "controlled") in c.settings]
@@ -66,5 +69,10 @@ def configuration(executor: str, name: str | None = None, promise: str | None = 
     for config in configs:
         if config.name == name:
             return config
+    if isinstance(found, Configurable) and "=" in name:
+        try:
+            return found.configured(name)
+        except ValueError as error:
+            raise UnknownExecutor(f"{executor}: {error}") from None
     known = ", ".join(config.name for config in configs)
     raise UnknownExecutor(f"{executor} has no configuration {name!r}; there are {known}")

@@ -36,7 +36,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Run a test; or, without a test, tell the versions.
+    """Run a test; or, without a test, tell the versions, if `config` can run there.
 
     `noise` holds the fields of `Noise`. What else may be asked (`task`) is for a
     `Schedulable` test: *record* executions, at most `count` of them, until one

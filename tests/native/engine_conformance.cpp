@@ -1,4 +1,5 @@
-// What every engine must do (litmusfuzz/engine.h). Arguments: its name, threads.
+// What every engine must do (litmusfuzz/engine.h). A library for engines that Python
+// made, and, with a `main`, a program. Its arguments: an engine's name, threads.
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "check.h"
-#include "engines/table.h"
+#include "litmusfuzz/engine.h"
 
 using litmusfuzz::Closure;
 using litmusfuzz::Engine;
@@ -118,7 +119,7 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     std::this_thread::yield();
     if (std::this_thread::get_id() == mine.other) mine.wrong.fetch_add(1);
   };
-  std::atomic<int> ready{0};
+  std::atomic<int> ready{0}, over{0};
   const auto client = [&](Mine& mine, Mine& theirs) {
     theirs.other = std::this_thread::get_id();
     ready.fetch_add(1);
@@ -126,6 +127,8 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     const auto run = engine.start_run(0);
     for (uint64_t i = 0; i < 500; ++i) run->schedule({look, &mine, i});
     run->wait();
+    over.fetch_add(1);
+    while (over < 2) std::this_thread::yield();  // a thread's number may be used again
   };
   std::thread one([&] { client(first, second); });
   std::thread two([&] { client(second, first); });
@@ -311,8 +314,13 @@ void conform(Engine& engine, uint32_t threads) {
 
 }  // namespace
 
-/// For an engine that was made elsewhere.
-extern "C" void litmusfuzz_conform(Engine* engine, uint32_t threads) { conform(*engine, threads); }
+extern "C" void litmusfuzz_conform(Engine* engine, uint32_t threads, bool gang) {
+  conform(*engine, threads);
+  if (gang) a_gang_starts_together_and_keeps_its_chains(*engine, threads);
+}
+
+#ifndef LITMUSFUZZ_LIBRARY
+#include "engines/table.h"
 
 int main(int count, char** arguments) {
   CHECK(count == 3);
@@ -320,8 +328,8 @@ int main(int count, char** arguments) {
   const auto threads = static_cast<uint32_t>(std::stoul(arguments[2]));
   for (int again = 0; again < 3; ++again) {
     const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
-    conform(*engine, threads);
-    if (name == "gang") a_gang_starts_together_and_keeps_its_chains(*engine, threads);
+    litmusfuzz_conform(engine.get(), threads, name == "gang");
   }
   std::puts("ok");
 }
+#endif

@@ -1,12 +1,16 @@
 // Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer.
 // What the outcomes are is checked elsewhere; here only what must hold always.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "batch.h"
 #include "check.h"
 #include "engines/table.h"
 #include "exhaustive.h"
+#include "strategies/bounded.h"
+#include "strategies/table.h"
 
 using namespace litmusfuzz::executor;
 
@@ -170,11 +174,15 @@ Program bodies(uint32_t parallel, bool strict) {
   return std::move(w.program);
 }
 
-void run(Program program, const std::string& name, uint32_t threads) {
+void run(Program program, const std::string& name, uint32_t threads, bool noisy = false) {
   program.link();
   const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
   Histogram seen;
   Batch batch(program, *engine, 8);
+  if (noisy) {
+    batch.perturb({.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20,
+                   .together = 2});
+  }
   for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
   for (const auto& [row, count] : seen) {
     CHECK(count > 0);
@@ -185,6 +193,7 @@ void run(Program program, const std::string& name, uint32_t threads) {
 
 void run_all(const std::string& engine, uint32_t threads) {
   run(wide_values(), engine, threads);
+  run(wide_values(), engine, threads, true);
   for (const uint32_t parallel : {1, 2, 10}) {
     run(bodies(parallel, false), engine, threads);
     run(bodies(parallel, true), engine, threads);
@@ -195,7 +204,7 @@ void run_all(const std::string& engine, uint32_t threads) {
 void blocking_everywhere() {
   Program program = blocking();
   program.link();
-  for (const char* name : {"inline", "pool", "fifo"}) {
+  for (const char* name : {"inline", "pool", "fifo", "stealing", "gang"}) {
     const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
     Histogram seen;
     Batch batch(program, *engine, 8);
@@ -208,12 +217,72 @@ void blocking_everywhere() {
   CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
 }
 
+/// No event before the barrier falls.
+void the_barrier_holds() {
+  Program program = wide_values();
+  program.link();
+  struct Nobody final : Scheduler {
+    void ready(Event) override {}
+  } nobody;
+  Copy copy(program, nobody);
+  Frame frame(copy, program, program.runs[0].body, 0, 0);
+  Perturbation perturbation({.barrier = true});
+  perturbation.begin(0, {});
+  std::atomic<bool> there{false}, over{false};
+  std::thread thread([&] {
+    there = true;
+    perturbation.before({&frame, 0, 0}, 0);
+    over = true;
+  });
+  while (!there) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::yield();
+    CHECK(!over);
+  }
+  perturbation.go();
+  thread.join();
+  CHECK(over);
+}
+
+/// Each strategy, and each of its executions once more from its record. Of tickets
+/// that change hands, entries that are dropped late and tables that grow.
+void strategies() {
+  for (Program program : {wide_values(), blocking(), bodies(2, false), bodies(10, true)}) {
+    program.link();
+    Controlled controlled(program);
+    for (const char* name : {"random", "pct", "pos", "urw", "surw"}) {
+      const auto strategy = make_strategy(name, 3, program, 1);
+      Recorder recorder(*strategy);
+      for (int i = 0; i < 60; ++i) {
+        CHECK(controlled.run(recorder));
+        const Row row = controlled.outcome();
+        CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
+        Replay replay(recorder.choices());
+        CHECK(controlled.run(replay));
+        CHECK(replay.made() == recorder.choices().size());
+        CHECK(controlled.outcome() == row);
+      }
+    }
+    for (const Measure measure : {Measure::kPreemptions, Measure::kDelays}) {
+      CHECK(!search(program, measure, 2, 300).outcomes.empty());
+    }
+  }
+  Program program = blocking();
+  program.link();
+  Controlled controlled(program);
+  const auto uniform = make_strategy("uniform", 0, program, 1);
+  for (int i = 0; i < 60; ++i) CHECK(controlled.run(*uniform));
+  CHECK((controlled.outcome() == Row{0, 1, 6, 1, 0}));
+}
+
 }  // namespace
 
 int main() {
-  for (const char* engine : {"inline", "pool", "fifo"}) {
+  the_barrier_holds();
+  for (const char* engine : {"inline", "pool", "fifo", "stealing", "gang"}) {
     for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
   }
   blocking_everywhere();
+  strategies();
   std::puts("ok");
 }

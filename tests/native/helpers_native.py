@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 CONTROLLED = {
     MODELS[config.promises]: config
     for config in NativeExecutor.configurations()
-    if dict(config.settings)["engine"] == "controlled"
+    if dict(config.settings).get("strategy") == "random"
 }
-"""The controlled configuration that promises a model."""
+"""The controlled configuration that promises a model, with a random walk."""
 
 
 def prepared(

@@ -1,24 +1,35 @@
-"""The engines as such, by a C++ program that knows no graph; and one that a user brings."""
+"""The engines as such, by a C++ program that knows no graph; and those that a user brings."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from corpus.builder import litmus
 from corpus.outcome import Verdict
+from fuzz.engines import python
+from fuzz.engines.settings import (
+    OVER_RUNTIMES,
+    EngineSettings,
+    MissingEngine,
+    Sort,
+    UnknownEngine,
+)
 from fuzz.executors.native.executor import PreparedTest, engine_config
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Noise, Unavailable
+from fuzz.executors.table import UnknownExecutor, configuration
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR
 
 ROOT = Path(__file__).parents[2]
-CORE = ROOT / "fuzz/native/core"
 INCLUDE = f"-I{ROOT / 'fuzz/native/include'}"
+SB = litmus("X=1; r0=Y || Y=1; r1=X")
 
 
 def compiled(output: Path, *arguments: str | Path) -> Path:
@@ -29,35 +40,72 @@ def compiled(output: Path, *arguments: str | Path) -> Path:
     return output
 
 
-# One test, so that one worker builds the programs once.
+CONFORM = """
+import ctypes, sys
+from fuzz.engines.settings import EngineSettings
+from fuzz.executors.native.running import RunningEngine
+library, name, *threads = sys.argv[1:]
+conform = ctypes.CDLL(library).litmusfuzz_conform
+conform.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool]
+for count in map(int, threads):
+    for _ in range(3):
+        engine = RunningEngine(EngineSettings(name, count))
+        conform(engine.core.address, count, name == "gang")
+        engine.close()
+print("ok")
+"""
+
+
+def built() -> list[str]:
+    """Our engines over runtimes that are here."""
+    return [engine for engine in OVER_RUNTIMES if not missing(engine)]
+
+
+def missing(engine: str) -> str:
+    try:
+        assert EngineSettings(engine, 1).library.is_file()
+    except MissingEngine as error:
+        return str(error)
+    return ""
+
+
+# One test, so that one worker builds the libraries once.
 def test_every_engine_does_what_an_engine_must(tmp_path: Path) -> None:
-    sources = [ROOT / "tests/native/engine_conformance.cpp", *(CORE / "engines").glob("*.cpp")]
-    program = compiled(tmp_path / "engine_conformance", f"-I{CORE}", *sources, "-ldl")
+    source = ROOT / "tests/native/engine_conformance.cpp"
+    library = compiled(tmp_path / "conform.so", "-shared", "-fPIC", "-DLITMUSFUZZ_LIBRARY", source)
     example = ROOT / "tests/native/example_engine.cpp"
-    theirs = compiled(tmp_path / "newest.so", "-shared", "-fPIC", example)
-    for engine, threads in (
-        ("inline", 1),
-        *((engine, threads) for engine in ("pool", "fifo", "gang") for threads in (1, 2, 4)),
-        (str(theirs), 1),
-    ):
+    newest = str(compiled(tmp_path / "newest.so", "-shared", "-fPIC", example))
+    futures = "concurrent.futures:ThreadPoolExecutor"
+    for engine in ("inline", newest, "pool", "fifo", "stealing", "gang", futures, *built()):
+        threads = ("1",) if engine in ("inline", newest) else ("1", "2", "4")
         done = subprocess.run(
-            [program, engine, str(threads)],
+            [sys.executable, "-c", CONFORM, library, engine, *threads],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
+            cwd=ROOT,
         )
-        assert done.returncode == 0, (engine, threads, done.stderr)
-        assert done.stdout == "ok\n"
-    run_a_test_on(theirs)
+        assert (done.returncode, done.stdout) == (0, "ok\n"), (engine, done.stderr)
+    for engine in (newest, futures, *built()):
+        runs_inside_the_set(engine, 1)
 
 
-def run_a_test_on(engine: Path) -> None:
-    test = litmus("X=1; r0=Y || Y=1; r1=X")
-    config = engine_config("newest", str(engine), 1, split_updates=False)
-    seen = PreparedTest(test, config).run(1000, Noise(), 0)
+@pytest.mark.parametrize("engine", OVER_RUNTIMES)
+def test_our_engines_over_runtimes_are_here(engine: str) -> None:
+    """With what the build requirements bring; elsewhere the skip says what is missing."""
+    if missing(engine):
+        pytest.skip(missing(engine))
+    runs_inside_the_set(engine, 2)
+
+
+def runs_inside_the_set(engine: str, threads: int) -> None:
+    config = engine_config("theirs", engine, threads, split_updates=False)
+    prepared = PreparedTest(SB, config)
+    seen = prepared.run(1000, Noise(), 0)
+    prepared.close()
     assert sum(seen.values()) == 1024
-    judge = Explorer(test, EXECUTOR)
+    judge = Explorer(SB, EXECUTOR)
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 
@@ -67,12 +115,105 @@ def test_what_is_no_engine_of_this_interface_is_refused_in_one_line(tmp_path: Pa
     old = compiled(tmp_path / "old.so", "-shared", "-fPIC", code)
     code.write_text("int nothing;\n")
     other = compiled(tmp_path / "other.so", "-shared", "-fPIC", code)
+    code.write_text("no library")
     for engine, message in (
         (str(old), r"old\.so was built with engine interface 99; this is 2$"),
         (str(other), r"other\.so is no engine: it has no litmusfuzz_engine_interface$"),
-        (str(tmp_path / "none.so"), "none.so: cannot open"),
-        ("nobody", "no engine 'nobody'; there are inline, pool"),
+        (str(code), "old.cpp: "),
+        (str(tmp_path / "none.so"), r"none\.so': there is no such file$"),
+        ("nobody", "^no engine 'nobody'; there are pool, fifo, stealing, gang, inline"),
+        ("concurrent.futures:Nobody", "^engine 'concurrent.futures:Nobody': AttributeError"),
+        ("nobody.at.all:engine", "ModuleNotFoundError: No module named 'nobody'$"),
+        ("math:pi", "^engine 'math:pi': TypeError: "),
+        ("builtins:dict", "^engine 'builtins:dict' has no method 'submit'$"),
     ):
         config = engine_config("theirs", engine, 1, split_updates=False)
-        with pytest.raises(ValueError, match=message):
-            PreparedTest(litmus("X=1"), config).run(1, Noise(), 0)
+        with pytest.raises(Unavailable, match=message) as refusal:
+            PreparedTest(SB, config).run(1, Noise(), 0)
+        assert "\n" not in str(refusal.value)
+
+
+def test_an_engine_that_was_not_built_says_what_was_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for engine, runtime in OVER_RUNTIMES.items():
+        config = engine_config("", engine, 1, split_updates=False)
+        with pytest.raises(Unavailable) as missing:
+            PreparedTest(SB, config).run(1, Noise(), 0)
+        assert str(missing.value) == f"engine '{engine}' was not built here: there was no {runtime}"
+
+
+class Refusing:
+    """Hands over a few closures, then refuses, as a pool that is shut down does."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(2)
+        self.left = 50
+
+    def submit(self, function, /) -> object:
+        """One call fewer is left."""
+        self.left -= 1
+        if self.left == 0:
+            raise RuntimeError("enough")
+        return self.pool.submit(function)
+
+
+refusing = Refusing()
+
+
+def test_what_an_engine_throws_ends_the_run_and_the_next_one_is_whole() -> None:
+    """Whether the caller or a closure schedules: 64 roots, and what follows them."""
+    name = f"{__name__}:refusing"
+    for calls in (50, 100):
+        refusing.left = calls
+        prepared = PreparedTest(SB, engine_config("", name, 2, split_updates=False))
+        with pytest.raises(RuntimeError, match=r"the engine's submit: RuntimeError: enough$"):
+            prepared.run(32, Noise(), 0)
+        assert sum(prepared.run(32, Noise(), 0).values()) == 32
+
+
+def test_settings_have_one_name_which_gives_them_back() -> None:
+    for settings in (
+        EngineSettings("tbb", 4, split=True),
+        EngineSettings(__file__, 1),
+        EngineSettings("a.b:c.d", 256),
+    ):
+        assert EngineSettings.from_name(settings.name) == settings
+    assert EngineSettings("a.b:c.d", 1).sort is Sort.PYTHON
+    config = configuration("native", "engine=pool;threads=7;split")
+    assert config.promises == "rfc"
+    assert dict(config.settings) == {"engine": "pool", "threads": 7, "split_updates": True}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "engine=pool;threads=0",
+        "engine=pool;threads=257",
+        "engine=pool;threads=x",
+        "engine=pool;threads=",
+        "engine=pool;engine=fifo",
+        "engine=pool;split=1",
+        "engine=pool;copies=1",
+        "engine=",
+        "threads=2",
+        "engine=inline;threads=2",
+        "engine=no such;threads=2",
+        "engine=./nowhere.so",
+        "engine=a\nb:c",
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_in_one_line(name: str) -> None:
+    with pytest.raises(UnknownEngine) as refusal:
+        EngineSettings.from_name(name)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(UnknownExecutor):
+        configuration("native", name)
+
+
+def test_an_executor_of_futures_is_made_with_its_number_of_threads() -> None:
+    made = python.load("concurrent.futures:ThreadPoolExecutor", 3)
+    assert isinstance(made, ThreadPoolExecutor)
+    assert made._max_workers == 3
+    python.end(made)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from corpus.graph import FEATURES
 from corpus.outcome import TORN, Outcome, Status, Value
+from fuzz.engines.settings import EngineSettings, UnknownEngine
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
-from fuzz.executors.protocol import Config, Diverged
+from fuzz.executors.native.running import RunningEngine
+from fuzz.executors.protocol import Config, Diverged, Noise, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import Strictness
-    from fuzz.executors.protocol import Choice, EventKey, Histogram, Noise
+    from fuzz.executors.native.lowering import Program, Strictness
+    from fuzz.executors.protocol import Choice, EventKey, Histogram
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)
@@ -27,7 +30,19 @@ _UNSEEN, _VALUE, _TORN = range(3)
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
 # first in, first out it takes ten times as many.
-_ENGINES: Final = (("pool", _THREADS), ("fifo", _THREADS), ("inline", 1), ("controlled", 1))
+_ENGINES: Final = (
+    *((engine, _THREADS) for engine in ("pool", "fifo", "stealing", "gang", "tbb", "openmp")),
+    ("inline", 1),
+)
+# Of the controlled engine, by the configuration's name. Depth 3: what three ordering
+# constraints bring about, as most of what PCT's authors looked at.
+_STRATEGIES: Final = {
+    "controlled": ("random", 0),
+    "pct": ("pct", 3),
+    "pos": ("pos", 0),
+    "urw": ("urw", 0),
+    "surw": ("surw", 0),
+}
 
 
 def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) -> Config:
@@ -38,8 +53,7 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     name : str
         Of the configuration.
     engine : str
-        A built-in one, or the path of a shared library, with a slash (see
-        ``fuzz/native/include/litmusfuzz/engine.h``).
+        As in `fuzz.engines.settings.EngineSettings`.
     threads : int
         Its limit.
     split_updates : bool
@@ -49,6 +63,27 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     return Config(name, "rfc" if split_updates else "executor", settings)
 
 
+def controlled_config(name: str, strategy: str, depth: int = 0, *, split_updates: bool) -> Config:
+    """A way to run the executor one event at a time.
+
+    Parameters
+    ----------
+    name : str
+        Of the configuration.
+    strategy : str
+        What draws the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
+        or ``uniform``, which takes small tests without conditionals and loops
+        only. See ``docs/strategies.md``.
+    depth : int
+        Of ``pct``: 1 to 64.
+    split_updates : bool
+        Whether dense updates are in parts; the promise is then `rfc`.
+    """
+    made = engine_config(name, "controlled", 1, split_updates=split_updates)
+    settings = (*made.settings, ("strategy", strategy))
+    return replace(made, settings=(*settings, ("depth", depth)) if depth else settings)
+
+
 def _configurations() -> Iterator[Config]:
     for split in (False, True):
         for engine, threads in _ENGINES:
@@ -56,9 +91,39 @@ def _configurations() -> Iterator[Config]:
             if split:
                 name = "split" if engine == "pool" else f"{engine}_split"
             yield engine_config(name, engine, threads, split_updates=split)
+        for name, (strategy, depth) in _STRATEGIES.items():
+            full = f"{name}_split" if split else name
+            yield controlled_config(full, strategy, depth, split_updates=split)
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
+
+
+MEASURES: Final = ("preemptions", "delays")
+"""What `PreparedTest.search` can bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What all executions within a bound show.
+
+    Parameters
+    ----------
+    bound : int
+        How many preemptions, or delays, each has at most.
+    histogram : mapping of Outcome to int
+    executions : int
+    complete : bool
+        Whether these are all within the bound.
+    whole : bool
+        Whether there are none beyond it, so that a higher bound shows the same.
+    """
+
+    bound: int
+    histogram: Histogram
+    executions: int
+    complete: bool
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +159,37 @@ class NativeExecutor:
         """Each engine, with dense updates indivisible and (`split`) in parts.
 
         Plain is a pool of threads that takes what is ready at random; fifo one
-        that takes it in turn; inline and controlled have one thread, controlled
-        does one event at a time, each possible one with the same probability.
+        that takes it in turn; inline has one thread. Some do one event at a time:
+        controlled each possible one with the same probability, pct, pos, urw and
+        surw by the strategy of that name (``docs/strategies.md``). Those over a runtime that is missing (tbb, openmp) are unavailable.
         """
         return _CONFIGURATIONS
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """Any engine with any number of threads: ``engine=NAME;threads=N;split``.
+
+        Raises
+        ------
+        UnknownEngine
+            In one line.
+        """
+        settings = EngineSettings.from_name(name)
+        return engine_config(
+            settings.name, settings.engine, settings.threads, split_updates=settings.split
+        )
+
+    def check(self, config: Config) -> None:
+        """Start the configuration's engine and end it.
+
+        Raises
+        ------
+        Unavailable
+            Saying what is missing.
+        """
+        settings = _engine_settings(config)
+        if settings.engine != "controlled":
+            RunningEngine(settings).close()
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -113,6 +205,14 @@ class NativeExecutor:
             For a test with clusters.
         """
         return PreparedTest(test, config)
+
+
+def _engine_settings(config: Config) -> EngineSettings:
+    settings: dict[str, Any] = dict(config.settings)
+    try:
+        return EngineSettings(settings["engine"], settings["threads"], settings["split_updates"])
+    except UnknownEngine as error:
+        raise Unavailable(str(error)) from None
 
 
 class PreparedTest:
@@ -132,43 +232,82 @@ class PreparedTest:
         For a test with clusters.
     """
 
+    module: ClassVar[Any] = _executor
+
     def __init__(
         self,
         test: LitmusTest,
         config: Config,
         strictness: Mapping[str, Strictness] | None = None,
     ) -> None:
-        settings: dict[str, Any] = dict(config.settings)
         self._test = test
-        self._engine: str = settings["engine"]
-        self._thread_count: int = settings["threads"]
+        self._settings = _engine_settings(config)
+        settings: dict[str, Any] = dict(config.settings)
+        self._strategy: str = settings.get("strategy", "random")
+        self._depth: int = settings.get("depth", 0)
+        self._engine: RunningEngine | None = None
         self._threads: _executor.Threads | None = None
-        self._copies = 0
-        self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
-        self._core = _executor.load(self._program)
+        self._noise = Noise()
+        self._strictness = strictness
+        self._program = lower(test, split_updates=self._settings.split, strictness=strictness)
+        self._core = self.load(self._program)
         self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
         self._queues = frozenset(queue.name for queue in test.queues)
+
+    def load(self, program: Program) -> _executor.Program:
+        """The lowered test, in the core."""
+        return _executor.load(program)
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `copies` and `shuffle` say something here: nothing is
-        built afresh, and threads that take what is ready at random need no
-        padding. Of a controlled execution no copies run side by side.
+        Of the noise, `steps` and `padding` say nothing here: nothing is built
+        afresh, and threads that take what is ready at random need no padding. A
+        controlled execution has no noise: no copies run side by side.
         """
-        if self._engine == "controlled":
-            return self._histogram(self._core.walk(count, seed))
-        if self._threads is None or self._copies != noise.copies:
-            self._threads = _executor.Threads(
-                self._core, self._engine, self._thread_count, noise.copies
-            )
-            self._copies = noise.copies
+        if self._settings.engine == "controlled":
+            return self._histogram(self._core.walk(self._strategy, self._depth, count, seed))
+        if self._threads is None or self._noise != noise:
+            self._threads = None  # the last one's threads are unpinned before new ones are pinned
+            self._engine = self._engine or RunningEngine(self._settings, self.module)
+            self._threads = self._perturbed(noise, self._engine)
+            self._noise = noise
         rows, _, _ = self._threads.run(count, noise.shuffle, seed)
         return self._histogram(rows)
 
     def close(self) -> None:
         """End the engine's threads."""
         self._threads = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _perturbed(self, noise: Noise, engine: RunningEngine) -> _executor.Threads:
+        core = self._core
+        if noise.lanes > 1:
+            split = self._settings.split
+            core = self.load(
+                lower(
+                    self._test,
+                    split_updates=split,
+                    strictness=self._strictness,
+                    lanes=noise.lanes,
+                )
+            )
+        threads = self.module.Threads(core, engine.core, noise.copies)
+        together = self._settings.threads if noise.together else 0
+        if noise.disturbs:
+            try:
+                threads.perturb(
+                    barrier=noise.barrier,
+                    pinned=noise.pinned,
+                    delay_us_max=noise.delay_us_max,
+                    yield_percent=noise.yield_percent,
+                    together=together,
+                )
+            except ValueError as error:
+                raise Unavailable(str(error)) from None
+        return threads
 
     def exhaust(self, limit: int) -> Exhausted:
         """All executions that differ in more than the order of independent events.
@@ -181,10 +320,49 @@ class PreparedTest:
         rows, traces, executions, complete = self._core.exhaust(limit)
         return Exhausted(self._histogram(rows), traces, executions, complete)
 
+    def search(self, measure: str, bound: int, limit: int) -> Searched:
+        """All executions with few switches between chains of events.
+
+        Parameters
+        ----------
+        measure : str
+            Of `MEASURES`: switches away from a chain that could go on, or chains
+            passed over in their fixed order.
+        bound : int
+            At most so many.
+        limit : int
+            Executions to begin, at most.
+
+        References
+        ----------
+        ``fuzz/native/core/strategies/bounded.h``.
+        """
+        rows, executions, complete, whole = self._core.search(measure, bound, limit)
+        return Searched(bound, self._histogram(rows), executions, complete, whole)
+
+    def widen(self, measure: str, limit: int) -> Iterator[Searched]:
+        """`search` with bound 0, 1, 2, ..., up to the whole or an incomplete one."""
+        for bound in count_from():
+            found = self.search(measure, bound, limit)
+            yield found
+            if found.whole or not found.complete:
+                return
+
     def record(self, seed: int) -> tuple[Outcome, list[Choice]]:
-        """One controlled execution, with the choices that lead to it."""
-        row, choices = self._core.record(seed)
-        return self._outcome(row), choices
+        """One controlled execution, with the choices that lead to it.
+
+        They are made again at once.
+
+        Raises
+        ------
+        Diverged
+            If that leads elsewhere: the executor is not deterministic.
+        """
+        row, choices = self._core.record(self._strategy, self._depth, seed)
+        outcome = self._outcome(row)
+        if self.replay(choices) != outcome:
+            raise Diverged("the same choices led to another outcome")
+        return outcome, choices
 
     def replay(self, choices: Sequence[Choice]) -> Outcome:
         """The execution that those choices lead to.

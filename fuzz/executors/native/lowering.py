@@ -199,6 +199,7 @@ def lower(
     *,
     split_updates: bool = False,
     strictness: Mapping[str, Strictness] | None = None,
+    lanes: int = 1,
 ) -> Program:
     """The test as numbers.
 
@@ -209,6 +210,9 @@ def lower(
         of `parallel_iterations`.
     strictness : mapping, optional
         By name of a loop or conditional.
+    lanes : int
+        Of what has none, where that changes nothing else: not in a test with
+        queues, MatMul, or lanes of its own.
 
     Raises
     ------
@@ -217,7 +221,9 @@ def lower(
     """
     if test.clusters:
         raise Refused("clusters")
-    lowering = _Lowering(test, split_updates=split_updates, strictness=strictness or {})
+    lowering = _Lowering(
+        test, split_updates=split_updates, strictness=strictness or {}, lanes=lanes
+    )
     graphs = {graph.name: lowering.graph(graph) for graph in test.graphs}
     numbers = {run.name: number for number, run in enumerate(test.runs)}
     runs = [Run(graphs[run.graph][0], [numbers[name] for name in run.after]) for run in test.runs]
@@ -240,7 +246,12 @@ def lower(
 
 class _Lowering:
     def __init__(
-        self, test: LitmusTest, *, split_updates: bool, strictness: Mapping[str, Strictness]
+        self,
+        test: LitmusTest,
+        *,
+        split_updates: bool,
+        strictness: Mapping[str, Strictness],
+        lanes: int,
     ) -> None:
         self.test = test
         self.split_updates = split_updates
@@ -251,16 +262,25 @@ class _Lowering:
         names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
         self.shapes = {v.name: v.shape for v in test.variables}
+        if test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
+            lanes = 1
+        self.lanes = lanes
+        # Where some have rows, a scalar stands for each of them and stays as it is.
+        self.rows = any(v.shape for v in test.variables)
 
     def type(self, given: TensorType | None) -> Type:
         if given is None:
             return _NOTHING
-        return Type(given.dtype, given.size, self.test.size_of(given.shape))
+        return Type(given.dtype, self.size(given), self.test.size_of(given.shape))
+
+    def size(self, given: TensorType) -> int:
+        """Its elements, with the lanes that are added."""
+        return given.size * (self.lanes if given.shape or not self.rows else 1)
 
     def bytes(self, ints: Iterable[int], given: TensorType) -> bytes:
         """A tensor with those ints, each in all its lanes."""
         lane = np.array(tuple(ints), np.dtype(given.dtype))
-        return np.repeat(lane, given.size // lane.size).tobytes()
+        return np.repeat(lane, self.size(given) // lane.size).tobytes()
 
     def resources(self) -> list[Resource]:
         test = self.test
@@ -362,7 +382,7 @@ class _Lowering:
             self.type(self.test.types[node.name]),
             waits=waits,
             inputs=[slots[name] for name in node.inputs],
-            input_sizes=[each.size for each in types if each],
+            input_sizes=[self.size(each) for each in types if each],
             resources=[self.numbers[name] for name in node.resources],
         )
         if types and types[-1]:
@@ -402,7 +422,7 @@ class _Lowering:
         given = self.test.type_of(node.resources[0])
         if node.definition.kind is Kind.UPDATE:
             lowered.type = self.type(given)
-        lowered.row_elements = given.size // shape[0] if shape else 1
+        lowered.row_elements = self.size(given) // shape[0] if shape else 1
         if isinstance(node.attrs, RowsAttrs):
             lowered.rows = node.attrs.indices
         elif isinstance(node.attrs, SliceAttrs):

@@ -90,6 +90,9 @@ class PreparedTest:
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
+        Of the noise, `copies`, `steps`, `shuffle` and `padding` say something here:
+        the threads, and what they do between ops, are TensorFlow's own.
+
         TensorFlow reports an op that fails as an exception of
         `tensorflow.errors`, which ends the run.
         """

@@ -7,12 +7,21 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <random>
 #include <unordered_map>
 
 #include "batch.h"
 #include "controlled.h"
-#include "engines/table.h"
+#include "engines.h"
 #include "exhaustive.h"
+#include "strategies/bounded.h"
+#include "strategies/table.h"
+
+#ifdef LITMUSFUZZ_MUTANTS
+#define LITMUSFUZZ_MODULE _mutants
+#else
+#define LITMUSFUZZ_MODULE _executor
+#endif
 
 namespace nb = nanobind;
 using namespace litmusfuzz::executor;
@@ -167,8 +176,9 @@ Resource read_resource(nb::handle from) {
 }
 
 /// Of fuzz.executors.native.lowering.Program.
-Program read_program(nb::handle from) {
+Program read_program(nb::handle from, Defect defect = Defect::kNone) {
   Program program;
+  program.defect = defect;
   for (nb::handle each : from.attr("bodies")) program.bodies.push_back(read_body(each));
   for (nb::handle each : from.attr("resources")) program.resources.push_back(read_resource(each));
   for (nb::handle each : from.attr("runs")) {
@@ -188,18 +198,12 @@ nb::list counted(const Histogram& histogram) {
   return rows;
 }
 
-nb::list walk(const Program& program, uint64_t count, uint64_t seed) {
+nb::list walked(const Program& program, const std::string& name, uint32_t depth, uint64_t count,
+                uint64_t seed) {
   Histogram seen;
   {
     nb::gil_scoped_release release;
-    Controlled controlled(program);
-    RandomWalk strategy(seed);
-    Row row;
-    for (uint64_t i = 0; i < count; ++i) {
-      controlled.run(strategy);
-      controlled.read_outcome(row);
-      ++seen[row];
-    }
+    seen = walk(program, *make_strategy(name, depth, program, seed), count);
   }
   return counted(seen);
 }
@@ -213,12 +217,29 @@ nb::tuple exhausted(const Program& program, uint64_t limit) {
   return nb::make_tuple(counted(found.outcomes), found.traces, found.executions, found.complete);
 }
 
+Measure measure_named(const std::string& name) {
+  static const std::unordered_map<std::string, Measure> names{
+      {"preemptions", Measure::kPreemptions}, {"delays", Measure::kDelays}};
+  return named(names, name);
+}
+
+nb::tuple searched(const Program& program, const std::string& measure, uint32_t bound,
+                   uint64_t limit) {
+  const Measure which = measure_named(measure);
+  Searched found;
+  {
+    nb::gil_scoped_release release;
+    found = search(program, which, bound, limit);
+  }
+  return nb::make_tuple(counted(found.outcomes), found.executions, found.complete, found.whole);
+}
+
 using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
 
-nb::tuple record(const Program& program, uint64_t seed) {
+nb::tuple record(const Program& program, const std::string& name, uint32_t depth, uint64_t seed) {
   Controlled controlled(program);
-  RandomWalk strategy(seed);
-  Recorder recorder(strategy);
+  const auto strategy = make_strategy(name, depth, program, seed);
+  Recorder recorder(*strategy);
   controlled.run(recorder);
   std::vector<RawChoice> choices;
   for (const Choice& each : recorder.choices()) {
@@ -264,9 +285,9 @@ class Timed final : public Strategy {
         end_(std::chrono::steady_clock::now() +
              std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                  std::chrono::duration<double>(timeout_s))) {}
-  std::optional<size_t> choose(std::span<const Event> enabled) override {
+  std::optional<size_t> choose(const Choices& choices) override {
     late_ = std::chrono::steady_clock::now() >= end_;
-    return late_ ? std::nullopt : order_.choose(enabled);
+    return late_ ? std::nullopt : order_.choose(choices);
   }
   size_t made() const { return order_.made(); }
   bool late() const { return late_; }
@@ -286,13 +307,16 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order, doub
                         strategy.late());
 }
 
-/// A test on the threads of an engine, which start and end with it.
+/// A test on the threads of an engine.
 class Threads {
  public:
-  Threads(const Program& program, const std::string& engine, uint32_t threads, uint32_t copies)
-      : copies_(copies),
-        engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
-        batch_(program, *engine_, copies) {}
+  Threads(const Program& program, litmusfuzz::Engine& engine, uint32_t copies)
+      : copies_(copies), batch_(program, engine, copies) {}
+
+  void perturb(bool barrier, bool pinned, uint32_t delay_us_max, uint32_t yield_percent,
+               uint32_t together) {
+    batch_.perturb({barrier, pinned, delay_us_max, yield_percent, together});
+  }
 
   /// The histogram, and how many events were performed on this thread and on others.
   nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
@@ -309,25 +333,56 @@ class Threads {
 
  private:
   uint32_t copies_;
-  std::unique_ptr<litmusfuzz::Engine> engine_;
   Batch batch_;
 };
 
 }  // namespace
 
-NB_MODULE(_executor, m) {
+#ifdef LITMUSFUZZ_MUTANTS
+Program read_mutant(nb::handle from, const std::string& defect) {
+  static const std::unordered_map<std::string, Defect> names{
+      {"", Defect::kNone},
+      {"relaxed atomics", Defect::kRelaxedAtomics},
+      {"store buffers", Defect::kStoreBuffers},
+      {"stale cache", Defect::kStaleCache},
+      {"torn write", Defect::kTornWrite},
+      {"in-place update", Defect::kInPlaceUpdate},
+      {"dropped control edge", Defect::kDroppedControlEdge},
+      {"early sink", Defect::kEarlySink},
+      {"one run waited for", Defect::kOneRunWaitedFor},
+      {"two holders", Defect::kTwoHolders},
+      {"early release", Defect::kEarlyRelease},
+      {"last in, first out", Defect::kLastInFirstOut},
+      {"over capacity", Defect::kOverCapacity},
+      {"lost wake-up", Defect::kLostWakeUp},
+      {"old frame", Defect::kOldFrame},
+      {"early body", Defect::kEarlyBody},
+      {"no window", Defect::kNoWindow}};
+  return read_program(from, named(names, defect));
+}
+#endif
+
+NB_MODULE(LITMUSFUZZ_MODULE, m) {
   m.doc() = "The native executor's core; see fuzz.executors.native.";
   nb::class_<Program>(m, "Program")
-      .def("walk", &walk)
+      .def("walk", &walked)
       .def("exhaust", &exhausted)
+      .def("search", &searched)
       .def("record", &record)
       .def("replay", &replay)
       .def("force", &force)
       .def("event", &event_number);
   nb::class_<Threads>(m, "Threads")
-      // The program must live as long.
-      .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
-           nb::keep_alive<1, 2>())
+      // The program and the engine must live as long.
+      .def(nb::init<const Program&, litmusfuzz::Engine&, uint32_t>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
+      .def("perturb", &Threads::perturb, nb::kw_only(), nb::arg("barrier"), nb::arg("pinned"),
+           nb::arg("delay_us_max"), nb::arg("yield_percent"), nb::arg("together"))
       .def("run", &Threads::run);
-  m.def("load", &read_program);
+#ifdef LITMUSFUZZ_MUTANTS
+  m.def("load", &read_mutant);
+#else
+  m.def("load", [](nb::handle from) { return read_program(from); });
+#endif
+  litmusfuzz::bindings::bind_engines(m);
 }

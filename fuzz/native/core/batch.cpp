@@ -7,7 +7,12 @@ namespace litmusfuzz::executor {
 
 Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
     : program_(program), engine_(engine) {
-  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
+  for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
+}
+
+void Batch::perturb(const Noise& noise) {
+  perturbation_.reset();  // first: it gives threads back the cores that the new one finds
+  perturbation_ = std::make_unique<Perturbation>(noise);
 }
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
@@ -19,14 +24,22 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
     each.start();
   }
   starting_ = false;
+  if (perturbation_) perturbation_->begin(random(), first_);
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
-  for (const Event& each : first_) schedule(each);
-  first_.clear();
-  // A run may get new work from another one after it was waited for.
-  while (!quiet()) wait();
-  wait();  // until the engine, too, has done with the last closures
+  try {
+    for (const Event& each : first_) schedule(each);
+    first_.clear();
+    if (perturbation_) perturbation_->go();
+    // A run may get new work from another one after it was waited for.
+    while (!quiet()) wait();
+    wait();  // until the engine, too, has done with the last closures
+  } catch (...) {
+    abandon();
+    throw;
+  }
   states_.clear();
-  for (const Copy& each : copies_) {
+  for (Copy& each : copies_) {
+    if (kMutants) each.settle();
     read_outcome(program_, each, row_);
     ++seen[row_];
   }
@@ -34,6 +47,23 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
 
 void Batch::wait() {
   for (const auto& each : states_) each->wait();
+}
+
+void Batch::abandon() {
+  for (const auto& each : states_) each->cancel();
+  if (perturbation_) perturbation_->go();
+  // Twice: in the first round the last closures end, which may have scheduled into
+  // runs that were waited for; nothing new can start.
+  for (size_t i = 0; i < 2 * states_.size(); ++i) {
+    try {
+      states_[i % states_.size()]->wait();
+    } catch (...) {  // one exception is told, and it is on its way
+    }
+  }
+  states_.clear();
+  first_.clear();
+  scheduled_.store(0, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
 }
 
 void Batch::ready(Event event) {
@@ -55,7 +85,9 @@ void Batch::schedule(Event event) {
 void Batch::perform(void* object, uint64_t packed) {
   auto* const frame = static_cast<Frame*>(object);
   auto& batch = static_cast<Batch&>(frame->copy.scheduler());
-  frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
+  const Event event{frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
+  if (batch.perturbation_) batch.perturbation_->before(event, frame->copy.number());
+  frame->copy.perform(event);
   batch.performed_.add();
   // Release: its partner is in `quiet`.
   if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);

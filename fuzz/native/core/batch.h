@@ -9,6 +9,7 @@
 #include "copy.h"
 #include "litmusfuzz/engine.h"
 #include "outcome.h"
+#include "perturbation.h"
 #include "tally.h"
 
 namespace litmusfuzz::executor {
@@ -20,8 +21,12 @@ class Batch final : public Scheduler {
   /// `engine` may have other users meanwhile.
   Batch(const Program& program, Engine& engine, uint32_t copies);
 
+  /// From now on. Not while it runs.
+  void perturb(const Noise& noise);
+
   /// Executes all copies once and counts what they show. It is known exactly
   /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
+  /// Throws what the engine, or an event in it, throws; may be called again then.
   void run(uint64_t seed, bool shuffle, Histogram& seen);
 
   /// Events so far by thread; the thread that called `run` is one of them.
@@ -32,6 +37,8 @@ class Batch final : public Scheduler {
   void schedule(Event event);
   static void perform(void* frame, uint64_t event);
   void wait();
+  /// Nothing of it is left, whatever state it was in.
+  void abandon();
   bool quiet() const;
 
   const Program& program_;
@@ -42,6 +49,7 @@ class Batch final : public Scheduler {
   bool starting_ = false;     // written while no other thread works here
   /// Of a test with several runs: with one, its state says when all is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
+  std::unique_ptr<Perturbation> perturbation_;  // none where nothing is to be done
   Row row_;
   Tally performed_;
 };

@@ -128,7 +128,9 @@ void Loop::arrive(Iteration& iteration, uint32_t place, Tensor value, Tasks& tas
 
 void Loop::result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks) {
   const std::lock_guard guard(lock_);
-  if (frame.which == 1) {
+  if (frame.which == 1 && held_early(frame, place, value)) {
+    // A mutant has begun the body too early.
+  } else if (frame.which == 1) {
     arrive(following(frame.iteration + 1), place, std::move(value), tasks);
   } else {
     Iteration& iteration = iterations_[frame.iteration];
@@ -136,6 +138,9 @@ void Loop::result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks
     iteration.goes_on = *value.as<uint8_t>();
     for (uint32_t k = 0; !iteration.goes_on && k < node_.carried; ++k) {
       if (iteration.arguments[k]) leave(k, iteration.arguments[k], tasks);
+    }
+    for (auto& [k, each] : std::exchange(early_, {})) {
+      if (iteration.goes_on) arrive(following(frame.iteration + 1), k, std::move(each), tasks);
     }
   }
   advance(tasks);
@@ -146,6 +151,24 @@ void Loop::over(const Frame& frame, Tasks& tasks) {
   Iteration& iteration = iterations_[frame.iteration];
   (frame.which ? iteration.body_over : iteration.condition_over) = true;
   advance(tasks);
+}
+
+std::vector<Tensor> Loop::arguments_of(uint32_t iteration) const {
+  std::vector<Tensor> given = iterations_[iteration].arguments;
+  if (!program_.broken(Defect::kOldFrame) || iteration == 0) return given;
+  // All but the counter, without which the loop would not end.
+  for (uint32_t k = 1; k < node_.carried; ++k) {
+    if (given[k]) given[k] = iterations_[iteration - 1].arguments[k];
+  }
+  return given;
+}
+
+/// Of a body that has begun before its condition was true: it may turn out false.
+bool Loop::held_early(const Frame& frame, uint32_t place, Tensor& value) {
+  const Iteration& iteration = iterations_[frame.iteration];
+  if (!program_.broken(Defect::kEarlyBody) || (iteration.tested && iteration.goes_on)) return false;
+  if (!iteration.tested) early_.emplace_back(place, std::move(value));
+  return true;
 }
 
 bool Loop::complete(const Iteration& iteration) const {
@@ -160,11 +183,14 @@ void Loop::advance(Tasks& tasks) {
     Iteration& each = iterations_[n];
     // The window: nothing of this iteration, its condition and exits included,
     // before one that is `parallel` iterations earlier is over.
-    const bool may_begin = begun_ && n < over_count_ + node_.parallel && each.arguments[0] &&
-                           (!node_.gathers || complete(each));
+    const bool in_window =
+        n < over_count_ + node_.parallel || program_.broken(Defect::kNoWindow);
+    const bool may_begin =
+        begun_ && in_window && each.arguments[0] && (!node_.gathers || complete(each));
     if (!each.condition && may_begin) each.condition = open(0, n, each.arguments, tasks);
     const bool works = each.tested && each.goes_on && (!node_.gathers || each.condition_over);
-    if (!each.body && works) each.body = open(1, n, each.arguments, tasks);
+    const bool early = program_.broken(Defect::kEarlyBody) && each.condition && complete(each);
+    if (!each.body && (works || early)) each.body = open(1, n, arguments_of(n), tasks);
   }
   // Only the last iteration does not go on.
   const bool ends = over_count_ == iterations_.size() && !iterations_.back().goes_on;

@@ -93,11 +93,15 @@ class Loop final : public Control {
   /// Opens all frames, and lets all results leave, that may do so now.
   void advance(Tasks& tasks);
   bool complete(const Iteration& iteration) const;
+  /// What its body begins with.
+  std::vector<Tensor> arguments_of(uint32_t iteration) const;
+  bool held_early(const Frame& frame, uint32_t place, Tensor& value);
 
   std::deque<Iteration> iterations_;
   std::vector<Tensor> taken_;
   size_t over_count_ = 0;  // iterations that are over, and all before them
   bool begun_ = false;
+  std::vector<std::pair<uint32_t, Tensor>> early_;  // mutants only
 };
 
 }  // namespace litmusfuzz::executor

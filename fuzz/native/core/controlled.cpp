@@ -1,7 +1,5 @@
 #include "controlled.h"
 
-#include <algorithm>
-
 namespace litmusfuzz::executor {
 
 Step step_of(const Event& event) {
@@ -16,73 +14,151 @@ Step step_of(const Event& event) {
   return {id, {node.resources[0], node.resources.back()}, looks};
 }
 
-std::span<const Event> Controlled::enabled() {
-  if (!program_.blocks) return ready_;
-  enabled_.clear();
-  for (const Event& each : ready_) {
-    if (copy_.possible(each)) enabled_.push_back(each);
+// --- the events that may come next -----------------------------------------------
+
+void Choices::clear() {
+  for (const Pending& each : events_) places_[each.ticket] = kNowhere;
+  events_.clear();
+}
+
+void Choices::add(Event event, Ticket ticket) {
+  if (ticket >= places_.size()) places_.resize(ticket + 1, kNowhere);
+  places_[ticket] = static_cast<uint32_t>(events_.size());
+  events_.push_back({event, ticket});
+}
+
+void Choices::remove(size_t place) {
+  const Ticket removed = events_[place].ticket;
+  const Pending& last = events_.back();
+  places_[last.ticket] = static_cast<uint32_t>(place);
+  places_[removed] = kNowhere;  // second, since the two may be one
+  events_[place] = last;
+  events_.pop_back();
+}
+
+Ticket Controlled::new_ticket() {
+  if (free_.empty()) return tickets_++;
+  const Ticket ticket = free_.back();
+  free_.pop_back();
+  return ticket;
+}
+
+void Controlled::enable(Event event, Ticket ticket) {
+  choices_.add(event, ticket);
+  strategy_->enabled(ticket);
+}
+
+void Controlled::ready(Event event) {
+  const Ticket ticket = new_ticket();
+  strategy_->ready(event, ticket);
+  if (program_.blocks) {
+    const uint32_t resource = event.frame->node(event.node).resources[0];
+    if (blocks(resource)) contenders_[resource].push_back({event, ticket});
+    if (!copy_.possible(event)) return;
   }
-  return enabled_;
+  enable(event, ticket);
+}
+
+/// After an event on the queue or mutex: which others on it may come next now?
+void Controlled::reconsider(uint32_t resource) {
+  for (const Pending& each : contenders_[resource]) {
+    const bool possible = copy_.possible(each.event);
+    if (possible == choices_.contains(each.ticket)) continue;
+    if (possible) {
+      enable(each.event, each.ticket);
+    } else {
+      choices_.remove(choices_.place_of(each.ticket));
+    }
+  }
 }
 
 bool Controlled::run(Strategy& strategy) {
-  ready_.clear();
+  strategy_ = &strategy;
+  choices_.clear();
+  for (auto& each : contenders_) each.clear();
+  free_.clear();
+  tickets_ = 0;
   copy_.reset();
+  strategy.begin();
   copy_.start();
-  for (auto events = enabled(); !events.empty() && !copy_.failed(); events = enabled()) {
-    const std::optional<size_t> chosen = strategy.choose(events);
+  while (!choices_.empty() && !copy_.failed()) {
+    const std::optional<size_t> chosen = strategy.choose(choices_);
     if (!chosen) return false;
-    const Event event = events[*chosen];
-    // Without blocking the two lists are one; else the place must be looked up.
-    size_t place = *chosen;
-    while (ready_[place].frame != event.frame || ready_[place].node != event.node ||
-           ready_[place].step != event.step) {
-      ++place;
+    const Pending next = choices_[*chosen];
+    choices_.remove(*chosen);
+    free_.push_back(next.ticket);
+    if (!program_.blocks) {
+      copy_.perform(next.event);
+      continue;
     }
-    ready_[place] = ready_.back();
-    ready_.pop_back();
-    copy_.perform(event);
+    const uint32_t resource = next.event.frame->node(next.event.node).resources[0];
+    if (blocks(resource)) {
+      std::erase_if(contenders_[resource],
+                    [&](const Pending& each) { return each.ticket == next.ticket; });
+    }
+    copy_.perform(next.event);
+    if (blocks(resource)) reconsider(resource);
   }
+  if (kMutants) copy_.settle();
   strategy.end();
   return true;
 }
 
-uint64_t digest_of(std::span<const Event> events) {
+Histogram walk(const Program& program, Strategy& strategy, uint64_t count) {
+  Histogram seen;
+  Controlled controlled(program);
+  Row row;
+  for (uint64_t i = 0; i < count; ++i) {
+    controlled.run(strategy);
+    controlled.read_outcome(row);
+    ++seen[row];
+  }
+  return seen;
+}
+
+// --- records -----------------------------------------------------------------------
+
+uint64_t digest_of(const Choices& choices) {
   uint64_t sum = 0;
-  for (const Event& each : events) {
-    uint64_t hash = (step_of(each).id + 1) * 0x9e3779b97f4a7c15u;
+  for (const Pending& each : choices) {
+    uint64_t hash = (step_of(each.event).id + 1) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
     sum += hash ^ hash >> 32;
   }
   return sum;
 }
 
-std::optional<size_t> Recorder::choose(std::span<const Event> enabled) {
-  const std::optional<size_t> index = inner_.choose(enabled);
+void Recorder::begin() {
+  choices_.clear();
+  inner_.begin();
+}
+
+std::optional<size_t> Recorder::choose(const Choices& choices) {
+  const std::optional<size_t> index = inner_.choose(choices);
   if (index) {
-    choices_.push_back({static_cast<uint32_t>(*index), static_cast<uint32_t>(enabled.size()),
-                        digest_of(enabled)});
+    choices_.push_back({static_cast<uint32_t>(*index), static_cast<uint32_t>(choices.size()),
+                        digest_of(choices)});
   }
   return index;
 }
 
-std::optional<size_t> Replay::choose(std::span<const Event> enabled) {
+std::optional<size_t> Replay::choose(const Choices& choices) {
   if (made_ == choices_.size()) return std::nullopt;
   const Choice& choice = choices_[made_];
-  if (choice.count != enabled.size() || choice.index >= choice.count ||
-      choice.digest != digest_of(enabled)) {
+  if (choice.count != choices.size() || choice.index >= choice.count ||
+      choice.digest != digest_of(choices)) {
     return std::nullopt;
   }
   ++made_;
   return choice.index;
 }
 
-std::optional<size_t> Forced::choose(std::span<const Event> enabled) {
+std::optional<size_t> Forced::choose(const Choices& choices) {
   if (made_ == order_.size()) return std::nullopt;
-  for (size_t i = 0; i < enabled.size(); ++i) {
-    if (step_of(enabled[i]).id != order_[made_]) continue;
+  for (size_t place = 0; place < choices.size(); ++place) {
+    if (step_of(choices[place].event).id != order_[made_]) continue;
     ++made_;
-    return i;
+    return place;
   }
   return std::nullopt;
 }

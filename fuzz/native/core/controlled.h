@@ -2,13 +2,11 @@
 // order that a strategy chooses.
 //
 // It is told events, not closures: what may come next, and what depends on what,
-// is the matter of a strategy.
+// is the matter of a strategy. Those that draw are in strategies/.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <random>
-#include <span>
 #include <vector>
 
 #include "copy.h"
@@ -22,6 +20,9 @@ struct Step {
   uint32_t resources[2];  // the second is the first again, if there is only one
   bool looks;   // leaves its resource as it is
 
+  bool touches(uint32_t resource) const {
+    return resources[0] == resource || resources[1] == resource;
+  }
   /// Whether the order of the two matters to what either does.
   bool depends_on(const Step& other) const {
     if (looks && other.looks) return false;
@@ -36,13 +37,61 @@ struct Step {
 
 Step step_of(const Event& event);
 
+/// A small number that an event has as its own from when its turn has come until
+/// it is chosen; then another gets it. Strategies keep what they know by ticket.
+using Ticket = uint32_t;
+
+struct Pending {
+  Event event;
+  Ticket ticket;
+};
+
+/// The events that may come next, in an order that their history determines.
+class Choices {
+ public:
+  size_t size() const { return events_.size(); }
+  bool empty() const { return events_.empty(); }
+  const Pending& operator[](size_t place) const { return events_[place]; }
+  auto begin() const { return events_.begin(); }
+  auto end() const { return events_.end(); }
+
+  bool contains(Ticket ticket) const {
+    return ticket < places_.size() && places_[ticket] != kNowhere;
+  }
+  /// Where it stands, if it does.
+  size_t place_of(Ticket ticket) const { return places_[ticket]; }
+
+ private:
+  friend class Controlled;
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+
+  void clear();
+  void add(Event event, Ticket ticket);
+  void remove(size_t place);
+
+  std::vector<Pending> events_;
+  std::vector<uint32_t> places_;  // by ticket
+};
+
 /// The rule by which the next event is chosen.
+///
+/// One that must not look at all events each time learns here what changes. It is
+/// not told when an event may no longer come next (a mutex was taken before it):
+/// `Choices::contains` says so, and `enabled` when it may again.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Index of one of the events that may come next, of which there is at least
-  /// one; nothing to abandon the execution.
-  virtual std::optional<size_t> choose(std::span<const Event> enabled) = 0;
+  /// A new execution.
+  virtual void begin() {}
+  /// The event's turn has come, since the one chosen last was performed: it is
+  /// one of those that cannot come before that one. None has been chosen yet when
+  /// the first events come.
+  virtual void ready(Event, Ticket) {}
+  /// It may come next: for the first time, or again.
+  virtual void enabled(Ticket) {}
+  /// Place of one of the events, of which there is at least one; nothing to
+  /// abandon the execution.
+  virtual std::optional<size_t> choose(const Choices& choices) = 0;
   /// Nothing may come next, or the test has failed.
   virtual void end() {}
 };
@@ -50,7 +99,8 @@ class Strategy {
 /// Executes one copy of a program again and again.
 class Controlled final : public Scheduler {
  public:
-  explicit Controlled(const Program& program) : program_(program), copy_(program, *this) {}
+  explicit Controlled(const Program& program)
+      : program_(program), copy_(program, *this), contenders_(program.resources.size()) {}
 
   /// One execution; false if the strategy abandoned it.
   bool run(Strategy& strategy);
@@ -59,26 +109,26 @@ class Controlled final : public Scheduler {
   void read_outcome(Row& row) const { executor::read_outcome(program_, copy_, row); }
 
  private:
-  void ready(Event event) override { ready_.push_back(event); }
-  std::span<const Event> enabled();
+  void ready(Event event) override;
+  Ticket new_ticket();
+  void enable(Event event, Ticket ticket);
+  bool blocks(uint32_t resource) const {
+    return program_.resources[resource].sort != Resource::Sort::kVariable;
+  }
+  void reconsider(uint32_t resource);
 
   const Program& program_;
   Copy copy_;
-  std::vector<Event> ready_;    // their turn has come; some may have to wait for others
-  std::vector<Event> enabled_;  // those that need not
+  Strategy* strategy_ = nullptr;  // of the execution
+  Choices choices_;
+  /// By queue or mutex: events whose turn has come, whether they may come next or not.
+  std::vector<std::vector<Pending>> contenders_;
+  std::vector<Ticket> free_;  // tickets of events that were performed
+  Ticket tickets_ = 0;        // that were ever given out in this execution
 };
 
-/// Each of the events that may come next with the same probability.
-class RandomWalk final : public Strategy {
- public:
-  explicit RandomWalk(uint64_t seed) : random_(seed) {}
-  std::optional<size_t> choose(std::span<const Event> enabled) override {
-    return std::uniform_int_distribution<size_t>(0, enabled.size() - 1)(random_);
-  }
-
- private:
-  std::mt19937_64 random_;
-};
+/// What that many executions show.
+Histogram walk(const Program& program, Strategy& strategy, uint64_t count);
 
 // --- records -----------------------------------------------------------------------
 
@@ -90,13 +140,18 @@ struct Choice {
 };
 
 /// Whatever the order in which they are listed.
-uint64_t digest_of(std::span<const Event> events);
+uint64_t digest_of(const Choices& choices);
 
 /// Passes on another strategy's choices and notes them.
 class Recorder final : public Strategy {
  public:
   explicit Recorder(Strategy& inner) : inner_(inner) {}
-  std::optional<size_t> choose(std::span<const Event> enabled) override;
+  void begin() override;
+  void ready(Event event, Ticket ticket) override { inner_.ready(event, ticket); }
+  void enabled(Ticket ticket) override { inner_.enabled(ticket); }
+  std::optional<size_t> choose(const Choices& choices) override;
+  void end() override { inner_.end(); }
+  /// Those of the last execution.
   const std::vector<Choice>& choices() const { return choices_; }
 
  private:
@@ -108,7 +163,8 @@ class Recorder final : public Strategy {
 class Replay final : public Strategy {
  public:
   explicit Replay(std::vector<Choice> choices) : choices_(std::move(choices)) {}
-  std::optional<size_t> choose(std::span<const Event> enabled) override;
+  void begin() override { made_ = 0; }
+  std::optional<size_t> choose(const Choices& choices) override;
   /// How many choices could be made.
   size_t made() const { return made_; }
 
@@ -122,7 +178,8 @@ class Replay final : public Strategy {
 class Forced final : public Strategy {
  public:
   explicit Forced(std::vector<uint64_t> order) : order_(std::move(order)) {}
-  std::optional<size_t> choose(std::span<const Event> enabled) override;
+  void begin() override { made_ = 0; }
+  std::optional<size_t> choose(const Choices& choices) override;
   /// How many events of the order came.
   size_t made() const { return made_; }
 

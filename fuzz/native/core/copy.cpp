@@ -18,9 +18,10 @@ Operands operands_of(const Frame& frame, const Node& node) {
 
 }  // namespace
 
-Copy::Copy(const Program& program, Scheduler& scheduler)
+Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
     : program_(program),
       scheduler_(scheduler),
+      number_(number),
       cells_(program.resources.size()),
       runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
   for (size_t i = 0; i < cells_.size(); ++i) {
@@ -32,14 +33,23 @@ Copy::Copy(const Program& program, Scheduler& scheduler)
     const Run& run = program.runs[r];
     roots_.push_back(std::make_unique<Frame>(*this, program, run.body, r, run.first_event));
   }
+  if (program.broken(Defect::kStoreBuffers)) stores_ = std::make_unique<StoreBuffers>();
   reset();
+}
+
+/// A value that cells may change where it lies, as some mutants do.
+Tensor Copy::owned(const Tensor& value) const {
+  const bool changes =
+      program_.broken(Defect::kTornWrite) || program_.broken(Defect::kInPlaceUpdate);
+  return changes ? Tensor::copy_of(value.bytes(), value.size_bytes()) : value;
 }
 
 void Copy::reset() {
   for (size_t i = 0; i < cells_.size(); ++i) {
     const Resource::Sort sort = program_.resources[i].sort;
     Cell& cell = cells_[i];
-    if (sort == Resource::Sort::kVariable) cell.value = cell.initial[0];
+    if (sort == Resource::Sort::kVariable) cell.value = owned(cell.initial[0]);
+    if (kMutants) cell.cached = {};
     if (sort == Resource::Sort::kQueue) {
       cell.elements.assign(cell.initial.begin(), cell.initial.end());
     }
@@ -49,7 +59,9 @@ void Copy::reset() {
   for (uint32_t r = 0; r < program_.runs.size(); ++r) {
     roots_[r]->reset();
     const size_t earlier = program_.runs[r].after.size();
-    runs_before_[r].store(static_cast<uint32_t>(earlier), std::memory_order_relaxed);
+    runs_before_[r].store(
+        static_cast<uint32_t>(program_.broken(Defect::kOneRunWaitedFor) && earlier ? 1 : earlier),
+        std::memory_order_relaxed);
   }
   over_.assign(program_.runs.size(), false);
   failed_.store(false, std::memory_order_relaxed);
@@ -140,6 +152,7 @@ void Copy::complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks&
 }
 
 void Copy::finish_node(Frame& frame, Tasks& tasks) {
+  if (kMutants) drain();
   // Its partner is itself: who counts to zero has seen all of the frame.
   if (frame.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (frame.around) {
@@ -166,9 +179,10 @@ bool Copy::possible(const Event& event) const {
   if (node.resources.empty()) return true;
   const Cell& cell = cells_[node.resources[0]];
   switch (node.kind) {
-    case Kind::kAcquire: return !cell.held;
+    case Kind::kAcquire: return !cell.held || program_.broken(Defect::kTwoHolders);
     case Kind::kEnqueue:  // on a closed one it fails
-      return cell.closed || cell.elements.size() < program_.resources[node.resources[0]].capacity;
+      return cell.closed || cell.elements.size() < program_.resources[node.resources[0]].capacity +
+                                                       program_.broken(Defect::kOverCapacity);
     case Kind::kDequeue: return cell.closed || !cell.elements.empty();
     default: return true;
   }
@@ -196,7 +210,7 @@ void Copy::perform(Event event) {
 void Copy::read(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor seen;
-  {
+  if (!kMutants || !read_wrongly(node, seen)) {
     Cell& cell = cells_[node.resources[0]];
     const std::lock_guard guard(cell.lock);
     seen = cell.value;  // a share: a writer makes a new buffer
@@ -208,7 +222,7 @@ void Copy::read(Event event, Tasks& tasks) {
 void Copy::write(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor value = event.frame->slots[node.inputs[0]];
-  {
+  if (!kMutants || !write_wrongly(node, value)) {
     Cell& cell = cells_[node.resources[0]];
     const std::lock_guard guard(cell.lock);
     std::swap(cell.value, value);
@@ -219,6 +233,7 @@ void Copy::write(Event event, Tasks& tasks) {
 void Copy::update(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   const Operands operands = operands_of(*event.frame, node);
+  if (kMutants) drain();
   Cell& first = cells_[node.resources[0]];
   Cell& last = cells_[node.resources.back()];
   // One order of locks for all updates of several variables.
@@ -227,7 +242,7 @@ void Copy::update(Event event, Tasks& tasks) {
   if (&first != &last) upper = std::unique_lock(std::max(&first, &last)->lock);
   std::array<Tensor, 2> contents{std::move(first.value)};
   if (&first != &last) contents[1] = std::move(last.value);
-  apply_update(node, contents.data(), operands);
+  apply_update(node, contents.data(), operands, program_.broken(Defect::kInPlaceUpdate));
   first.value = std::move(contents[0]);
   if (&first != &last) last.value = std::move(contents[1]);
   if (upper.owns_lock()) upper.unlock();
@@ -294,6 +309,9 @@ void Copy::dequeue(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     if (!possible(event)) return cell.waiting.push_back(event);
     if (cell.elements.empty()) return failed_.store(true, std::memory_order_relaxed);
+    if (program_.broken(Defect::kLastInFirstOut)) {
+      std::swap(cell.elements.front(), cell.elements.back());
+    }
     element = std::move(cell.elements.front());
     cell.elements.pop_front();
     woken.swap(cell.waiting);
@@ -338,7 +356,7 @@ void Copy::acquire(Event event, Tasks& tasks) {
   Cell& cell = cells_[node.resources[0]];
   {
     const std::lock_guard guard(cell.lock);
-    if (cell.held) return cell.waiting.push_back(event);
+    if (!possible(event)) return cell.waiting.push_back(event);
     cell.held = true;
   }
   complete(*event.frame, node, {}, tasks);
@@ -360,6 +378,7 @@ void Copy::release(Event event, Tasks& tasks) {
 /// All of them try again: which one goes first is the scheduler's choice, and
 /// those for which it is too early wait again.
 void Copy::wake(std::vector<Event> events) {
+  if (program_.broken(Defect::kLostWakeUp) && events.size() > 1) events.resize(1);
   for (const Event& event : events) scheduler_.ready(event);
 }
 

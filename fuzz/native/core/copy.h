@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frame.h"
+#include "mutants/store_buffers.h"
 #include "spin_lock.h"
 
 namespace litmusfuzz::executor {
@@ -30,13 +31,15 @@ struct Cell {
   bool closed = false;           // a queue
   bool held = false;             // a mutex
   std::vector<Event> waiting;    // events that found it empty, full or held
+  Tensor cached;                 // mutants only: what a read saw
 };
 
 enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 class Copy {
  public:
-  Copy(const Program& program, Scheduler& scheduler);
+  /// `number` tells copies of one scheduler apart.
+  Copy(const Program& program, Scheduler& scheduler, uint32_t number = 0);
 
   /// Back to the initial contents. Only while no thread works on it.
   void reset();
@@ -50,6 +53,10 @@ class Copy {
   bool possible(const Event& event) const;
 
   Scheduler& scheduler() { return scheduler_; }
+  uint32_t number() const { return number_; }
+
+  /// Mutants: memory gets what all threads have stored. When nothing is left to perform.
+  void settle();
 
   // Of the outcome, when nothing is left to perform.
   Status status() const;
@@ -82,17 +89,25 @@ class Copy {
   void close(Event event, Tasks& tasks);
   void acquire(Event event, Tasks& tasks);
   void release(Event event, Tasks& tasks);
+  Tensor owned(const Tensor& value) const;
+  /// Mutants: what they do in place of a read or write; false if nothing.
+  bool read_wrongly(const Node& node, Tensor& seen);
+  bool write_wrongly(const Node& node, Tensor& value);
+  /// Mutants: memory gets what this thread has stored.
+  void drain();
   void next_part(Event event, Tensor&& result, Tasks& tasks);
   void wake(std::vector<Event> events);
 
   const Program& program_;
   Scheduler& scheduler_;
+  const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
   std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended
   std::vector<uint8_t> over_;  // by run; read when all is quiet
   /// Relaxed: what is performed after a failure is looked at by nobody.
   std::atomic<bool> failed_{false};
+  std::unique_ptr<StoreBuffers> stores_;  // mutants only
 };
 
 }  // namespace litmusfuzz::executor

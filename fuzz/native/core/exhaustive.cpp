@@ -53,9 +53,9 @@ void Exhaustive::take(const Step& step) {
   }
 }
 
-Exhaustive::Level Exhaustive::reach(std::span<const Event> enabled) const {
+Exhaustive::Level Exhaustive::reach(const Choices& choices) const {
   Level level;
-  for (const Event& each : enabled) level.enabled.push_back(step_of(each));
+  for (const Pending& each : choices) level.enabled.push_back(step_of(each.event));
   if (depth_ > 0) {
     const Level& above = levels_[depth_ - 1];
     const Step& last = above.enabled[above.chosen];
@@ -74,9 +74,9 @@ Exhaustive::Level Exhaustive::reach(std::span<const Event> enabled) const {
   return level;
 }
 
-std::optional<size_t> Exhaustive::choose(std::span<const Event> enabled) {
+std::optional<size_t> Exhaustive::choose(const Choices& choices) {
   if (depth_ == levels_.size()) {
-    Level level = reach(enabled);
+    Level level = reach(choices);
     if (level.chosen == level.enabled.size()) return std::nullopt;  // all were tried before
     levels_.push_back(std::move(level));
   }

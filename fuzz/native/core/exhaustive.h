@@ -23,7 +23,7 @@ class Exhaustive final : public Strategy {
  public:
   explicit Exhaustive(const Program& program);
 
-  std::optional<size_t> choose(std::span<const Event> enabled) override;
+  std::optional<size_t> choose(const Choices& choices) override;
   /// Turns to the next execution; false if there is none.
   bool next();
 
@@ -39,7 +39,7 @@ class Exhaustive final : public Strategy {
     int64_t looks = 0, changes = 0;
   };
 
-  Level reach(std::span<const Event> enabled) const;
+  Level reach(const Choices& choices) const;
   bool may_depend(const Step& step) const;
   void take(const Step& step);
 

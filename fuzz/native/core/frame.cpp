@@ -34,6 +34,10 @@ void Frame::reset() {
   }
   // What is left in slots and states is overwritten before it is read.
   unfinished.store(body.last + 1, std::memory_order_relaxed);
+  const bool of_run = &body == &program.bodies[program.runs[run].body];
+  if (program.broken(Defect::kEarlySink) && of_run && body.last) {
+    unfinished.store(body.last, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace litmusfuzz::executor

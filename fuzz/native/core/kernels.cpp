@@ -173,8 +173,8 @@ Tensor gathered(const Node& node, const Tensor& contents) {
   return out;
 }
 
-void apply_update(const Node& node, Tensor* contents, const Operands& operands) {
-  for (size_t i = 0; i < node.resources.size(); ++i) contents[i].make_unique();
+void apply_update(const Node& node, Tensor* contents, const Operands& operands, bool in_place) {
+  for (size_t i = 0; i < node.resources.size() && !in_place; ++i) contents[i].make_unique();
   with_dtype(node.type.dtype, [&](auto t) { update_as<decltype(t)>(node, contents, operands); });
 }
 

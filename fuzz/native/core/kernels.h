@@ -17,7 +17,8 @@ Tensor compute(const Node& node, const Operands& operands);
 Tensor gathered(const Node& node, const Tensor& contents);
 
 /// Makes of what an update saw what it writes: `contents` has one tensor for
-/// each of its variables. In place where nobody else has a share.
-void apply_update(const Node& node, Tensor* contents, const Operands& operands);
+/// each of its variables. In place where nobody else has a share, or if told so.
+void apply_update(const Node& node, Tensor* contents, const Operands& operands,
+                  bool in_place = false);
 
 }  // namespace litmusfuzz::executor

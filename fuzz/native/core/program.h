@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "defect.h"
 #include "tensor.h"
 
 namespace litmusfuzz::executor {
@@ -175,6 +176,9 @@ struct Program {
   std::vector<Run> runs;
   std::vector<Observed> observed;
   bool blocks = false;  // set by `link`: an event may have to wait for others
+  Defect defect = Defect::kNone;
+
+  bool broken(Defect which) const { return kMutants && defect == which; }
 
   /// Sets what follows from the rest. Events get numbers that are the same in
   /// every execution: the k-th of a node in a frame.

@@ -1,0 +1,156 @@
+"""An engine's name and settings: what `--engine` takes, as one name for the record."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+MAX_THREADS: Final = 256
+DEFAULT_THREADS: Final = 2
+
+ONE_THREAD: Final = ("inline", "controlled")
+BUILT_IN: Final = ("pool", "fifo", "stealing", "gang", *ONE_THREAD)
+
+# What the machine that builds must have for them.
+OVER_RUNTIMES: Final = MappingProxyType(
+    {
+        "tbb": "oneTBB (tbb-devel, from PyPI, on Linux for x86-64)",
+        "openmp": "OpenMP (libgomp, with g++)",
+    }
+)
+
+
+class UnknownEngine(ValueError):
+    """No engine has that name, or it cannot have those settings; says what there is."""
+
+
+class MissingEngine(ValueError):
+    """The engine has a name, but is not here; says what is missing."""
+
+
+class Sort(Enum):
+    """What an engine's name is."""
+
+    BUILT_IN = "built in"
+    LIBRARY = "a shared library"
+    PYTHON = "module:object"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Which engine runs the native executor, and how.
+
+    Parameters
+    ----------
+    engine : str
+        One of `BUILT_IN` or `OVER_RUNTIMES`, the path of a shared library, or
+        ``module:object`` (see `fuzz.engines.python`).
+    threads : int
+        Its hard limit, 1 to 256.
+    split : bool
+        Whether dense updates are in parts.
+
+    Raises
+    ------
+    UnknownEngine
+        In one line.
+
+    References
+    ----------
+    ENGINES, Objective: engines that users plug in; a number of threads given at start.
+    """
+
+    engine: str
+    threads: int
+    split: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise UnknownEngine(f"an engine has 1 to {MAX_THREADS} threads, not {self.threads}")
+        if self.engine in ONE_THREAD and self.threads != 1:
+            raise UnknownEngine(f"engine {self.engine!r} has one thread, not {self.threads}")
+        if any(character in ";," or not character.isprintable() for character in self.engine):
+            raise UnknownEngine(f"an engine's name has no ';' and no ',': {self.engine!r}")
+        theirs = self.sort is Sort.LIBRARY and self.engine not in OVER_RUNTIMES
+        if theirs and not Path(self.engine).is_file():
+            raise UnknownEngine(f"no engine {self.engine!r}: there is no such file")
+
+    @property
+    def sort(self) -> Sort:
+        """What the engine's name is."""
+        if self.engine in BUILT_IN:
+            return Sort.BUILT_IN
+        if self.engine in OVER_RUNTIMES or os.sep in self.engine or self.engine.endswith(".so"):
+            return Sort.LIBRARY
+        module, colon, attribute = self.engine.partition(":")
+        if colon and all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
+            return Sort.PYTHON
+        known = ", ".join([*BUILT_IN, *OVER_RUNTIMES])
+        raise UnknownEngine(
+            f"no engine {self.engine!r}; there are {known}, paths of shared libraries, "
+            "and module:object in Python"
+        )
+
+    @property
+    def library(self) -> Path:
+        """The shared library.
+
+        Raises
+        ------
+        MissingEngine
+            If it is one of ours that could not be built.
+        """
+        assert self.sort is Sort.LIBRARY
+        if self.engine not in OVER_RUNTIMES:
+            return Path(self.engine).absolute()  # with a slash: no search along the library path
+        found = importlib.util.find_spec(f"fuzz.engines._{self.engine}")
+        if found is None or found.origin is None:
+            raise MissingEngine(
+                f"engine {self.engine!r} was not built here: "
+                f"there was no {OVER_RUNTIMES[self.engine]}"
+            )
+        return Path(found.origin)
+
+    @property
+    def name(self) -> str:
+        """All settings in one name, which `from_name` reads."""
+        split = ";split" if self.split else ""
+        return f"engine={self.engine};threads={self.threads}{split}"
+
+    @classmethod
+    def chosen(cls, engine: str, threads: int | None, *, split: bool) -> EngineSettings:
+        """What a user asks for: a library's path made absolute, so that the record says which.
+
+        Without `threads`, two, or the one that there is.
+        """
+        if threads is None:
+            threads = 1 if engine in ONE_THREAD else DEFAULT_THREADS
+        made = cls(engine, threads, split)
+        if made.sort is Sort.LIBRARY and engine not in OVER_RUNTIMES:
+            return cls(str(made.library), threads, split)
+        return made
+
+    @classmethod
+    def from_name(cls, name: str) -> EngineSettings:
+        """``engine=tbb;threads=4;split``; a thread, and no split, where it says nothing.
+
+        Raises
+        ------
+        UnknownEngine
+            In one line.
+        """
+        fields = [part.partition("=") for part in name.split(";")]
+        keys = [key for key, _, _ in fields]
+        values = {key: value for key, _, value in fields}
+        odd = len(keys) > len(values) or values.get("split") or not values.get("engine")
+        if odd or not set(keys) <= {"engine", "threads", "split"}:
+            raise UnknownEngine(f"{name!r} is not engine=NAME;threads=N;split")
+        threads = values.get("threads", "1")
+        if not (threads.isascii() and threads.isdigit() and len(threads) < 10):
+            raise UnknownEngine(f"threads={threads} is no number")
+        return cls(values["engine"], int(threads), "split" in values)

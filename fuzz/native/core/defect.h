@@ -1,0 +1,41 @@
+// One rule broken at a time, in the build with LITMUSFUZZ_MUTANTS; elsewhere none
+// ever is, and the compiler drops what stands here.
+//
+// What each one is, and what kills it: fuzz/mutants/native.py.
+#pragma once
+
+#include <cstdint>
+
+namespace litmusfuzz::executor {
+
+enum class Defect : uint8_t {
+  kNone,
+  // Variables.
+  kRelaxedAtomics,
+  kStoreBuffers,
+  kStaleCache,
+  kTornWrite,
+  kInPlaceUpdate,
+  // Order.
+  kDroppedControlEdge,
+  kEarlySink,
+  kOneRunWaitedFor,
+  // Sections and queues.
+  kTwoHolders,
+  kEarlyRelease,
+  kLastInFirstOut,
+  kOverCapacity,
+  kLostWakeUp,
+  // Loops.
+  kOldFrame,
+  kEarlyBody,
+  kNoWindow,
+};
+
+#ifdef LITMUSFUZZ_MUTANTS
+inline constexpr bool kMutants = true;
+#else
+inline constexpr bool kMutants = false;
+#endif
+
+}  // namespace litmusfuzz::executor

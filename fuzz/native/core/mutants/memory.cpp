@@ -1,0 +1,100 @@
+// Mutants: reads and writes that are not what they should be.
+#include <mutex>
+
+#include "copy.h"
+
+namespace litmusfuzz::executor {
+namespace {
+
+/// A word that threads exchange without a lock.
+std::atomic_ref<uint64_t> word_of(Tensor& value) {
+  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(value.bytes()));
+}
+
+}  // namespace
+
+bool Copy::read_wrongly(const Node& node, Tensor& seen) {
+  const uint32_t resource = node.resources[0];
+  const size_t bytes = program_.resources[resource].type.bytes();
+  Cell& cell = cells_[resource];
+  switch (program_.defect) {
+    case Defect::kRelaxedAtomics: {
+      if (bytes > sizeof(uint64_t)) return false;
+      // Relaxed: that is the defect.
+      const uint64_t word = word_of(cell.value).load(std::memory_order_relaxed);
+      seen = Tensor::copy_of(&word, bytes);
+      return true;
+    }
+    case Defect::kStoreBuffers: {
+      std::optional<Tensor> mine = stores_->newest(resource);
+      if (!mine) return false;
+      seen = std::move(*mine);
+      return true;
+    }
+    case Defect::kStaleCache: {
+      const std::lock_guard guard(cell.lock);
+      if (!cell.cached) cell.cached = cell.value;
+      seen = cell.cached;
+      return true;
+    }
+    case Defect::kTornWrite: {
+      Tensor shared;
+      {
+        const std::lock_guard guard(cell.lock);
+        shared = cell.value;
+      }
+      seen = Tensor::copy_of(shared.bytes(), bytes);  // while others write there
+      return true;
+    }
+    default: return false;
+  }
+}
+
+bool Copy::write_wrongly(const Node& node, Tensor& value) {
+  const uint32_t resource = node.resources[0];
+  Cell& cell = cells_[resource];
+  switch (program_.defect) {
+    case Defect::kRelaxedAtomics: {
+      if (value.size_bytes() > sizeof(uint64_t)) return false;
+      // Relaxed: that is the defect.
+      word_of(cell.value).store(word_of(value).load(std::memory_order_relaxed),
+                                std::memory_order_relaxed);
+      return true;
+    }
+    case Defect::kStoreBuffers: stores_->store(resource, value); return true;
+    case Defect::kStaleCache: {
+      const std::lock_guard guard(cell.lock);
+      std::swap(cell.value, value);
+      cell.cached = {};  // an update forgets that
+      return true;
+    }
+    case Defect::kInPlaceUpdate: value = owned(value); return false;
+    case Defect::kTornWrite: {
+      Tensor shared;
+      {
+        const std::lock_guard guard(cell.lock);
+        shared = cell.value;
+      }
+      std::memcpy(shared.bytes(), value.bytes(), value.size_bytes());
+      return shared.size_bytes() > sizeof(uint64_t);  // a word is in `shared` itself
+    }
+    default: return false;
+  }
+}
+
+void Copy::drain() {
+  if (!stores_) return;
+  stores_->drain([this](uint32_t resource, Tensor value) {
+    const std::lock_guard guard(cells_[resource].lock);
+    cells_[resource].value = std::move(value);
+  });
+}
+
+void Copy::settle() {
+  if (!stores_) return;
+  stores_->drain_all([this](uint32_t resource, Tensor value) {
+    cells_[resource].value = std::move(value);
+  });
+}
+
+}  // namespace litmusfuzz::executor

@@ -1,0 +1,57 @@
+// What is done to the threads that perform events, so that more of what they can do
+// shows. It changes when and where, never what.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "frame.h"
+
+namespace litmusfuzz::executor {
+
+struct Noise {
+  bool barrier = false;        // no event before all roots have been scheduled
+  bool pinned = false;         // each thread stays on a core, as long as the engine lives
+  uint32_t delay_us_max = 0;   // before an event, at random
+  uint32_t yield_percent = 0;  // of events have their thread let others go first
+  uint32_t together = 0;       // first events of a copy that wait for each other, a short time
+};
+
+class Perturbation {
+ public:
+  /// Throws std::invalid_argument where threads cannot be pinned.
+  explicit Perturbation(const Noise& noise);
+  /// Unpins the threads; those of a runtime outlive an engine.
+  ~Perturbation();
+  Perturbation(const Perturbation&) = delete;
+  Perturbation& operator=(const Perturbation&) = delete;
+
+  /// Before anything is scheduled; all choices come from `seed`. `first` are the events
+  /// that may come first, of all copies.
+  void begin(uint64_t seed, const std::vector<Event>& first);
+  /// All roots have been scheduled: the barrier falls.
+  void go();
+  /// On the thread that is about to perform the event of copy number `copy`.
+  void before(const Event& event, uint32_t copy);
+
+ private:
+  void pin_this_thread();
+  static void meet(std::atomic<uint32_t>& awaited, uint64_t random);
+
+  const Noise noise_;
+  const uint64_t number_;  // no two have the same, not even one after the other
+  uint64_t seed_ = 0;
+  /// Relaxed: what the threads need to see of each other the engine gives.
+  std::atomic<uint32_t> open_{0};
+  /// By copy: events that are to meet and have not come.
+  std::deque<std::atomic<uint32_t>> awaited_;
+  std::vector<int> cores_;  // that this process may use
+  std::mutex lock_;
+  std::vector<int> pinned_;  // threads, as the system numbers them
+};
+
+}  // namespace litmusfuzz::executor

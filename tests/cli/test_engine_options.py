@@ -1,0 +1,76 @@
+"""`--engine` and `--threads`: what they choose, what they record, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SB = str(next(path for path in LITMUS if path.stem == "SB"))
+
+
+@pytest.mark.parametrize(
+    ("options", "config"),
+    [
+        (["--engine", "gang", "--threads", "3"], "engine=gang;threads=3"),
+        (["--threads", "4"], "engine=pool;threads=4"),
+        (["--config", "fifo_split", "--threads", "1"], "engine=fifo;threads=1;split"),
+        (["--engine", "inline"], "engine=inline;threads=1"),
+        (
+            ["--engine", "concurrent.futures:ThreadPoolExecutor"],
+            "engine=concurrent.futures:ThreadPoolExecutor;threads=2",
+        ),
+        (["--config", "engine=stealing;threads=2"], "engine=stealing;threads=2"),
+    ],
+)
+def test_replay_runs_on_the_engine_that_was_asked_for(
+    litmusfuzz, options: list[str], config: str
+) -> None:
+    done = litmusfuzz("replay", SB, "--executor", "native", "--count", "500", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["config"] == config
+
+
+def test_a_run_records_the_engine(litmusfuzz, tmp_path: Path) -> None:
+    done = litmusfuzz(
+        *("run", "--executors", "native:split", "--engine", "stealing", "--threads", "2"),
+        *("--tests", "3", "--count", "64", "--seed", "1", "--json", "--out", str(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "engine=stealing;threads=2;split" in done.stdout
+
+
+NATIVE = ("--executor", "native")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["replay", SB, *NATIVE, "--engine", "nobody"], "no engine 'nobody'; there are pool"),
+        (["replay", SB, *NATIVE, "--engine", "./none.so"], "no engine './none.so': there is no"),
+        (["replay", SB, *NATIVE, "--engine", SB], "is no engine|file too short|invalid ELF"),
+        (["replay", SB, *NATIVE, "--engine", "inline", "--threads", "2"], "one thread, not 2"),
+        (["replay", SB, *NATIVE, "--engine", "nowhere:engine"], "No module named 'nowhere'"),
+        (["replay", SB, *NATIVE, "--config", "engine=;"], "is not engine=NAME;threads=N;split"),
+        (["replay", SB, "--executor", "tf", "--engine", "pool"], "executor tf has no engines"),
+        (["run", "--executors", "native", "--engine", "nowhere:engine"], "No module named"),
+        (["run", "--executors", "native,mutant/canary", "--threads", "2"], "has no engines"),
+        (["run", "--executors", "native", "--engine", "a;b"], "has no ';'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    litmusfuzz, arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    options = ["--out", str(tmp_path)] if arguments[0] == "run" else []
+    done = litmusfuzz(*arguments, *options)
+    assert done.returncode == 2
+    (line,) = [each for each in done.stderr.splitlines() if each.startswith("litmusfuzz: ")]
+    assert re.search(message, line)
+    assert "Traceback" not in done.stderr
