@@ -11,6 +11,17 @@ std::atomic_ref<uint64_t> word_of(Tensor& value) {
   return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(value.bytes()));
 }
 
+/// A thread's own log of what it writes, of which no line is in its cache: a store
+/// that comes after has to wait for it, in the core's own buffer, and meanwhile the
+/// core reads on.
+void log(uint64_t word) {
+  constexpr size_t kLine = 8, kLines = size_t{1} << 18;  // words; 16 MiB
+  thread_local std::vector<uint64_t> lines(kLine * kLines);
+  thread_local size_t next = 0;
+  next = (next + 40503) % kLines;  // no order that a prefetcher sees through
+  lines[next * kLine] = word;
+}
+
 }  // namespace
 
 bool Copy::read_wrongly(const Node& node, Tensor& seen) {
@@ -56,6 +67,7 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
   switch (program_.defect) {
     case Defect::kRelaxedAtomics: {
       if (value.size_bytes() > sizeof(uint64_t)) return false;
+      log(resource);
       // Relaxed: that is the defect.
       word_of(cell.value).store(word_of(value).load(std::memory_order_relaxed),
                                 std::memory_order_relaxed);
