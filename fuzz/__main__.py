@@ -574,7 +574,8 @@ def replay(
             explorer, allowed = _explored(file, entry.test, model, budget)
             worker = workers.setdefault(name, Worker(name))
             # Another executor's record is followed only when that is asked for.
-            follow = schedule if same and chosen == (found and found.config) else bool(schedule)
+            same = same and found is not None and config.name == found.config
+            follow = schedule if same else bool(schedule)
             how = Replay(time_s, count, seed, follow)
             result = replay_entry(entry, explorer, worker, config, how)
             if result.problem:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fuzz.executors.native import _executor
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.mutants import _mutants
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpus.graph import LitmusTest
+    from fuzz.executors.native import _executor
     from fuzz.executors.native.lowering import Program, Strictness
     from fuzz.executors.protocol import Config
 

@@ -161,7 +161,8 @@ class NativeExecutor:
         Plain is a pool of threads that takes what is ready at random; fifo one
         that takes it in turn; inline has one thread. Some do one event at a time:
         controlled each possible one with the same probability, pct, pos, urw and
-        surw by the strategy of that name (``docs/strategies.md``). Those over a runtime that is missing (tbb, openmp) are unavailable.
+        surw by the strategy of that name (``docs/strategies.md``). Those over a
+        runtime that is missing (tbb, openmp) are unavailable.
         """
         return _CONFIGURATIONS
 
@@ -294,7 +295,7 @@ class PreparedTest:
                     lanes=noise.lanes,
                 )
             )
-        threads = self.module.Threads(core, engine.core, noise.copies)
+        threads: _executor.Threads = self.module.Threads(core, engine.core, noise.copies)
         together = self._settings.threads if noise.together else 0
         if noise.disturbs:
             try:
