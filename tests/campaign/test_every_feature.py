@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from campaign.doubles import DOUBLES, installed
+from campaign.doubles import installed
 
 from corpus.outcome import Verdict
 from corpus.textfile import load
@@ -16,18 +16,20 @@ from fuzz.campaign.replay import Replay, replay_entry
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Explorer
-from oracles.model import RFC
+from oracles.model import MODELS
 from reports.text import summary
 
 TESTS = Path(__file__).parents[1]
-FEATURE = {
-    "double/no-sections": ("critical sections", 3),
-    "double/roomy-queues": ("queues", 2),
-    "double/runs-at-once": ("several runs", 2),
-    "double/one-more": ("loops", 2),
+DEFECTS = {
+    "mutant/two-holders": ("critical sections", 5),
+    "mutant/over-capacity": ("queues", 2),
+    "mutant/last-in-first-out": ("queues", 2),
+    "mutant/one-run-waited-for": ("several runs", 2),
+    "mutant/early-body": ("loops", 2),
+    "mutant/no-window": ("loops", 3),
     "double/other-branch": ("conditionals", 2),
 }
-"""By double: what a minimized finding still has, and how many effects the smallest has."""
+"""By executor: what a minimized finding still has, and how many effects the smallest has."""
 
 
 @pytest.fixture(scope="module")
@@ -40,19 +42,26 @@ def doubles(tmp_path_factory):
         yield
 
 
-@pytest.mark.parametrize("name", [double.name for double in DOUBLES])
+@pytest.mark.parametrize("name", DEFECTS)
 def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
     doubles, name: str, tmp_path: Path
 ) -> None:
-    config = configuration(name)
+    """On the controlled engine, where all follows from the seed."""
+    config = configuration(name, "controlled")
     settings = Settings(
-        seed=1, out=tmp_path, executors=((name, config),), time_s=600, tests=48, count=256
+        seed=1,
+        out=tmp_path,
+        executors=((name, config),),
+        time_s=600,
+        tests=84,
+        count=256,
+        model=None,
     )
     record = Campaign(settings, lambda _: None).run()
     assert (record.problem, record.exit_code()) == ("", 1)
     assert not record.unconfirmed
     assert not record.deaths
-    feature, effects = FEATURE[name]
+    feature, effects = DEFECTS[name]
     assert min(len(f.entry.test.effects) for f in record.findings) <= effects
     for reported in record.findings:
         entry = load(reported.path)
@@ -61,8 +70,9 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
         assert found is not None
         assert found.minimized
         assert found.confirmed
+        assert found.model == config.promises
         assert feature in entry.test.features
-        oracle = Explorer(entry.test, RFC)
+        oracle = Explorer(entry.test, MODELS[found.model])
         assert all(oracle.judge(seen) is Verdict.FORBIDDEN for seen, _ in found.forbidden)
         assert found.schedule is not None
         assert oracle.judge(found.schedule.outcome) is Verdict.FORBIDDEN
@@ -95,7 +105,7 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
     doubles, litmusfuzz, tmp_path: Path
 ) -> None:
     """And where another executor cannot follow it, runs, and says that."""
-    name = "double/no-sections"
+    name = "mutant/two-holders:controlled"
     common = ("--seed", "1", "--tests", "12", "--count", "256", "--time", "10m")
     result = litmusfuzz("run", "--executors", name, "--families", "sections", *common, "--json")
     assert result.returncode == 1, result.stderr
@@ -103,7 +113,7 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
     assert first["schedule"] > 0
     replayed = litmusfuzz("replay", first["file"])
     assert (replayed.returncode, replayed.stderr) == (1, "")
-    assert f"1 execution on {name}/controlled" in replayed.stdout
+    assert "1 execution on mutant/two-holders/controlled" in replayed.stdout
     assert "\nreplayed by its schedule: same outcome\n" in replayed.stdout
     assert "FORBIDDEN" in replayed.stdout
     data = json.loads(litmusfuzz("replay", first["file"], "--json").stdout)
