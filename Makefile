@@ -39,6 +39,7 @@ SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -f
   -Ifuzz/native/core -Ifuzz/native/include -Itests/native
 thread := -fsanitize=thread
 address := -fsanitize=address,undefined
+mutants := $(thread) -DLITMUSFUZZ_MUTANTS
 SANITIZED := executor_under_sanitizers engine_conformance example_engine.so
 CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
   $(foreach threads,1 2 4,"$(engine) $(threads)"))
@@ -49,14 +50,17 @@ RUNTIMES = $(if $(wildcard $(VENV)/include/tbb/task_arena.h),tbb) \
 
 # oneTBB's threads outlive `main`, and the search for leaks stumbles over them; OpenMP's
 # would spin for milliseconds beside others' work.
-QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=1000
+QUIET_RUNTIME := ASAN_OPTIONS=detect_leaks=$$([ $$runtime = tbb ] && echo 0 || echo 1) GOMP_SPINCOUNT=100
 
 sanitize: setup
 	@$(MAKE) --no-print-directory -j2 $(foreach check,thread address, \
-	  $(SANITIZED:%=build/sanitize/$(check)/%)) $(RUNTIMES:%=build/sanitize/address/%.so)
+	  $(SANITIZED:%=build/sanitize/$(check)/%)) $(RUNTIMES:%=build/sanitize/address/%.so) \
+	  build/sanitize/mutants/torn_write
 	@set -e; for check in thread address; do \
-	  echo "executor_under_sanitizers: $$check"; \
-	  build/sanitize/$$check/executor_under_sanitizers; \
+	  for name in $(filter %_under_sanitizers,$(SANITIZED)); do \
+	    echo "$$name: $$check"; \
+	    build/sanitize/$$check/$$name; \
+	  done; \
 	  for engine in $(CONFORM) "build/sanitize/$$check/example_engine.so 1"; do \
 	    echo "engine_conformance $$engine: $$check"; \
 	    build/sanitize/$$check/engine_conformance $$engine; \
@@ -67,6 +71,9 @@ sanitize: setup
 	  $(QUIET_RUNTIME) build/sanitize/address/engine_conformance \
 	    build/sanitize/address/$$runtime.so $$threads; \
 	done; done
+	@echo "torn_write: thread, which must report it"
+	@! build/sanitize/mutants/torn_write 2>build/sanitize/torn_write.log
+	@grep -q "ThreadSanitizer: data race" build/sanitize/torn_write.log
 
 NATIVE_CORE := $(wildcard fuzz/native/core/*.cpp fuzz/native/core/*/*.cpp)
 NATIVE_HEADERS := $(wildcard fuzz/native/*/*.h fuzz/native/*/*/*.h tests/native/*.h)
@@ -82,6 +89,7 @@ build/sanitize/$(1)/%: build/sanitize/$(1)/tests/native/%.o $(NATIVE_CORE:%.cpp=
 endef
 $(eval $(call sanitized,thread))
 $(eval $(call sanitized,address))
+$(eval $(call sanitized,mutants))
 build/sanitize/address/openmp.so: WITH := -fopenmp
 build/sanitize/address/tbb.so: WITH := -isystem $(VENV)/include -L$(VENV)/lib \
   -Wl,-rpath,$(CURDIR)/$(VENV)/lib -ltbb

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.herd import Condition, State
     from corpus.outcome import Plain, Value
-    from fuzz.executors.protocol import Config
+    from fuzz.executors.protocol import Config, Noise
     from oracles.allowed import AllowedSet, Witness
     from oracles.explorer import Explorer
     from oracles.model import Model
@@ -129,6 +129,11 @@ _engine = click.option(
 )
 _threads = click.option(
     "--threads", type=click.IntRange(1, 256), default=None, help="Of that engine: a hard limit."
+)
+_noise = click.option(
+    "--noise",
+    default=None,
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
 )
 _budget = click.option(
     "--budget",
@@ -391,6 +396,7 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 )
 @_engine
 @_threads
+@_noise
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
@@ -404,6 +410,7 @@ def run(
     model_name: str,
     engine: str | None,
     threads: int | None,
+    noise: str | None,
     out: str,
     workers: int,
     count: int | None,
@@ -416,6 +423,7 @@ def run(
     import random
 
     from fuzz.campaign.loop import Campaign, Settings
+    from fuzz.executors.protocol import Noise
     from fuzz.executors.table import UnknownExecutor, configuration
     from reports.terminal import LiveView
     from reports.text import summary
@@ -445,6 +453,7 @@ def run(
         workers=workers,
         families=drawn,
         model=None if model_name == "promised" else _model(model_name),
+        noise=_noisy(noise, Noise()),
     )
     if count is not None:
         settings = replace(settings, count=count)
@@ -477,6 +486,15 @@ def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
             lacks = sorted(set().union(*(FEATURES[name] for name in names)) - features)
             _fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
     return names
+
+
+def _noisy(noise: str | None, base: Noise) -> Noise:
+    from fuzz.executors.protocol import noise_named
+
+    try:
+        return base if noise is None else noise_named(noise, base)
+    except ValueError as error:
+        _fail(f"--noise: {error}")
 
 
 def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:
@@ -1109,6 +1127,47 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         click.echo(f"{target}: nothing to change")
     elif not write:
         click.echo(f"\n{target} is not written; --write does")
+
+
+# --- selftest --------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[MUTANT]...")
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, help="Of which the median counts.")
+@click.option("--tests", type=click.IntRange(1, 10_000), default=60, help="Graphs for each seed.")
+@_json
+def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> None:
+    """Kill every mutant by the generator's random graphs.
+
+    Prints after how many runs each strategy kills each mutant (`-` for never);
+    the executor that they were made from stands first, and must survive. Takes
+    some minutes. Exits 0 only if all mutants are killed, else 1.
+    """
+    from fuzz.campaign.selftest import HUNTS, SOUND, hunts, mutants
+    from reports.kills import kill_table, score
+
+    known = mutants()
+    chosen = tuple(f"mutant/{name.removeprefix('mutant/')}" for name in names)
+    for name in chosen:
+        if name not in known:
+            known_names = ", ".join(each.removeprefix("mutant/") for each in known)
+            _fail(f"no mutant {name.removeprefix('mutant/')!r}; there are {known_names}")
+
+    def told(executor: str, strategy: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{executor}: {strategy} ...", err=True, nl=False)
+
+    rows = list(hunts((SOUND, *(chosen or known)), seeds, tests, told))
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    complete = all(row.killed == row.mutant for row in rows)
+    if as_json:
+        _print_json({"rows": [asdict(row) for row in rows], "complete": complete})
+    else:
+        click.echo(kill_table(rows, list(HUNTS)))
+        click.echo(score(rows))
+    sys.exit(0 if complete else 1)
 
 
 # --- bench -----------------------------------------------------------------------------

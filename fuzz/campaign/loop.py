@@ -90,6 +90,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
+    noise: Noise = field(default=Noise())
 
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What is drawn for an executor."""
@@ -475,7 +476,7 @@ class Campaign:
         """Run one drawn test and judge what it shows."""
         slot.state.state = "fuzzing"
         rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
-        noise = Noise()
+        noise = self.settings.noise
         seed = rng.getrandbits(31)
         result = yield Job(drawn.test, self.settings.count, noise, seed)
         slot.state.tests += 1

@@ -16,7 +16,7 @@ def preload(engine: str) -> None:
     if engine == "openmp":
         # Read by libgomp when it is loaded: by default its threads spin for
         # milliseconds after each loop, beside the work of others.
-        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "100")
     if engine == "tbb":
         try:
             found = files("tbb") or ()

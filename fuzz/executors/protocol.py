@@ -8,7 +8,7 @@ To add one: a module with a class that has these members, and one line in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -258,6 +258,28 @@ class Configurable(Protocol):
         Unavailable
             Saying what is missing.
         """
+
+
+def noise_named(text: str, base: Noise) -> Noise:
+    """`base`, with the settings in ``delay_us_max=20,pinned,shuffle=false``.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting that is unknown or out of range.
+    """
+    fields: dict[str, object] = asdict(base)
+    for part in text.split(","):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if name not in fields:
+            raise ValueError(f"no noise {name!r}; there are {', '.join(fields)}")
+        if not equals or value in ("true", "false"):
+            fields[name] = value != "false"
+        elif value.isascii() and value.isdigit() and len(value) < 10:
+            fields[name] = int(value)
+        else:
+            raise ValueError(f"noise {name} is a number, true or false, not {value!r}")
+    return noise_from(fields)
 
 
 def noise_from(fields: Mapping[str, object]) -> Noise:

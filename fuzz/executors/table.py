@@ -22,6 +22,23 @@ EXECUTORS: Final = MappingProxyType(
         "native": "fuzz.executors.native.executor:NativeExecutor",
         CANARY: "fuzz.mutants.canary:Canary",
         "mutant/stale-reads": "fuzz.mutants.stale_reads:StaleReads",
+        "mutant/relaxed-atomics": "fuzz.mutants.native:RelaxedAtomics",
+        "mutant/store-buffers": "fuzz.mutants.native:StoreBuffers",
+        "mutant/stale-cache": "fuzz.mutants.native:StaleCache",
+        "mutant/torn-write": "fuzz.mutants.native:TornWrite",
+        "mutant/in-place-update": "fuzz.mutants.native:InPlaceUpdate",
+        "mutant/dropped-control-edge": "fuzz.mutants.native:DroppedControlEdge",
+        "mutant/early-sink": "fuzz.mutants.native:EarlySink",
+        "mutant/one-run-waited-for": "fuzz.mutants.native:OneRunWaitedFor",
+        "mutant/split-updates": "fuzz.mutants.native:SplitUpdates",
+        "mutant/two-holders": "fuzz.mutants.native:TwoHolders",
+        "mutant/early-release": "fuzz.mutants.native:EarlyRelease",
+        "mutant/last-in-first-out": "fuzz.mutants.native:LastInFirstOut",
+        "mutant/over-capacity": "fuzz.mutants.native:OverCapacity",
+        "mutant/lost-wake-up": "fuzz.mutants.native:LostWakeUp",
+        "mutant/old-frame": "fuzz.mutants.native:OldFrame",
+        "mutant/early-body": "fuzz.mutants.native:EarlyBody",
+        "mutant/no-window": "fuzz.mutants.native:NoWindow",
     }
 )
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
+
+from corpus.textfile import load
+from fuzz.executors.protocol import Noise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,13 +42,29 @@ def test_replay_runs_on_the_engine_that_was_asked_for(
     assert report["config"] == config
 
 
-def test_a_run_records_the_engine(litmusfuzz, tmp_path: Path) -> None:
+def test_a_run_records_the_engine_and_the_noise(litmusfuzz, tmp_path: Path) -> None:
     done = litmusfuzz(
         *("run", "--executors", "native:split", "--engine", "stealing", "--threads", "2"),
         *("--tests", "3", "--count", "64", "--seed", "1", "--json", "--out", str(tmp_path)),
+        *("--noise", "copies=8,barrier,yield_percent=10,shuffle=false"),
     )
     assert done.returncode == 0, done.stderr
     assert "engine=stealing;threads=2;split" in done.stdout
+
+
+def test_a_finding_records_its_noise(litmusfuzz, tmp_path: Path) -> None:
+    """The mutant has no chance in it: this seed shows several."""
+    done = litmusfuzz(
+        *("run", "--executors", "mutant/stale-reads", "--tests", "40", "--seed", "1"),
+        *("--noise", "copies=8,yield_percent=10,shuffle=false", "--out", str(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    paths = list(tmp_path.glob("*.yaml"))
+    assert paths
+    for path in paths:
+        finding = load(path).finding
+        assert finding is not None
+        assert finding.noise == asdict(Noise(8, shuffle=False, yield_percent=10))
 
 
 NATIVE = ("--executor", "native")
@@ -63,6 +83,10 @@ NATIVE = ("--executor", "native")
         (["run", "--executors", "native", "--engine", "nowhere:engine"], "No module named"),
         (["run", "--executors", "native,mutant/canary", "--threads", "2"], "has no engines"),
         (["run", "--executors", "native", "--engine", "a;b"], "has no ';'"),
+        (["run", "--noise", "wind"], "no noise 'wind'; there are copies, steps"),
+        (["run", "--noise", "lanes=many"], "noise lanes is a number, true or false, not 'many'"),
+        (["run", "--noise", "copies=0"], "noise.copies must be 1 to 4096, got 0"),
+        (["run", "--noise", "copies"], "Expected `int`, got `bool` - at `\\$.copies`"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

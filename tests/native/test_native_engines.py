@@ -115,10 +115,20 @@ def test_what_is_no_engine_of_this_interface_is_refused_in_one_line(tmp_path: Pa
     old = compiled(tmp_path / "old.so", "-shared", "-fPIC", code)
     code.write_text("int nothing;\n")
     other = compiled(tmp_path / "other.so", "-shared", "-fPIC", code)
+    made = {}
+    for name, makes in (("null", "nullptr"), ("throws", 'throw std::runtime_error("not today")')):
+        code.write_text(
+            "#include <litmusfuzz/engine.h>\n#include <stdexcept>\n"
+            "std::unique_ptr<litmusfuzz::Engine> make(litmusfuzz::EngineOptions) "
+            f"{{ {'return ' * (name == 'null')}{makes}; }}\nLITMUSFUZZ_ENGINE(make)\n"
+        )
+        made[name] = str(compiled(tmp_path / f"{name}.so", "-shared", "-fPIC", code))
     code.write_text("no library")
     for engine, message in (
         (str(old), r"old\.so was built with engine interface 99; this is 2$"),
         (str(other), r"other\.so is no engine: it has no litmusfuzz_engine_interface$"),
+        (made["null"], r"null\.so made no engine$"),
+        (made["throws"], "throws.so': not today$"),
         (str(code), "old.cpp: "),
         (str(tmp_path / "none.so"), r"none\.so': there is no such file$"),
         ("nobody", "^no engine 'nobody'; there are pool, fifo, stealing, gang, inline"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 from fuzz.engines import python, runtimes
@@ -46,8 +45,10 @@ class RunningEngine:
             self._core = module.engine(name, settings.threads)
         except MissingEngine as error:
             raise Unavailable(str(error)) from None
-        except (ValueError, OSError) as error:  # no shared library, or no engine
-            raise Unavailable(inspect.cleandoc(str(error)).replace("\n", " ")) from None
+        except (ValueError, OSError, RuntimeError) as error:  # of a library, or of its engine
+            raise Unavailable(
+                f"engine {settings.engine!r}: {' '.join(str(error).split())}"
+            ) from None
 
     @property
     def core(self) -> _executor.Engine:

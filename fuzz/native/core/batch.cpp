@@ -16,23 +16,8 @@ void Batch::perturb(const Noise& noise) {
 }
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
-  std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
-  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
-  starting_ = true;
-  for (Copy& each : copies_) {
-    each.reset();
-    each.start();
-  }
-  starting_ = false;
-  if (perturbation_) perturbation_->begin(random(), first_);
-  if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
   try {
-    for (const Event& each : first_) schedule(each);
-    first_.clear();
-    if (perturbation_) perturbation_->go();
-    // A run may get new work from another one after it was waited for.
-    while (!quiet()) wait();
-    wait();  // until the engine, too, has done with the last closures
+    execute(seed, shuffle);
   } catch (...) {
     abandon();
     throw;
@@ -43,6 +28,25 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
     read_outcome(program_, each, row_);
     ++seen[row_];
   }
+}
+
+void Batch::execute(uint64_t seed, bool shuffle) {
+  std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
+  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
+  starting_ = true;
+  for (Copy& each : copies_) {
+    each.reset();
+    each.start();
+  }
+  starting_ = false;
+  if (perturbation_) perturbation_->begin(random(), first_);
+  if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
+  for (const Event& each : first_) schedule(each);
+  first_.clear();
+  if (perturbation_) perturbation_->go();
+  // A run may get new work from another one after it was waited for.
+  while (!quiet()) wait();
+  wait();  // until the engine, too, has done with the last closures
 }
 
 void Batch::wait() {
@@ -62,6 +66,7 @@ void Batch::abandon() {
   }
   states_.clear();
   first_.clear();
+  starting_ = false;
   scheduled_.store(0, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
 }

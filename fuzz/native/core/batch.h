@@ -33,6 +33,7 @@ class Batch final : public Scheduler {
   const Tally& performed() const { return performed_; }
 
  private:
+  void execute(uint64_t seed, bool shuffle);
   void ready(Event event) override;
   void schedule(Event event);
   static void perform(void* frame, uint64_t event);

@@ -191,7 +191,9 @@ bool Copy::possible(const Event& event) const {
 void Copy::perform(Event event) {
   if (failed()) return;
   Tasks tasks;
-  switch (event.frame->node(event.node).kind) {
+  const Kind kind = event.frame->node(event.node).kind;
+  if (kMutants && kind != Kind::kRead && kind != Kind::kWrite) drain();
+  switch (kind) {
     case Kind::kRead: read(event, tasks); break;
     case Kind::kWrite: write(event, tasks); break;
     case Kind::kUpdate: update(event, tasks); break;
@@ -233,7 +235,6 @@ void Copy::write(Event event, Tasks& tasks) {
 void Copy::update(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   const Operands operands = operands_of(*event.frame, node);
-  if (kMutants) drain();
   Cell& first = cells_[node.resources[0]];
   Cell& last = cells_[node.resources.back()];
   // One order of locks for all updates of several variables.

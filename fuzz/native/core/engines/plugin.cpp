@@ -26,7 +26,9 @@ std::unique_ptr<Engine> load(const std::string& path, EngineOptions options) {
                                 std::to_string(kEngineInterface));
   }
   auto* const make = symbol<Engine*(const EngineOptions*)>(library, path, "litmusfuzz_make_engine");
-  return std::unique_ptr<Engine>(make(&options));
+  std::unique_ptr<Engine> made(make(&options));
+  if (!made) throw std::invalid_argument(path + " made no engine");
+  return made;
 }
 
 }  // namespace litmusfuzz::engines

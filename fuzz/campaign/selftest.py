@@ -1,0 +1,169 @@
+"""Whether this program finds what it says it finds: every mutant, by random graphs.
+
+Each mutant runs the generator's own graphs, of all families, until one of its
+outcomes is forbidden. No graph is chosen for a mutant; what is drawn for one is drawn
+for all, and for the executor that they were made from, which must survive it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from corpus.outcome import Verdict
+from fuzz.executors.protocol import Noise, Refused, Unavailable
+from fuzz.executors.table import EXECUTORS, executor_class
+from fuzz.strategies import FAMILIES, draw
+from oracles.explorer import Explorer
+from oracles.model import MODELS
+from reports.kills import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from corpus.graph import LitmusTest
+    from fuzz.executors.protocol import Config, Executor
+
+SOUND: Final = "native"
+"""The executor that the mutants were made from."""
+_DRAWN: Final = tuple(name for name in FAMILIES if name != "clusters")  # which none of them runs
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """A way to run each graph: a configuration, the noise, executions of each graph."""
+
+    config: str
+    noise: Noise
+    count: int
+
+
+HUNTS: Final = MappingProxyType(
+    {
+        **{
+            name: Hunt(name, Noise(), 200)
+            for name in ("controlled", "pct", "pos", "urw", "surw", "inline")
+        },
+        "pool": Hunt("plain", Noise(copies=64), 1024),
+        # Lanes, so that a torn value shows.
+        "pool, wide": Hunt("plain", Noise(copies=32, lanes=2048), 512),
+        # Each copy's chains on threads of their own, begun within nanoseconds.
+        "gang": Hunt("gang", Noise(copies=64, shuffle=False, together=True), 4096),
+    }
+)
+"""Columns of the kill table: strategies of the controlled engine, then real threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A mutant under one strategy.
+
+    Parameters
+    ----------
+    runs : tuple of (int or None)
+        For each seed, executions up to and with the test that killed it; None if
+        none did.
+    tests : int
+        Drawn in all, refused ones left out.
+    """
+
+    mutant: str
+    strategy: str
+    runs: tuple[int | None, ...]
+    tests: int
+
+    @property
+    def killed(self) -> bool:
+        """Whether any seed killed it."""
+        return any(run is not None for run in self.runs)
+
+    @property
+    def median(self) -> int | None:
+        """Median over all seeds, those that did not kill it taken for infinite."""
+        if sum(run is not None for run in self.runs) * 2 <= len(self.runs):
+            return None
+        known = [run if run is not None else float("inf") for run in self.runs]
+        return int(statistics.median_high(known))
+
+
+@lru_cache(maxsize=4096)
+def _drawn(seed: int, index: int) -> LitmusTest:
+    return draw(_DRAWN[index % len(_DRAWN)], seed, index)
+
+
+@lru_cache(maxsize=8192)
+def _judge(seed: int, index: int, model: str) -> Explorer:
+    return Explorer(_drawn(seed, index), MODELS[model])
+
+
+def mutants() -> tuple[str, ...]:
+    """Names of all mutants of ours."""
+    return tuple(name for name in EXECUTORS if name.startswith("mutant/"))
+
+
+def hunt(executor: str, strategy: str, seeds: int, tests: int) -> Cell:
+    """Run random graphs until one is a kill, with each of several seeds.
+
+    Parameters
+    ----------
+    executor : str
+    strategy : str
+        One of `HUNTS`.
+    seeds : int
+    tests : int
+        Graphs for each seed, at most.
+    """
+    made = executor_class(executor)
+    how = HUNTS[strategy]
+    config = _config(made, how.config)
+    if config is None:
+        return Cell(executor, strategy, (None,) * seeds, 0)
+    runs, drawn = [], 0
+    for seed in range(seeds):
+        kill, taken = _first_kill(made(), config, how, seed, tests)
+        runs.append(kill)
+        drawn += taken
+    return Cell(executor, strategy, tuple(runs), drawn)
+
+
+def _config(executor: type[Executor], name: str) -> Config | None:
+    """Its configuration of that name, or the one with split updates."""
+    found = {config.name: config for config in executor.configurations()}
+    split = "split" if name == "plain" else f"{name}_split"
+    return found.get(name) or found.get(split)
+
+
+def _first_kill(
+    executor: Executor, config: Config, how: Hunt, seed: int, tests: int
+) -> tuple[int | None, int]:
+    """Executions up to the first kill, and how many tests that took."""
+    runs = taken = 0
+    for index in range(tests):
+        try:
+            prepared = executor.prepare(_drawn(seed, index), config)
+            seen = prepared.run(how.count, how.noise, seed)
+        except (Refused, Unavailable):
+            continue
+        prepared.close()
+        taken += 1
+        runs += sum(seen.values())
+        judge = _judge(seed, index, config.promises)
+        if any(judge.judge(outcome) is Verdict.FORBIDDEN for outcome in seen):
+            return runs, taken
+    return None, taken
+
+
+def hunts(
+    chosen: tuple[str, ...], seeds: int, tests: int, told: Callable[[str, str], None]
+) -> Iterator[Row]:
+    """A row for each executor; `told` hears of each strategy before it is tried."""
+    for executor in chosen:
+        cells = {}
+        for strategy in HUNTS:
+            told(executor, strategy)
+            cells[strategy] = hunt(executor, strategy, seeds, tests)
+        runs = {strategy: cell.median for strategy, cell in cells.items()}
+        yield Row(executor, runs, any(cell.killed for cell in cells.values()))

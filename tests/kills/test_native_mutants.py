@@ -1,0 +1,156 @@
+"""Each mutant of the native executor is killed by one shape, and survives another.
+
+What it survives shows that it is one defect, and not an executor that does nothing
+right; and the executor that it was made from survives both.
+
+Under the controlled engine a seed decides everything, so that these tests give the
+same each time. The defects that need threads say what their odds are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corpus.builder import litmus
+from corpus.outcome import Verdict
+from fuzz.executors.native.executor import NativeExecutor
+from fuzz.executors.protocol import Noise
+from fuzz.mutants import native as mutants
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR, MODELS, RFC
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+    from oracles.model import Model
+
+SB = "X=1; r0=Y || Y=1; r1=X"
+MP = "X=1; Y=2 || r0=Y; r1=X"
+WIDE: dict[str, Any] = {"shape": (1, 4096)}
+QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
+SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A program in the short notation, and what the notation leaves to arguments."""
+
+    program: str
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def test(self) -> LitmusTest:
+        return litmus(self.program, **self.given)
+
+
+@dataclass(frozen=True)
+class Kill:
+    mutant: type[NativeExecutor]
+    killed_by: Shape
+    survived_by: Shape
+    config: str = "controlled"
+    count: int = 1000
+    noise: Noise = Noise()
+
+    def __str__(self) -> str:
+        return self.mutant.name.removeprefix("mutant/")
+
+
+KILLS = [
+    Kill(mutants.StaleCache, Shape("r0=X; X+=1; r1=X"), Shape(SB)),
+    Kill(mutants.InPlaceUpdate, Shape("r0=X; X+=1", WIDE), Shape("r0=X; X+=1")),
+    Kill(mutants.DroppedControlEdge, Shape(MP), Shape("r0=X; Y=r0+1 || X=1")),
+    Kill(
+        mutants.EarlySink,
+        Shape("X=1; Y=1 ||| r0=Y", {"client": "a:g0; b:g1 after a"}),
+        Shape(SB),
+    ),
+    Kill(
+        mutants.OneRunWaitedFor,
+        Shape("X=1 ||| Y=1 ||| r0=X; r1=Y", {"client": "a:g0; b:g1; c:g2 after a b"}),
+        Shape("X=1 ||| Y=1 ||| r0=X; r1=Y", {"client": "a:g0; b:g1 after a; c:g2 after b"}),
+    ),
+    Kill(mutants.SplitUpdates, Shape("X+=1 || X+=2"), Shape("X+=1; X+=2"), "controlled_split"),
+    Kill(mutants.TwoHolders, Shape(SECTIONS), Shape("lock M; r0=X; X=r0+1; unlock M || X=5")),
+    Kill(mutants.EarlyRelease, Shape(SECTIONS), Shape("lock M; X=1; unlock M || r0=X")),
+    Kill(
+        mutants.LastInFirstOut,
+        Shape("Q!1; Q!2; r0=Q?", {"queues": {"Q": 2}}),
+        Shape("Q!1; r0=Q?; Q!2; r1=Q?", QUEUE),
+    ),
+    Kill(
+        mutants.OverCapacity,
+        Shape("Q!1; Q!2; X=1 || r0=X; r1=Q?; r2=Q?", QUEUE),
+        Shape("Q!1; X=1 || r0=Q?", QUEUE),
+    ),
+    # Inline takes first what was ready first: both dequeues wait before anything is
+    # enqueued. One thread, so that it is so each time.
+    Kill(
+        mutants.LostWakeUp,
+        Shape("r0=Q? || r1=Q? || Q!1; Q!2", {"queues": {"Q": 2}}),
+        Shape("r0=Q? || Q!1", QUEUE),
+        "inline",
+    ),
+    Kill(
+        mutants.OldFrame,
+        Shape("r0=X; loop 3 { r0=r0+1; Y=r0 }"),
+        Shape("loop 3 { X+=1 }"),
+    ),
+    Kill(
+        mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")
+    ),
+    Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
+]
+
+
+def execute(executor: type[NativeExecutor], test: LitmusTest, kill: Kill) -> tuple[Outcome, ...]:
+    """What shows, in as many executions as the kill needs."""
+    config = next(c for c in executor.configurations() if c.name == kill.config)
+    prepared = executor().prepare(test, config)
+    try:
+        return tuple(prepared.run(kill.count, kill.noise, seed=1))
+    finally:
+        prepared.close()
+
+
+def forbidden(test: LitmusTest, model: Model, seen: tuple[Outcome, ...]) -> list[Outcome]:
+    judge = Explorer(test, model)
+    verdicts = {outcome: judge.judge(outcome) for outcome in seen}
+    assert set(verdicts.values()) <= {Verdict.ALLOWED, Verdict.FORBIDDEN}
+    return [outcome for outcome, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN]
+
+
+def model_of(kill: Kill) -> Model:
+    config = next(c for c in kill.mutant.configurations() if c.name == kill.config)
+    return MODELS[config.promises]
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=str)
+def test_its_shape_kills_it(kill: Kill) -> None:
+    test = kill.killed_by.test()
+    assert forbidden(test, model_of(kill), execute(kill.mutant, test, kill))
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=str)
+def test_it_survives_another(kill: Kill) -> None:
+    test = kill.survived_by.test()
+    assert not forbidden(test, model_of(kill), execute(kill.mutant, test, kill))
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=str)
+def test_the_executor_survives_both(kill: Kill) -> None:
+    config = next(c for c in NativeExecutor.configurations() if c.name == kill.config)
+    for shape in (kill.killed_by, kill.survived_by):
+        test = shape.test()
+        seen = execute(NativeExecutor, test, kill)
+        assert not forbidden(test, MODELS[config.promises], seen)
+
+
+def test_split_updates_are_silent_under_rfc() -> None:
+    kill = next(k for k in KILLS if k.mutant is mutants.SplitUpdates)
+    test = kill.killed_by.test()
+    seen = execute(kill.mutant, test, kill)
+    assert not forbidden(test, RFC, seen)
+    assert forbidden(test, EXECUTOR, seen)
