@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reports.text import counted, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 NEVER: Final = "-"
 

@@ -42,17 +42,20 @@ class Shape:
     given: dict[str, Any] = field(default_factory=dict)
 
     def test(self) -> LitmusTest:
+        """The program as a test."""
         return litmus(self.program, **self.given)
 
 
 @dataclass(frozen=True)
 class Kill:
+    """A mutant, the shape that kills it, and one that it survives."""
+
     mutant: type[NativeExecutor]
     killed_by: Shape
     survived_by: Shape
     config: str = "controlled"
     count: int = 1000
-    noise: Noise = Noise()
+    noise: Noise = field(default_factory=Noise)
 
     def __str__(self) -> str:
         return self.mutant.name.removeprefix("mutant/")
