@@ -13,23 +13,11 @@ from corpus.graph import BranchAttrs, LitmusTest
 from fuzz.campaign.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.executors.protocol import Refused
-from fuzz.mutants.native import (
-    EarlyBody,
-    LastInFirstOut,
-    NoWindow,
-    OneRunWaitedFor,
-    OverCapacity,
-    TwoHolders,
-)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fuzz.executors.protocol import Config
-
-
-MUTANTS = (TwoHolders, OverCapacity, LastInFirstOut, OneRunWaitedFor, EarlyBody, NoWindow)
-"""Those that the tests of campaigns hunt; by entry point, whatever the table has."""
 
 
 class OtherBranch(NativeExecutor):
@@ -67,6 +55,6 @@ def installed(folder: Path) -> str:
     made = folder / "doubles-1.dist-info"
     made.mkdir()
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: doubles\nVersion: 1\n")
-    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in (OtherBranch, RunsOnly, *MUTANTS)]
+    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in (OtherBranch, RunsOnly)]
     (made / "entry_points.txt").write_text("\n".join(["[litmusfuzz.executors]", *lines, ""]))
     return str(folder)
