@@ -41,6 +41,10 @@ MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
+FEATURES: Final = frozenset(
+    {"several runs", "critical sections", "queues", "conditionals", "loops", "clusters"}
+)
+"""All that `LitmusTest.features` may name."""
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
 """What no text may hold: it moves a terminal's cursor, or is no character at all."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
@@ -464,6 +468,12 @@ class LitmusTest:
         """The only graph; for code that handles no tests with several."""
         assert len(self.graphs) == 1, self.name
         return self.graphs[0]
+
+    @property
+    def effects(self) -> tuple[Node, ...]:
+        """Of all graphs and bodies, the nodes that touch a resource or hold others."""
+        nodes = (node for graph in self.graphs for node in all_nodes(graph.nodes))
+        return tuple(node for node in nodes if node.definition.has_effect)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -1046,6 +1056,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 __all__ = [
     "CONTROL",
+    "FEATURES",
     "MAX_ITERATIONS",
     "MAX_NODES",
     "Body",

@@ -51,7 +51,6 @@ from corpus.ops import (
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
-    TensorType,
 )
 from corpus.outcome import STATUS_KEY, TORN, Outcome, Plain, Status, Value, digest, plain_value
 
@@ -110,6 +109,23 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """One controlled execution, as an executor that can be scheduled recorded it.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What it showed.
+    choices : tuple of (int, int, int)
+        Index of each event chosen, how many could have come next, and a digest
+        of which.
+    """
+
+    outcome: Outcome
+    choices: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was seen on a test, and how to see it again.
 
@@ -133,6 +149,10 @@ class Finding:
         Whether the reducer came to an end.
     confirmed : bool
         Whether it showed again in a process that had run nothing else.
+    run_seed : int, optional
+        Of the run in which it showed again.
+    schedule : Schedule, optional
+        An execution that shows it, to be done again choice by choice.
     """
 
     executor: str
@@ -148,6 +168,8 @@ class Finding:
     family: str
     minimized: bool
     confirmed: bool
+    run_seed: int | None = None
+    schedule: Schedule | None = None
 
     @property
     def count(self) -> int:
@@ -323,6 +345,13 @@ class _Finding(_Strict, kw_only=True):
     family: str
     minimized: bool
     confirmed: bool
+    run_seed: int | None = None
+    schedule: dict[str, Any] | None = None
+
+
+class _Schedule(_Strict, kw_only=True):
+    outcome: dict[str, Any]
+    choices: list[str]
 
 
 # --- loading ---------------------------------------------------------------------------
@@ -602,7 +631,7 @@ class _Reader:
             here = (*path, position)
             outcome = self.outcome(test, each, here)
             for name, value in outcome.values:
-                why = _never_allowed(test.type_of(name), value)
+                why = _never_allowed(test, name, value)
                 if why:
                     raise self.error((*here, name), why)
             if outcome in found:
@@ -633,8 +662,9 @@ class _Reader:
             if not getattr(raw, name) or "\n" in getattr(raw, name):
                 raise self.error(("finding", name), "must be one line, not empty")
         self.check_model(raw.model, ("finding", "model"))
-        for name, least in (("executions", 1), ("seed", 0), ("index", 0)):
-            self.check_least(getattr(raw, name), least, ("finding", name))
+        for name, least in (("executions", 1), ("seed", 0), ("index", 0), ("run_seed", 0)):
+            if getattr(raw, name) is not None:
+                self.check_least(getattr(raw, name), least, ("finding", name))
         path: Path_ = ("finding", "forbidden")
         forbidden: list[tuple[Outcome, int]] = []
         for position, each in enumerate(raw.forbidden):
@@ -667,7 +697,21 @@ class _Reader:
             family=raw.family,
             minimized=raw.minimized,
             confirmed=raw.confirmed,
+            run_seed=raw.run_seed,
+            schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
         )
+
+    def schedule(self, test: LitmusTest, data: Any) -> Schedule:
+        path: Path_ = ("finding", "schedule")
+        raw: _Schedule = self.convert(data, _Schedule, path)
+        choices = []
+        for position, text in enumerate(raw.choices):
+            match = re.fullmatch(r"(0|[1-9]\d{0,8})/([1-9]\d{0,8}):([0-9a-f]{16})", text)
+            if match is None or int(match[1]) >= int(match[2]):
+                message = f"a choice is INDEX/COUNT:DIGEST, such as 0/2:{0:016x}; got {text[:40]!r}"
+                raise self.error((*path, "choices", position), message)
+            choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
+        return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
 
 
 _WORDS: Final = {
@@ -692,10 +736,14 @@ def _reworded(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _never_allowed(kind: TensorType, value: Value) -> str:
-    """Why no total order gives a value of that type; "" if one may."""
+def _never_allowed(test: LitmusTest, name: str, value: Value) -> str:
+    """Why no total order gives that value; "" if one may."""
+    kind = test.type_of(name)
     if value is TORN:
         return "torn is in no allowed set"
+    queue = next((q for q in test.queues if q.name == name), None)
+    if queue is not None and len(value) > queue.capacity:
+        return f"{len(value)} elements, capacity {queue.capacity}"
     ints = [v for part in value for v in (part if isinstance(part, tuple) else (part,))]
     if kind.dtype == BOOL and not set(ints) <= {0, 1}:
         return f"a bool is 0 or 1, got {plain_value(value)}"
@@ -750,8 +798,6 @@ def value_from_plain(test: LitmusTest, name: str, plain: Plain) -> Value:
         return _flat_value(plain, size, (name,))
     if isinstance(plain, int):
         raise MalformedTest("a queue's contents are a list", (name,))
-    if len(plain) > queue.capacity:
-        raise MalformedTest(f"{len(plain)} elements, capacity {queue.capacity}", (name,))
     return tuple(_flat_value(part, size, (name, i)) for i, part in enumerate(plain))
 
 
@@ -891,7 +937,7 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
     forbidden = [
         _flow({"count": count, "outcome": outcome.plain}) for outcome, count in finding.forbidden
     ]
-    return [
+    fields = [
         ("executor", _scalar(finding.executor)),
         ("config", _scalar(finding.config)),
         ("model", _scalar(finding.model)),
@@ -906,6 +952,13 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         ("minimized", _scalar(finding.minimized)),
         ("confirmed", _scalar(finding.confirmed)),
     ]
+    if finding.run_seed is not None:
+        fields.append(("run_seed", _scalar(finding.run_seed)))
+    if finding.schedule is not None:
+        made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
+        parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]
+        fields.append(("schedule", _block(parts)))
+    return fields
 
 
 def _scalar(value: Any, style: str | None = None) -> yaml.Node:
@@ -947,6 +1000,7 @@ __all__ = [
     "Entry",
     "FileError",
     "Finding",
+    "Schedule",
     "dumps",
     "load",
     "loads",

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from corpus.herd import Condition, State
     from corpus.outcome import Plain, Value
     from fuzz.executors.protocol import Config, Noise
-    from oracles.allowed import AllowedSet
+    from oracles.allowed import AllowedSet, Witness
     from oracles.explorer import Explorer
     from oracles.model import Model
     from reports.allowed import Refuted, Witnessed
@@ -384,6 +384,16 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
+@click.option(
+    "--families", default=None, help="Names, with commas; else all that an executor can run."
+)
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor", "promised"]),
+    default="rfc",
+    help="Memory model; promised is what each executor promises in its configuration.",
+)
 @_engine
 @_threads
 @_noise
@@ -396,6 +406,8 @@ def run(
     tests: int | None,
     seed: int | None,
     executors: str,
+    families: str | None,
+    model_name: str,
     engine: str | None,
     threads: int | None,
     noise: str | None,
@@ -423,6 +435,7 @@ def run(
             chosen.append((name, configuration(name, config or None)))
         except UnknownExecutor as error:
             _fail(f"--executors: {error}")
+    drawn = _families(families, [name for name, _ in chosen])
     chosen = [(name, _on_engine(name, config, engine, threads)) for name, config in chosen]
     folder = Path(out)
     try:
@@ -438,6 +451,8 @@ def run(
         time_s=time_s,
         tests=tests,
         workers=workers,
+        families=drawn,
+        model=None if model_name == "promised" else _model(model_name),
         noise=_noisy(noise, Noise()),
     )
     if count is not None:
@@ -454,6 +469,23 @@ def run(
     if record.problem:
         click.echo(f"litmusfuzz: {record.problem}", err=True)
     sys.exit(record.exit_code())
+
+
+def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
+    """The families asked for; each executor can run one of them."""
+    from fuzz.executors.table import executor_class
+    from fuzz.strategies import FAMILIES, FEATURES, families_for
+
+    names = tuple(dict.fromkeys(n.strip() for n in wanted.split(","))) if wanted else ()
+    for name in names:
+        if name not in FAMILIES:
+            _fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
+    for executor in executors:
+        features = executor_class(executor).features
+        if names and not set(names) & set(families_for(features)):
+            lacks = sorted(set().union(*(FEATURES[name] for name in names)) - features)
+            _fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
+    return names
 
 
 def _noisy(noise: str | None, base: Noise) -> Noise:
@@ -495,7 +527,15 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
 @_threads
 @click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0)
+@click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="A finding's own if not given."
+)
+@click.option(
+    "--schedule/--no-schedule",
+    "schedule",
+    default=None,
+    help="Follow only a finding's recorded execution, or never; else that first, then runs.",
+)
 @click.option(
     "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
 )
@@ -510,7 +550,8 @@ def replay(
     threads: int | None,
     time_s: float,
     count: int | None,
-    seed: int,
+    seed: int | None,
+    schedule: bool | None,
     log_file: str | None,
     model_name: str | None,
     budget: int | None,
@@ -518,12 +559,13 @@ def replay(
 ) -> None:
     """Run the tests in FILES again and print observed against allowed.
 
-    A finding is run as it was found, in a new process, until its forbidden
-    outcome shows or the time is up. Several files: one line each. --log writes
+    A finding is run as it was found, in a new process: its recorded execution,
+    if it has one, then others until its forbidden outcome shows or the time is
+    up. Several files: one line each. --log writes
     histograms as litmus7 does, for `compare` and mcompare7. Exits 1 if a
     forbidden outcome was seen.
     """
-    from fuzz.campaign.replay import replay_entry
+    from fuzz.campaign.replay import Replay, replay_entry
     from fuzz.executors.process import Worker
     from fuzz.executors.table import UnknownExecutor, configuration
     from reports.text import ReplayReport, replay_line, replay_text
@@ -549,9 +591,11 @@ def replay(
             model = _model(model_name or (found.model if found else "rfc"))
             explorer, allowed = _explored(file, entry.test, model, budget)
             worker = workers.setdefault(name, Worker(name))
-            result = replay_entry(
-                entry, explorer, worker, config, time_s=time_s, count=count, seed=seed
-            )
+            # Another executor's record is followed only when that is asked for.
+            same = same and found is not None and config.name == found.config
+            follow = schedule if same else bool(schedule)
+            how = Replay(time_s, count, seed, follow)
+            result = replay_entry(entry, explorer, worker, config, how)
             if result.problem:
                 _fail(f"{file}: {result.problem}")
             assert result.judgement is not None
@@ -567,10 +611,11 @@ def replay(
                 complete=allowed.complete,
                 died=tuple(result.died),
                 seconds=result.seconds,
+                schedule=result.schedule,
             )
             reports.append(report)
             if log_file is not None:
-                _write_log(report, log_file)
+                _write_log(entry.test, report.histogram, log_file)
             if not as_json:
                 click.echo(replay_text(report) if len(files) == 1 else replay_line(report))
     except KeyboardInterrupt:
@@ -587,13 +632,12 @@ def replay(
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
 
-def _write_log(report: ReplayReport, path: str) -> None:
+def _write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:
     """Append what one test showed, as litmus7 does."""
     from corpus.herd import condition_of, log
 
-    test = report.entry.test
     with open(path, "a", encoding="utf-8") as file:
-        file.write(log(test, report.histogram, condition_of(test), histogram=True))
+        file.write(log(test, histogram, condition_of(test), histogram=True))
 
 
 def _unique_names(tests: Iterable[tuple[str, LitmusTest]], what: str) -> None:
@@ -603,6 +647,104 @@ def _unique_names(tests: Iterable[tuple[str, LitmusTest]], what: str) -> None:
         if test.name in files:
             _fail(f"{what}: {files[test.name]} and {file} both have the name {test.name}")
         files[test.name] = file
+
+
+# --- force -----------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option(
+    "--outcome",
+    "wanted",
+    required=True,
+    help="An allowed one, as of `oracle`: r0=2,r1=0 or X=[1,2] or _status=blocked.",
+)
+@click.option("--executor", "executor_name", default="native", help="One that can be forced.")
+@click.option(
+    "--config", "config_name", default=None, help="Else one that promises just the model."
+)
+@click.option("--time", "time_s", type=_Duration(), default="60s", help="At most.")
+@click.option(
+    "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
+)
+@_model_option
+@_budget
+@_json
+def force(
+    file: str,
+    wanted: str,
+    executor_name: str,
+    config_name: str | None,
+    time_s: float,
+    log_file: str | None,
+    model_name: str | None,
+    budget: int | None,
+    as_json: bool,
+) -> None:
+    """Make an executor follow one total order of FILE, and print what that yields.
+
+    The order is the oracle's witness of --outcome, as `oracle --explain` prints
+    it. Exits 1 if it yields another outcome, 3 if the executor cannot follow it.
+    """
+    from fuzz.campaign import replay as campaign
+    from fuzz.executors.process import Worker
+    from fuzz.executors.table import UnknownExecutor, configuration
+    from reports.allowed import Witnessed
+    from reports.forced import ForcedReport
+
+    test = _load(file).test
+    model = _model(model_name or "rfc")
+    try:
+        config = configuration(executor_name, config_name, model.name)
+    except UnknownExecutor as error:
+        _fail(str(error))
+    order, outcome = _order(file, test, wanted, model, budget)
+    if log_file is not None:
+        # Now, so that a place where nothing can be written is known before the work.
+        Path(log_file).write_text("", encoding="utf-8")
+    worker = Worker(executor_name)
+    try:
+        forced = campaign.force(test, worker, config, order, time_s)
+    finally:
+        worker.close()
+    if forced.problem:
+        _fail(f"{file}: {forced.problem}")
+    witness = Witnessed(model.name, outcome, tuple(map(str, order)))
+    report = ForcedReport(
+        test, executor_name, config.name, witness, forced.outcome, forced.diverged
+    )
+    if log_file is not None and report.seen is not None:
+        _write_log(test, {report.seen: 1}, log_file)
+    if as_json:
+        _print_json(report.as_json())
+    else:
+        click.echo(report.text())
+    sys.exit(report.exit_code)
+
+
+def _order(
+    file: str, test: LitmusTest, wanted: str, model: Model, budget: int | None
+) -> tuple[Witness, Outcome]:
+    """A total order with that outcome, and all of the outcome."""
+    from oracles.allowed import ValueTooLarge
+    from oracles.reference import outcome_of
+    from reports.allowed import shown
+
+    values, status = _parse_outcome(test, wanted)
+    explorer = _explorer(file, test, model, budget)
+    try:
+        verdict, asked = _membership(explorer, values, status)
+    except ValueTooLarge as error:
+        _fail(f"{file}: {error}")
+    told = shown(({} if status is None else {STATUS_KEY: str(status)}) | _plain(test, values))
+    if verdict is Verdict.UNKNOWN:
+        _fail(f"{file}: {told}: over budget under {model.name}; see --budget")
+    if asked is None:
+        _fail(f"{file}: {told}: forbidden under {model.name}, there is no order")
+    order = explorer.witness(asked)
+    assert order is not None, "allowed, but by no order"
+    return order, outcome_of(test, model, order)
 
 
 # --- herd ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from corpus.textfile import outcome_order
 from reports.text import counted, outcome_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpus.graph import LitmusTest
 
@@ -154,10 +154,8 @@ class VerdictReport:
             looser = [m for m in by_verdict.get("allowed", ()) if m != each.model]
             also = f", and hence under {' and '.join(looser)}" if looser else ""
             lines += ["", f"witness, a total order under {each.model}{also}:"]
-            width = len(str(len(each.events)))
-            lines += [f"  {i:{width}}  {e}" for i, e in enumerate(each.events, 1)]
-            ended = each.outcome.status is Status.COMPLETED
-            lines.append(f"which yields  {each.outcome if ended else _ended(each.outcome)}")
+            lines += numbered(each.events)
+            lines.append(f"which yields  {ended_as(each.outcome)}")
         for why in self.reasons:
             stricter = [m for m in by_verdict.get("forbidden", ()) if m != why.model]
             also = f", and hence under {' and '.join(stricter)}" if stricter else ""
@@ -200,7 +198,15 @@ def shown(plain: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
 
 
-def _ended(outcome: Outcome) -> str:
-    """An outcome that did not complete: how it ended, in words."""
+def numbered(events: Sequence[str]) -> list[str]:
+    """A total order, one event a line."""
+    width = len(str(len(events)))
+    return [f"  {i:{width}}  {event}" for i, event in enumerate(events, 1)]
+
+
+def ended_as(outcome: Outcome) -> str:
+    """An outcome's values; of one that did not complete also how it ended, in words."""
+    if outcome.status is Status.COMPLETED:
+        return str(outcome)
     values = shown({n: v for n, v in outcome.plain.items() if n in dict(outcome.values)})
     return f"{outcome.status}, {values}" if values else str(outcome.status)

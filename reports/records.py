@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ class ExecutorState:
 
     name: str
     config: str
+    promises: str = "rfc"
+    model: str = "rfc"
+    """Judged by which."""
     state: str = "starting"
+    families: Counter[str] = field(default_factory=Counter)
+    """Tests drawn for it, of each family."""
     tests: int = 0
     outcomes: int = 0
     minimizing_outcomes: int = 0
@@ -27,6 +32,17 @@ class ExecutorState:
     restarts: int = 0
     busy_s: float = 0.0
     unavailable: str = ""
+
+    @property
+    def canary(self) -> bool:
+        """Whether it is there only to be reported; other mutants are like any executor."""
+        return self.name == "mutant/canary"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        # `asdict` makes counters of pairs of these.
+        counters = {"families": dict(self.families), "refused": dict(self.refused)}
+        return asdict(replace(self, families=Counter(), refused=Counter())) | counters
 
 
 @dataclass(slots=True)
@@ -114,7 +130,7 @@ class RunRecord:
             "forbidden_graphs": self.forbidden_graphs,
             "not_minimized": self.raw_findings,
             "unconfirmed": self.unconfirmed,
-            "executors": [asdict(each) for each in self.executors],
+            "executors": [each.as_json() for each in self.executors],
             "deaths": [asdict(each) for each in self.deaths],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
             "findings": [finding_json(each) for each in self.findings],
@@ -131,7 +147,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
     return {
         "file": reported.path,
         "name": reported.entry.test.name,
-        "effects": [n.op for n in reported.entry.test.graph.effects],
+        "effects": [n.op for n in reported.entry.test.effects],
         "cause": reported.cause,
         "reason": reported.reason,
         "executor": finding.executor,
@@ -141,6 +157,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "confirmed": finding.confirmed,
         "executions": finding.executions,
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
+        "schedule": len(finding.schedule.choices) if finding.schedule else 0,
         "more_graphs": reported.more,
         "seed": finding.seed,
         "index": finding.index,

@@ -84,7 +84,7 @@ class LiveView:
             rows.add_column(title, justify="left" if title in ("executor", "state") else "right")
         for each in record.executors:
             tests = f"{each.tests}"
-            if each.name.startswith("mutant/"):
+            if each.canary:
                 tests = f"{record.canary_reported}/{record.canary_runs}"
             rows.add_row(
                 f"{each.name}/{each.config}",
@@ -107,7 +107,7 @@ class LiveView:
 def status_line(record: RunRecord) -> str:
     """One line: how far, how fast, what was found."""
     elapsed = max(record.elapsed_s, 1e-9)
-    outcomes = sum(e.outcomes for e in record.executors if not e.name.startswith("mutant/"))
+    outcomes = sum(e.outcomes for e in record.executors if not e.canary)
     tests = sum(e.tests for e in record.executors)
     return (
         f"{record.elapsed_s:6.1f} s  {tests} tests ({tests / elapsed:.1f}/s)  "

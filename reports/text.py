@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,8 @@ class ReplayReport:
     complete: bool
     died: tuple[str, ...]
     seconds: float
+    schedule: str = ""
+    """What came of the recorded execution, if it was tried."""
 
     @property
     def executions(self) -> int:
@@ -119,6 +122,7 @@ class ReplayReport:
                 for o, n in self.histogram.items()
             ],
             "allowed_not_seen": [o.plain for o in self.unseen],
+            "schedule": self.schedule,
             "died": list(self.died),
             "exit_code": self.exit_code,
         }
@@ -131,6 +135,7 @@ def replay_line(report: ReplayReport) -> str:
         f"{report.entry.test.name}: {report.executions} executions, "
         f"{report.forbidden} forbidden, {seen} of {len(report.allowed)} allowed outcomes seen"
     )
+    line += f"; {report.schedule}" if report.schedule else ""
     return line + "".join(f"; the worker died: {died}" for died in report.died)
 
 
@@ -155,9 +160,11 @@ def replay_text(report: ReplayReport) -> str:
     lines = [
         outcome_table(report.entry.test.names, ["count", "verdict"], rows),
         "",
-        f"{report.executions} executions on {report.executor}/{report.config} "
+        f"{counted(report.executions, 'execution')} on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
     ]
+    if report.schedule:
+        lines.append(report.schedule)
     if not report.complete:
         lines.append("the oracle ran out of its budget: what it did not reach is UNKNOWN")
     lines += [f"the worker died: {died}" for died in report.died]
@@ -206,13 +213,16 @@ def finding(reported: ReportedFinding) -> str:
         lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
+    if found.schedule is not None:
+        steps = counted(len(found.schedule.choices), "choice")
+        lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")
     lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
     return "\n".join(lines)
 
 
 def headline(reported: ReportedFinding) -> str:
     """One line: name and ops."""
-    ops = " + ".join(n.op for n in reported.entry.test.graph.effects)
+    ops = " + ".join(n.op for n in reported.entry.test.effects)
     return f"{reported.entry.test.name}: {ops}"
 
 
@@ -255,7 +265,7 @@ def summary(record: RunRecord) -> str:
     if record.interrupted:
         lines[0] += " (interrupted)"
     for each in record.executors:
-        if each.name.startswith("mutant/canary"):
+        if each.canary:
             # Always wrong, so that we know that what is wrong is reported.
             lines.append(
                 f"  {each.name}, which is always wrong: reported in {record.canary_reported}"
@@ -267,7 +277,17 @@ def summary(record: RunRecord) -> str:
             f"  {each.name}/{each.config}: {counted(each.tests, 'test')},"
             f" {counted(judged, 'outcome')}, and {each.minimizing_outcomes} more while minimizing"
         )
-        lines += [f"    refused {count}: {why}" for why, count in each.refused.most_common()]
+        lines += [
+            f"    refused {count} ({count / max(1, each.tests):.1%}): {why}"
+            for why, count in each.refused.most_common()
+        ]
+        if each.model != each.promises:
+            looser = f"    judged by {each.model}; it promises {each.promises}, see --model"
+            lines.append(looser)
+    families = sum((each.families for each in record.executors), Counter())
+    if set(families) - {"dag"}:
+        drawn = ", ".join(f"{family} {n}" for family, n in sorted(families.items()))
+        lines.append(f"  families: {drawn}")
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
     drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"

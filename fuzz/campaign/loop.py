@@ -16,18 +16,19 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from corpus.graph import all_nodes
 from corpus.outcome import Verdict
-from corpus.textfile import Entry, Finding, dumps, save
-from fuzz.campaign.causes import explains, finding_name, likely_cause
+from corpus.textfile import Entry, Finding, Schedule, dumps, save
+from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.judge import explorer_or_none, judge, listed
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.executors import wire
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES, Died, Worker
 from fuzz.executors.protocol import Config, Noise
-from fuzz.executors.table import CANARY, configuration
-from fuzz.strategies import draw
+from fuzz.executors.table import CANARY, configuration, executor_class
+from fuzz.strategies import draw, families_for
 from oracles.explorer import Budget, Explorer
-from oracles.model import RFC
+from oracles.model import MODELS, RFC
 from oracles.reason import explain
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
     from fuzz.campaign.judge import Judgement
+    from fuzz.executors.protocol import Choice
     from oracles.model import Model
 
 JOB_TIMEOUT_S: Final = 60.0
@@ -51,8 +53,15 @@ CONFIRM_COUNT: Final = 1024
 CONFIRM_S: Final = 6.0
 """How long a fresh process may take to show a minimized finding again. When the
 machine's other core is busy, racing ops seldom meet, for seconds on end."""
+PROBE_STEP: Final = 3072
+"""A run stops after so many executions, or twice as many, ..., once it has seen it
+often enough. As many as there are in one build (`Noise`)."""
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_S: Final = 20.0
+MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
+RECORD_S: Final = 2.0
+"""How long an execution that shows a finding is looked for, to be recorded."""
+MAX_RECORDED: Final = 1 << 14
 REDUCTION_SHARE: Final = 0.5
 """Of the time; the rest is for new graphs."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
@@ -64,8 +73,10 @@ class Settings:
     """What a campaign is asked to do.
 
     `executors` names each executor with its configuration; the canary comes on
-    top. `time_s` or `tests` ends it, whichever is first. `count` is executions
-    of each test.
+    top. `families` are drawn from in turn, each executor's tests from those that
+    it runs; if empty, from all that it runs. `time_s` or `tests` ends it,
+    whichever is first. `count` is executions of each test. `model` is judged by;
+    if None, what each configuration promises.
     """
 
     seed: int
@@ -73,13 +84,18 @@ class Settings:
     executors: tuple[tuple[str, Config], ...]
     time_s: float = 60.0
     tests: int | None = None
-    family: str = "dag"
+    families: tuple[str, ...] = ()
     count: int = 3072
     workers: int = 1
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
-    model: Model = field(default=RFC)
+    model: Model | None = field(default=RFC)
     noise: Noise = field(default=Noise())
+
+    def families_of(self, executor: str) -> tuple[str, ...]:
+        """What is drawn for an executor."""
+        taken = families_for(executor_class(executor).features)
+        return tuple(name for name in self.families or taken if name in taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,8 @@ class Job:
 
     `fresh` asks for a process that has run nothing before: a system under test
     may have damaged its own memory on an earlier test, and what it shows then
-    is no finding on this one.
+    is no finding on this one. With `wanted` an execution with one of these
+    outcomes is recorded instead; with `choices` one is replayed.
     """
 
     test: LitmusTest
@@ -96,10 +113,27 @@ class Job:
     noise: Noise
     seed: int
     fresh: bool = False
+    wanted: tuple[Outcome, ...] = ()
+    choices: tuple[Choice, ...] | None = None
+
+    def request(self, config: Config) -> wire.Request:
+        """As the worker takes it."""
+        return wire.Request(
+            test=dumps(Entry(self.test)),
+            task="record" if self.wanted else "run" if self.choices is None else "replay",
+            config=config.name,
+            count=self.count,
+            noise=asdict(self.noise),
+            seed=self.seed,
+            wanted=wire.rows(dict.fromkeys(self.wanted, 1)),
+            choices=list(self.choices or ()),
+            timeout_s=RECORD_S,
+        )
 
 
-Result = dict["Outcome", int] | Died | wire.Reply
-"""A histogram; or why there is none: the worker died, or refused."""
+Result = dict["Outcome", int] | Schedule | Died | wire.Reply
+"""A histogram, or what was recorded; or why there is neither: the worker died,
+refused, or found nothing to record."""
 Task = Generator[Job, Result, None]
 
 
@@ -108,8 +142,23 @@ class Drawn:
     """A test of the campaign with the judge of what it shows."""
 
     index: int
+    family: str
     test: LitmusTest
     oracle: Explorer
+
+
+@dataclass(slots=True)
+class _System:
+    """An executor in one configuration, and what was drawn and judged for it ahead."""
+
+    state: ExecutorState
+    config: Config
+    model: Model
+    families: tuple[str, ...]
+    schedulable: bool = True  # until it says that it is not
+    drawn: int = 0
+    minimizing_s: float = 0.0
+    ahead: deque[Drawn] = field(default_factory=deque)
 
 
 @dataclass(slots=True)
@@ -120,12 +169,21 @@ class _Slot:
     """
 
     worker: Worker
-    config: Config
-    state: ExecutorState
+    system: _System
     ran: int = 0
     task: Task | None = None
     job: Job | None = None
     since: float = 0.0
+
+    @property
+    def state(self) -> ExecutorState:
+        """What is reported of it."""
+        return self.system.state
+
+    @property
+    def config(self) -> Config:
+        """Its configuration."""
+        return self.system.config
 
 
 @dataclass(slots=True)
@@ -136,6 +194,7 @@ class _Raw:
     slot: _Slot
     judgement: Judgement
     noise: Noise
+    seed: int
 
 
 @dataclass(slots=True)
@@ -146,14 +205,26 @@ class _Best:
     judgement: Judgement
     rate: float = 0.0
     """The highest share of forbidden executions that any of its forms showed."""
+    symptom: str = ""
+    run_seed: int | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
+        self.symptom = symptom(self.judgement.forbidden[0][0])
+        self.judgement = self.of_its_cause(self.judgement)
         self.improve(self.test, self.judgement)
+
+    def of_its_cause(self, judgement: Judgement) -> Judgement:
+        """What was seen, where only outcomes that may have its cause count."""
+        kept = (each for each in judgement.forbidden if same_cause(self.symptom, each[0]))
+        return replace(judgement, forbidden=tuple(kept))
 
     def improve(self, test: LitmusTest, judgement: Judgement) -> None:
         """Go on from a smaller test."""
         self.test, self.judgement = test, judgement
-        self.rate = max(self.rate, judgement.rate)
+        # One less: runs stop when they have seen it, which makes the share too large.
+        hits = max(judgement.forbidden_count - 1, 0.5)
+        self.rate = max(self.rate, hits / judgement.executions)
 
     @property
     def count(self) -> int:
@@ -186,17 +257,21 @@ class Campaign:
         self.record = RunRecord(settings.seed, str(settings.out))
         self.slots: list[_Slot] = []
         for name, config in (*settings.executors, (CANARY, configuration(CANARY))):
-            state = ExecutorState(name, config.name)
+            model = settings.model or MODELS[config.promises]
+            state = ExecutorState(name, config.name, config.promises, model.name)
             self.record.executors.append(state)
+            families = () if name == CANARY else settings.families_of(name)
+            system = _System(state, config, model, families)
             for _ in range(1 if name == CANARY else settings.workers):
-                worker = Worker(name, settings.memory_bytes)
-                self.slots.append(_Slot(worker, config, state))
-        self.ahead: deque[Drawn] = deque()  # drawn and judged before a worker asks
+                self.slots.append(_Slot(Worker(name, settings.memory_bytes), system))
+        # One for each executor that is tested.
+        self.systems = list(
+            {id(s.system): s.system for s in self.slots if s.system.families}.values()
+        )
         self.for_canary: deque[Drawn] = deque()
         self.next_index = 0
         self.raw: list[_Raw] = []
         self.versions: dict[str, dict[str, str]] = {}
-        self.minimizing_s = 0.0
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -229,7 +304,8 @@ class Campaign:
         """Start every worker; False if an executor cannot run here."""
         for slot in self.slots:
             slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
-        self._draw_ahead()
+        for system in self.systems:
+            self._draw_ahead(system)
         for slot in self.slots:
             self.show(self.record)
             reply = slot.worker.receive()
@@ -259,8 +335,9 @@ class Campaign:
             if not busy:
                 return  # as many tests as were asked for
             ready = self._wait(busy, 0.0)
-            if not ready and len(self.ahead) < self.settings.workers + 1:
-                self._draw_ahead()
+            poorest = min(self.systems, key=lambda system: len(system.ahead))
+            if not ready and not self._drawn_out and len(poorest.ahead) <= self.settings.workers:
+                self._draw_ahead(poorest)
                 continue
             for slot in ready or self._wait(busy, min(0.25, max(0.0, self.time_left_s))):
                 self._advance(slot)
@@ -279,37 +356,45 @@ class Campaign:
             if self.for_canary:
                 self._begin(slot, self._fly_canary(self.for_canary.popleft()))
             return
-        raw = self._next_to_minimize()
+        raw = self._next_to_minimize(slot.system)
         if raw is not None:
             self._begin(slot, self._minimize(slot, raw))
             return
-        if not self.ahead:
-            self._draw_ahead()
-        if self.ahead:
-            drawn = self.ahead.popleft()
+        ahead = slot.system.ahead
+        if not ahead:
+            self._draw_ahead(slot.system)
+        if ahead:
+            drawn = ahead.popleft()
             self.for_canary.append(drawn)
             self._begin(slot, self._fuzz(slot, drawn))
 
-    def _all_drawn(self) -> bool:
-        """Whether as many tests as were asked for are drawn, and given out."""
-        tests = self.settings.tests
-        return tests is not None and self.next_index >= tests and not self.ahead
+    @property
+    def _drawn_out(self) -> bool:
+        """Whether as many tests as were asked for are drawn."""
+        return self.settings.tests is not None and self.next_index >= self.settings.tests
 
-    def _draw_ahead(self) -> None:
-        """Draw the next test and load it into the oracle."""
+    def _all_drawn(self) -> bool:
+        """Whether they are given out, too."""
+        return self._drawn_out and not any(system.ahead for system in self.systems)
+
+    def _draw_ahead(self, system: _System) -> None:
+        """Draw an executor's next test and load it into the oracle."""
         settings = self.settings
-        if settings.tests is not None and self.next_index >= settings.tests:
+        if self._drawn_out:
             return
         index = self.next_index
         self.next_index += 1
-        test = draw(settings.family, settings.seed, index)
+        family = system.families[system.drawn % len(system.families)]
+        system.drawn += 1
+        test = draw(family, settings.seed, index)
         start = time.monotonic()
-        oracle = explorer_or_none(test, settings.model, settings.budget)
+        oracle = explorer_or_none(test, system.model, settings.budget)
         self.record.judging_s += time.monotonic() - start
         assert oracle is not None, f"seed {settings.seed}, test {index}: a value of 2**24"
         self.record.graphs += 1
-        self.record.drawn.update(n.op for n in test.graph.effects)
-        self.ahead.append(Drawn(index, test, oracle))
+        self.record.drawn.update(n.op for n in test.effects)
+        system.state.families[family] += 1
+        system.ahead.append(Drawn(index, family, test, oracle))
 
     def _begin(self, slot: _Slot, task: Task) -> None:
         slot.task = task
@@ -327,14 +412,7 @@ class Campaign:
         slot.ran += 1
         slot.job = job
         slot.since = time.monotonic()
-        request = wire.Request(
-            test=dumps(Entry(job.test)),
-            config=slot.config.name,
-            count=job.count,
-            noise=asdict(job.noise),
-            seed=job.seed,
-        )
-        slot.worker.send(request, JOB_TIMEOUT_S)
+        slot.worker.send(job.request(slot.config), JOB_TIMEOUT_S)
 
     def _advance(self, slot: _Slot) -> None:
         """Take a worker's answer to its task, and send what that asks for next."""
@@ -345,9 +423,13 @@ class Campaign:
         result: Result = reply
         if isinstance(reply, Died):
             self._note_death(slot, reply)
-        elif not reply.refused:
-            result = wire.histogram(slot.job.test, reply)
-            count = sum(result.values())
+        elif reply.rows:
+            seen = wire.histogram(slot.job.test, reply)
+            result = seen
+            if slot.job.wanted:
+                (outcome,) = seen
+                result = Schedule(outcome, tuple(reply.choices))
+            count = sum(seen.values())
             slot.state.outcomes += count
             if slot.state.state == "minimizing":
                 slot.state.minimizing_outcomes += count
@@ -385,20 +467,22 @@ class Campaign:
     def _fly_canary(self, drawn: Drawn) -> Task:
         result = yield Job(drawn.test, 1, Noise(), 0)
         if isinstance(result, dict):
-            self.record.canary_runs += 1
-            self.record.canary_reported += judge(drawn.oracle, result).forbidden_count > 0
+            judgement = judge(drawn.oracle, result)
+            if Verdict.UNKNOWN not in judgement.verdicts:  # counted as such where it was fuzzed
+                self.record.canary_runs += 1
+                self.record.canary_reported += judgement.forbidden_count > 0
 
     def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
         slot.state.state = "fuzzing"
         rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
         noise = self.settings.noise
-        result = yield Job(drawn.test, self.settings.count, noise, rng.getrandbits(31))
+        seed = rng.getrandbits(31)
+        result = yield Job(drawn.test, self.settings.count, noise, seed)
         slot.state.tests += 1
-        if isinstance(result, Died):
-            return
         if isinstance(result, wire.Reply):
             slot.state.refused[result.refused] += 1
+        if not isinstance(result, dict):
             return
         start = time.monotonic()
         judgement = judge(drawn.oracle, result)
@@ -408,7 +492,7 @@ class Campaign:
         if not judgement.forbidden:
             return
         self.record.forbidden_graphs += 1
-        raw = _Raw(drawn, slot, judgement, noise)
+        raw = _Raw(drawn, slot, judgement, noise, seed)
         known = self._explained(raw, exact=True)
         self._store_raw(raw)
         if known is not None:
@@ -425,13 +509,15 @@ class Campaign:
         best = _Best(raw.drawn.test, raw.judgement)
         try:
             complete = yield from self._reduce(raw, best, rng)
+            self._normalize(raw, best)  # from here on it is what the file will hold
+            yield from self._record(raw, best, rng)
             confirmed = yield from self._confirm(raw, best, rng)
         except GeneratorExit:
             # The time is up: the best so far is worth keeping.
             self._store(raw, best, minimized=False, confirmed=False)
             raise
         finally:
-            self.minimizing_s += time.monotonic() - start
+            slot.system.minimizing_s += time.monotonic() - start
             self.record.minimizing = ""
         if confirmed is None:
             self._store_unconfirmed(raw, best)
@@ -444,46 +530,76 @@ class Campaign:
         start = time.monotonic()
         if best.rate < 0.05:
             for wider in widened(best.test):
-                shown = yield from self._probe(wider, best, raw.noise, rng)
+                shown = yield from self._probe(wider, best, raw, rng)
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
         reduction = reduce(best.test)
         answer: bool | None = None
-        while time.monotonic() - start < MAX_REDUCTION_S:
+        outcomes, state = raw.slot.state.outcomes, raw.slot.state
+        while (
+            time.monotonic() - start < MAX_REDUCTION_S
+            and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
+        ):
             try:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
                 return True
-            shown = yield from self._probe(candidate, best, raw.noise, rng)
+            shown = yield from self._probe(candidate, best, raw, rng)
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
         return False
 
+    def _record(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, None]:
+        """Look for an execution that shows it, choice by choice, if the executor can tell."""
+        if raw.slot.system.schedulable:
+            wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
+            job = Job(best.test, MAX_RECORDED, raw.noise, rng.getrandbits(31), wanted=wanted)
+            found = yield job
+            raw.slot.system.schedulable = not (isinstance(found, wire.Reply) and found.refused)
+            if isinstance(found, Schedule):
+                best.schedule = found
+
     def _confirm(
         self, raw: _Raw, best: _Best, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
-        """What `best` shows in a process that ran nothing else; None if nothing forbidden."""
+        """What `best` shows in a process that ran nothing else; None if nothing forbidden.
+
+        Its schedule comes first, and is kept only if it gives the same outcome there.
+        """
         total: Counter[Outcome] = Counter()
+        fresh = True
+        if best.schedule is not None:
+            choices = best.schedule.choices
+            result = yield Job(best.test, 1, raw.noise, 0, fresh=True, choices=choices)
+            if result != {best.schedule.outcome: 1}:
+                best.schedule = None
+            fresh = False
         count = max(CONFIRM_COUNT, best.count)
-        result = yield Job(best.test, count, raw.noise, rng.getrandbits(31), fresh=True)
-        deadline = time.monotonic() + CONFIRM_S  # the process's start is not counted
-        while isinstance(result, dict):
+        deadline = 0.0
+        while True:
+            seed = rng.getrandbits(31)
+            result = yield Job(best.test, count, raw.noise, seed, fresh=fresh)
+            if not isinstance(result, dict):
+                return None
             total.update(result)
-            judgement = judge(best.judgement.oracle, total)
-            if judgement.forbidden:
-                return judgement
+            if best.of_its_cause(judge(best.judgement.oracle, result)).forbidden:
+                best.run_seed = seed
+                return best.of_its_cause(judge(best.judgement.oracle, total))
+            # From the first answer on: the process's start is not counted.
+            deadline = deadline or time.monotonic() + CONFIRM_S
             if time.monotonic() > deadline:
-                break
-            result = yield Job(best.test, 4 * count, raw.noise, rng.getrandbits(31))
-        return None
+                return None
+            if total.total() <= count:
+                count *= 4
+            fresh = False
 
     def _probe(
-        self, test: LitmusTest, best: _Best, noise: Noise, rng: random.Random
+        self, test: LitmusTest, best: _Best, raw: _Raw, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
         """Whether enough of a few runs show it often enough: judged, or None."""
-        oracle = explorer_or_none(test, self.settings.model, self.settings.budget)
+        oracle = explorer_or_none(test, raw.slot.system.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
@@ -491,13 +607,18 @@ class Campaign:
         for done in range(PROBE_RUNS):
             if failed + PROBE_RUNS - done < PROBE_NEEDED:
                 return None
-            result = yield Job(test, best.count, noise, rng.getrandbits(31))
-            if not isinstance(result, dict):
-                return None
-            total.update(result)
-            failed += judge(oracle, result).forbidden_count >= best.needed
+            ran = hits = 0
+            while ran < best.count and hits < best.needed:
+                count = min(best.count - ran, PROBE_STEP)
+                result = yield Job(test, count, raw.noise, rng.getrandbits(31))
+                if not isinstance(result, dict):
+                    return None
+                total.update(result)
+                ran += sum(result.values())
+                hits += best.of_its_cause(judge(oracle, result)).forbidden_count
+            failed += hits >= best.needed
             if failed == PROBE_NEEDED:
-                return judge(oracle, total)
+                return best.of_its_cause(judge(oracle, total))
         return None
 
     # --- findings ----------------------------------------------------------------------
@@ -513,8 +634,11 @@ class Campaign:
                 return known
         return None
 
-    def _next_to_minimize(self) -> _Raw | None:
-        """The raw finding most likely to show something new, if there is time."""
+    def _next_to_minimize(self, system: _System) -> _Raw | None:
+        """Of an executor's raw findings the one most likely to show something new.
+
+        None if there is none, or no time.
+        """
         waiting = []
         for raw in self.raw:
             known = self._explained(raw, exact=True)
@@ -523,6 +647,7 @@ class Campaign:
             else:
                 known.more += 1
         self.raw = waiting
+        waiting = [raw for raw in waiting if raw.slot.system is system]
         if not waiting:
             return None
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
@@ -537,24 +662,20 @@ class Campaign:
             elapsed = self.settings.time_s - self.time_left_s
             share = REDUCTION_SHARE * elapsed * self.settings.workers
             cost = _expected_cost_s(chosen) * (0.25 if new else 0.5)
-            if self.minimizing_s + cost > share:
+            if system.minimizing_s + cost > share:
                 return None
         self.raw.remove(chosen)
         return chosen
 
     def _entry(
-        self,
-        raw: _Raw,
-        test: LitmusTest,
-        judgement: Judgement,
-        *,
-        minimized: bool,
-        confirmed: bool,
+        self, raw: _Raw, best: _Best, name: str, *, minimized: bool, confirmed: bool
     ) -> Entry:
+        judgement = best.judgement
+        model = raw.slot.system.model
         finding = Finding(
             executor=raw.slot.state.name,
             config=raw.slot.config.name,
-            model=self.settings.model.name,
+            model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
             noise=asdict(raw.noise),
@@ -562,58 +683,69 @@ class Campaign:
             versions=self.versions[raw.slot.state.name],
             seed=self.settings.seed,
             index=raw.drawn.index,
-            family=self.settings.family,
+            family=raw.drawn.family,
             minimized=minimized,
             confirmed=confirmed,
+            run_seed=best.run_seed,
+            schedule=best.schedule,
         )
-        return Entry(test, listed(test, self.settings.model, self.settings.budget), finding)
+        test = replace(best.test, name=name)
+        return Entry(test, listed(test, model, self.settings.budget), finding)
 
     def _store_raw(self, raw: _Raw) -> None:
         """Keep every graph that showed something, as it was drawn."""
-        test = replace(raw.drawn.test, name=f"raw-{self.settings.seed}-{raw.drawn.index}")
-        entry = self._entry(raw, test, raw.judgement, minimized=False, confirmed=False)
-        save(entry, self.settings.out / "raw" / f"{test.name}.yaml")
+        name = f"raw-{self.settings.seed}-{raw.drawn.index}"
+        best = _Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
+        best.judgement = raw.judgement  # whatever its cause
+        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+        save(entry, self.settings.out / "raw" / f"{name}.yaml")
 
     def _store_unconfirmed(self, raw: _Raw, best: _Best) -> None:
         """Keep, apart, what a fresh process does not show: it is not reported."""
         self.record.unconfirmed += 1
-        test = replace(best.test, name=f"unconfirmed-{self.settings.seed}-{raw.drawn.index}")
-        entry = self._entry(raw, test, best.judgement, minimized=False, confirmed=False)
-        save(entry, self.settings.out / "unconfirmed" / f"{test.name}.yaml")
+        name = f"unconfirmed-{self.settings.seed}-{raw.drawn.index}"
+        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+        save(entry, self.settings.out / "unconfirmed" / f"{name}.yaml")
 
     def _store(self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool) -> None:
         """Write a finding and report it; once, if it was found before."""
-        small = normalized(best.test, "finding")
-        judgement = self._renamed(best, small)
-        seen = judgement.forbidden[0][0]
-        small = replace(small, name=finding_name(small, seen))
+        self._normalize(raw, best)
+        seen = best.judgement.forbidden[0][0]
+        name = finding_name(best.test, seen)
+        entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
         for known in self.record.findings:
-            if known.entry.test == small:
+            if (known.entry.test, _system_of(known.entry)) == (entry.test, _system_of(entry)):
                 known.more += 1
                 return
-        entry = self._entry(raw, small, judgement, minimized=minimized, confirmed=confirmed)
-        path = self.settings.out / f"{small.name}.yaml"
+        path = self.settings.out / f"{name}.yaml"
+        if any(known.path == str(path) for known in self.record.findings):
+            # Of another executor.
+            name += f"-{len(self.record.findings)}"
+            path = self.settings.out / f"{name}.yaml"
+            entry = replace(entry, test=replace(entry.test, name=name))
         save(entry, path)
-        cause = likely_cause(small, seen)
-        reason = explain(small, self.settings.model, seen)
+        cause = likely_cause(entry.test, seen)
+        reason = explain(entry.test, raw.slot.system.model, seen)
         self.record.findings.append(
             ReportedFinding(entry, str(path), cause, reason=str(reason or ""))
         )
 
-    def _renamed(self, best: _Best, test: LitmusTest) -> Judgement:
-        """The best's judgement, of the same test under other names."""
+    def _normalize(self, raw: _Raw, best: _Best) -> None:
+        """The same test and judgement, under names that tell."""
+        test = normalized(best.test, "finding")
         names = dict(zip(best.test.names, test.names, strict=True))
 
         def of(outcome: Outcome) -> Outcome:
             values = tuple((names[name], value) for name, value in outcome.values)
             return replace(outcome, values=values)
 
-        return replace(
+        best.judgement = replace(
             best.judgement,
-            oracle=Explorer(test, self.settings.model, self.settings.budget),
+            oracle=Explorer(test, raw.slot.system.model, self.settings.budget),
             histogram={of(o): n for o, n in best.judgement.histogram.items()},
             forbidden=tuple((of(o), n) for o, n in best.judgement.forbidden),
         )
+        best.test = test
 
     def _store_rest(self) -> None:
         """At the end: what was not minimized is told, and lies in ``raw/``."""
@@ -631,6 +763,12 @@ class Campaign:
             )
 
 
+def _system_of(entry: Entry) -> tuple[str, str]:
+    """Who showed a finding."""
+    assert entry.finding is not None
+    return entry.finding.executor, entry.finding.config
+
+
 def _probe_count(rate: float) -> int:
     return min(MAX_PROBE_COUNT, max(256, int(24 / max(rate, 1e-6))))
 
@@ -641,5 +779,5 @@ def _expected_cost_s(raw: _Raw) -> float:
     About three candidates a node, two runs for most, at 0.05 s each and 40,000
     executions a second.
     """
-    candidates = 3 * len(raw.drawn.test.graph.nodes)
+    candidates = 3 * sum(1 for g in raw.drawn.test.graphs for _ in all_nodes(g.nodes))
     return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)

@@ -1,4 +1,4 @@
-"""Run one entry again, as it was found."""
+"""Run one entry again, as it was found; or one total order of it."""
 
 from __future__ import annotations
 
@@ -11,44 +11,67 @@ from corpus.textfile import Entry, dumps
 from fuzz.campaign.judge import Judgement, Oracle, judge
 from fuzz.executors import wire
 from fuzz.executors.process import Died
-from fuzz.executors.protocol import Noise, noise_from
+from fuzz.executors.protocol import EventKey, Noise, noise_from
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
     from fuzz.executors.process import Worker
     from fuzz.executors.protocol import Config
+    from oracles.allowed import Witness
 
 DEFAULT_COUNT: Final = 20_000
 _BATCH: Final = 4_096
+_MAX_BATCH: Final = 1 << 17
 _MAX_DEATHS: Final = 3
+_SCHEDULE_S: Final = 10.0
 
 
 @dataclass(slots=True)
 class Replayed:
-    """What a replay came to; `problem` if it could not be run at all."""
+    """What a replay came to; `problem` if it could not be run at all.
+
+    `schedule` says in words what came of the recorded execution, if it was tried.
+    """
 
     judgement: Judgement | None = None
     seconds: float = 0.0
     died: list[str] = field(default_factory=list)
     problem: str = ""
+    schedule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How to replay an entry.
+
+    Parameters
+    ----------
+    time_s : float
+        At most.
+    count : int, optional
+        Executions; else a finding runs until it shows, a plain test
+        `DEFAULT_COUNT` times.
+    seed : int, optional
+        Else the one with which it was seen.
+    schedule : bool, optional
+        Whether to follow the recorded execution, and do nothing else (True);
+        or not to (False). Else it is followed, and what it does not show is
+        looked for by running.
+    """
+
+    time_s: float
+    count: int | None = None
+    seed: int | None = None
+    schedule: bool | None = None
 
 
 def replay_entry(
-    entry: Entry,
-    oracle: Oracle,
-    worker: Worker,
-    config: Config,
-    *,
-    time_s: float,
-    count: int | None,
-    seed: int,
+    entry: Entry, oracle: Oracle, worker: Worker, config: Config, how: Replay
 ) -> Replayed:
-    """Execute the entry's test.
-
-    A finding runs in a process that ran nothing before, until an outcome of
-    its kind shows; a plain test `count` times (`DEFAULT_COUNT` if not given).
-    Both take at most `time_s` seconds.
-    """
+    """Execute the entry's test; a finding in a process that ran nothing before."""
     result = Replayed()
     try:
         noise = noise_from(entry.finding.noise) if entry.finding else Noise()
@@ -57,32 +80,140 @@ def replay_entry(
         return result
     if entry.finding:
         worker.close()
-    if count is None and not entry.finding:
-        count = DEFAULT_COUNT
+    recorded = entry.finding.schedule if entry.finding else None
+    if how.schedule and recorded is None:
+        result.problem = "has no schedule to follow"
+        return result
+    start = time.monotonic()
     total: Counter[Outcome] = Counter()
+    if recorded is not None and how.schedule is not False and how.count is None:
+        _follow(entry, worker, config, result, total)
+    if not (how.schedule or judge(oracle, total).forbidden or result.problem):
+        _run(entry, oracle, worker, config, how, noise, result, total)
+    result.judgement = judge(oracle, total)
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _follow(
+    entry: Entry, worker: Worker, config: Config, result: Replayed, total: Counter[Outcome]
+) -> None:
+    """Do the recorded execution again, choice by choice."""
+    assert entry.finding is not None
+    recorded = entry.finding.schedule
+    assert recorded is not None
+    request = wire.Request(
+        test=dumps(Entry(entry.test)),
+        task="replay",
+        config=config.name,
+        choices=list(recorded.choices),
+    )
+    reply = worker.ask(request, _SCHEDULE_S)
+    if isinstance(reply, Died):
+        result.died.append(reply.message)
+    elif reply.refused == wire.NO_SCHEDULES:
+        result.schedule = f"{worker.executor} follows no schedules"
+    elif reply.refused or reply.unavailable:
+        result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+    elif reply.diverged:
+        result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
+    else:
+        total.update(wire.histogram(entry.test, reply))
+        (outcome,) = total
+        same = outcome == recorded.outcome
+        result.schedule = f"replayed by its schedule: {'same' if same else 'another'} outcome"
+
+
+def _run(
+    entry: Entry,
+    oracle: Oracle,
+    worker: Worker,
+    config: Config,
+    how: Replay,
+    noise: Noise,
+    result: Replayed,
+    total: Counter[Outcome],
+) -> None:
+    """Execute until it shows, or as often as was asked for."""
+    found = entry.finding
+    count = how.count or (None if found else DEFAULT_COUNT)
+    seed, batch = how.seed or 0, _BATCH
+    if found and found.run_seed is not None and how.seed is None:
+        # An executor that is deterministic by seed shows it in as many executions again.
+        seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
     start = time.monotonic()
     text = dumps(Entry(entry.test))
-    for batch in range(1 << 31):
-        left = time_s - (time.monotonic() - start)
-        executions = total.total()
+    executions = 0
+    for number in range(1 << 31):
+        left = how.time_s - (time.monotonic() - start)
         done = executions >= count if count else judge(oracle, total).forbidden
         if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
-            break
+            return
         request = wire.Request(
             test=text,
             config=config.name,
-            count=min(_BATCH, count - executions) if count else _BATCH,
+            count=min(batch, count - executions) if count else batch,
             noise=asdict(noise),
-            seed=seed + batch,
+            seed=seed + number,
         )
         reply = worker.ask(request, max(left, 10.0))
+        batch = _BATCH
         if isinstance(reply, Died):
             result.died.append(reply.message)
         elif reply.refused or reply.unavailable:
             result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
-            return result
+            return
         else:
-            total.update(wire.histogram(entry.test, reply))
-    result.judgement = judge(oracle, total)
-    result.seconds = time.monotonic() - start
-    return result
+            seen = wire.histogram(entry.test, reply)
+            executions += sum(seen.values())
+            total.update(seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """What an executor made of a total order: an outcome, or why there is none.
+
+    `problem` is for an executor that could not be asked at all.
+    """
+
+    outcome: Outcome | None = None
+    diverged: str = ""
+    problem: str = ""
+
+
+def force(
+    test: LitmusTest, worker: Worker, config: Config, order: Witness, timeout_s: float
+) -> Forced:
+    """Make an executor follow exactly that order, within `timeout_s` seconds."""
+    request = wire.Request(
+        test=dumps(Entry(test)),
+        task="force",
+        config=config.name,
+        order=list(event_keys(order)),
+        timeout_s=timeout_s,
+    )
+    # It ends by itself when its time is up, unless it hangs.
+    reply = worker.ask(request, timeout_s + _SCHEDULE_S)
+    if isinstance(reply, Died):
+        return Forced(diverged=f"the worker died: {reply.message}")
+    if reply.refused == wire.NO_SCHEDULES:
+        return Forced(problem=f"{worker.executor} cannot be made to follow an order")
+    if reply.refused or reply.unavailable:
+        return Forced(problem=f"{worker.executor}: {reply.refused or reply.unavailable}")
+    if reply.diverged:
+        return Forced(diverged=reply.diverged)
+    (outcome,) = wire.histogram(test, reply)
+    return Forced(outcome)
+
+
+def event_keys(order: Witness) -> Iterable[EventKey]:
+    """An oracle's total order as an executor takes it."""
+    for event in order:
+        yield EventKey(
+            event.run,
+            event.frame,
+            event.node.name,
+            event.access.value,
+            event.variables[0],
+            event.part,
+        )

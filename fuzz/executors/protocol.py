@@ -7,7 +7,7 @@ To add one: a module with a class that has these members, and one line in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -24,6 +24,10 @@ Histogram = Mapping[Outcome, int]
 
 class Refused(Exception):
     """An executor cannot run a test; the message names the feature."""
+
+
+class Diverged(ValueError):
+    """A record or total order that the executor cannot follow; says how far it came."""
 
 
 class Unavailable(Exception):
@@ -132,10 +136,81 @@ class Prepared(Protocol):
         """Release what it holds."""
 
 
+Choice = tuple[int, int, int]
+"""Of a controlled execution: index of the event chosen, how many could have come
+next, and a digest of which."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventKey:
+    """An event by names: what an oracle's total order is made of.
+
+    Parameters
+    ----------
+    run : str
+        "" if there is only one.
+    frame : str
+        The loop iterations around the node, outermost first: ``loop[2]/``.
+    node : str
+    access : str
+        "R" and "W" for the halves of an update in parts, "lock" and "unlock";
+        anything else for the only event of its kind.
+    resource : str
+        The first that it touches.
+    part : int
+        Which element of a many-op it is for.
+    """
+
+    run: str
+    frame: str
+    node: str
+    access: str
+    resource: str
+    part: int = 0
+
+
+@runtime_checkable
+class Schedulable(Prepared, Protocol):
+    """A prepared test that can be executed one event at a time, in a given order.
+
+    Optional: an executor that cannot does not have these members.
+    """
+
+    def record(self, seed: int) -> tuple[Outcome, Sequence[Choice]]:
+        """One controlled execution, with the choices that lead to it.
+
+        The same seed gives the same execution.
+        """
+
+    def replay(self, choices: Sequence[Choice]) -> Outcome:
+        """The execution that those choices lead to.
+
+        Raises
+        ------
+        Diverged
+            If other events could come next than when they were recorded.
+        """
+
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """The outcome of exactly that total order.
+
+        Raises
+        ------
+        Diverged
+            If an event cannot come where the order has it, or more can come
+            when it ends.
+        TimeoutError
+            If that takes longer; names the time.
+        """
+
+
 class Executor(Protocol):
     """A system under test."""
 
     name: ClassVar[str]
+    features: ClassVar[frozenset[str]]
+    """Of `LitmusTest.features`, those that it runs: what a campaign draws by.
+    Whether it takes a test, `prepare` says."""
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 
 from corpus.textfile import loads
 from fuzz.executors import wire
-from fuzz.executors.protocol import Configurable, Refused, Unavailable, noise_from
+from fuzz.executors.protocol import (
+    Configurable,
+    Diverged,
+    Refused,
+    Schedulable,
+    Unavailable,
+    noise_from,
+)
 from fuzz.executors.table import configuration, executor_class
 
 if TYPE_CHECKING:
@@ -41,7 +48,11 @@ class _Server:
                 return wire.Reply(versions=dict(self.executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(request)
+            if request.task != "run":
+                return _scheduled(prepared, request)
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
+        except (Diverged, TimeoutError) as error:
+            return wire.Reply(diverged=str(error))
         except Refused as refusal:
             return wire.Reply(refused=str(refusal))
         except Unavailable as missing:
@@ -62,6 +73,33 @@ class _Server:
             self.prepared = self.executor.prepare(test, configuration(self.name, request.config))
             self.key = key
         return self.prepared
+
+
+def _scheduled(prepared: Prepared, request: wire.Request) -> wire.Reply:
+    """What comes of a task for the controlled engine."""
+    if not isinstance(prepared, Schedulable):
+        raise Refused(wire.NO_SCHEDULES)
+    if request.task == "record":
+        return _recorded(prepared, request)
+    if request.task == "replay":
+        outcome = prepared.replay(request.choices)
+    else:
+        outcome = prepared.force(request.order, request.timeout_s)
+    return wire.Reply(rows=wire.rows({outcome: 1}))
+
+
+def _recorded(prepared: Schedulable, request: wire.Request) -> wire.Reply:
+    """The first execution with a wanted outcome; nothing if there was none in time."""
+    wanted = [(row.values, row.status) for row in request.wanted]
+    end = time.monotonic() + request.timeout_s
+    for number in range(request.count):
+        outcome, choices = prepared.record(request.seed + number)
+        (row,) = wire.rows({outcome: 1})
+        if (row.values, row.status) in wanted:
+            return wire.Reply(rows=[row], choices=list(choices))
+        if time.monotonic() >= end:
+            break
+    return wire.Reply()
 
 
 def _die_with_parent(parent: int) -> None:

@@ -69,10 +69,18 @@ def executor_class(name: str) -> type[Executor]:
     return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
 
 
-def configuration(executor: str, name: str | None = None) -> Config:
-    """A configuration of an executor; its first if no name is given."""
+def configuration(executor: str, name: str | None = None, promise: str | None = None) -> Config:
+    """A configuration of an executor.
+
+    If no name is given its first; where a `promise` is asked for, the first with
+    that one, or rather a controlled one.
+    """
     found = executor_class(executor)
     configs = found.configurations()
+    if name is None and promise is not None:
+        keeping = [config for config in configs if config.promises == promise]
+        controlled = [c for c in keeping if ("engine", "controlled") in c.settings]
+        return (controlled or keeping or list(configs))[0]
     if name is None:
         return configs[0]
     for config in configs:

@@ -8,11 +8,12 @@ version of everything.
 from __future__ import annotations
 
 import struct
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from corpus.outcome import TORN, Outcome, Status
+from fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 - fields, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,21 +21,10 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Value
 
+NO_SCHEDULES: Final = "schedules"
+"""What an executor that is not `Schedulable` refuses."""
 MAX_MESSAGE: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Run a test; or, without a test, tell the versions, if `config` can run there.
-
-    `noise` holds the fields of `Noise`.
-    """
-
-    test: str = ""
-    config: str = ""
-    count: int = 0
-    noise: dict[str, int | bool] = {}
-    seed: int = 0
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -45,13 +35,38 @@ class Row(msgspec.Struct, frozen=True):
     status: str = Status.COMPLETED
 
 
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Run a test; or, without a test, tell the versions, if `config` can run there.
+
+    `noise` holds the fields of `Noise`. What else may be asked (`task`) is for a
+    `Schedulable` test: *record* executions, at most `count` of them, until one
+    shows an outcome of `wanted`; *replay* `choices`; *force* `order`. `timeout_s`
+    ends a record or an order.
+    """
+
+    test: str = ""
+    task: Literal["run", "record", "replay", "force"] = "run"
+    config: str = ""
+    count: int = 0
+    noise: dict[str, int | bool] = {}
+    seed: int = 0
+    wanted: list[Row] = []
+    choices: list[Choice] = []
+    order: list[EventKey] = []
+    timeout_s: float = 0.0
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a request: rows, or one line saying why there are none.
 
+    `choices` are those of a recorded execution, the one in `rows`; `diverged`
+    says why a replay or an order could not be followed.
     `seconds` is the time that the worker spent on it, building included.
     """
 
     rows: list[Row] = []
+    choices: list[Choice] = []
+    diverged: str = ""
     refused: str = ""
     unavailable: str = ""
     versions: dict[str, str] = {}

@@ -6,12 +6,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from corpus.graph import FEATURES
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Outcome
-from fuzz.executors.protocol import Config, Refused
+from fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
+    from corpus.outcome import Value
     from fuzz.executors.protocol import Histogram, Noise
 
 
@@ -20,8 +22,11 @@ class _Prepared:
     test: LitmusTest
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        sizes = {n: self.test.size_of(self.test.type_of(n).shape) for n in self.test.names}
-        wrong = {name: (MAX_MAGNITUDE,) * size for name, size in sizes.items()}
+        wrong: dict[str, Value] = {}
+        for name in self.test.names:
+            value = (MAX_MAGNITUDE,) * self.test.size_of(self.test.type_of(name).shape)
+            queue = any(queue.name == name for queue in self.test.queues)
+            wrong[name] = (value,) if queue else value
         return {Outcome.of(self.test, wrong): count}
 
     def close(self) -> None:
@@ -40,6 +45,7 @@ class Canary:
     """
 
     name: ClassVar[str] = "mutant/canary"
+    features: ClassVar[frozenset[str]] = FEATURES
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -52,7 +58,5 @@ class Canary:
         return {"python": sys.version.split()[0]}
 
     def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
-        """Takes tests over variables; a queue's contents have no fixed size."""
-        if test.queues:
-            raise Refused("queues")
+        """Takes every test; of a queue it says that one element is left."""
         return _Prepared(test)

@@ -59,6 +59,7 @@ class StaleReads:
     """
 
     name: ClassVar[str] = "mutant/stale-reads"
+    features: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

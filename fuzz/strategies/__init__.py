@@ -36,7 +36,26 @@ FAMILIES: Final = MappingProxyType(
         "mixed": mixed.draw,
     }
 )
-"""Name to function. To add one: a module, and a line here."""
+"""Name to function. To add one: a module, and a line here and below."""
+
+FEATURES: Final = MappingProxyType(
+    {
+        "dag": frozenset[str](),
+        "sections": frozenset({"critical sections"}),
+        "queues": frozenset({"queues"}),
+        "conditionals": frozenset({"conditionals"}),
+        "loops": frozenset({"loops"}),
+        "runs": frozenset({"several runs"}),
+        "clusters": frozenset({"clusters"}),
+        "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
+    }
+)
+"""What each family is about, of `LitmusTest.features`. Some of its tests have more."""
+
+
+def families_for(features: frozenset[str]) -> tuple[str, ...]:
+    """Families that are worth drawing for an executor that runs these features."""
+    return tuple(name for name, needed in FEATURES.items() if needed <= features)
 
 
 def draw(family: str, seed: int, index: int) -> LitmusTest:

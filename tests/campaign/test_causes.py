@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome
-from fuzz.campaign.causes import explains, finding_name, likely_cause
+from corpus.outcome import TORN, Outcome, Status
+from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause
 
 PAIR = litmus("X[0]+=1 || r0=X", shape=(1,))
 
@@ -37,3 +37,36 @@ def test_names_tell_what_was_seen() -> None:
     assert finding_name(PAIR, torn).startswith("torn-ReadVariableOp+ScatterAdd-")
     assert finding_name(PAIR, wrong).startswith("wrong-")
     assert likely_cause(PAIR, torn) == "torn + ResourceScatter + read"
+
+
+def test_sections_runs_and_bodies_are_part_of_a_shape() -> None:
+    held = litmus("lock M; X=1; r0=X; unlock M || lock M; X=2; unlock M")
+    assert explains(
+        held, litmus("Y=1; lock N; X=1; r0=X; Y=1; unlock N || lock N; X=2; unlock N"), exact=True
+    )
+    # The read is not in the section there.
+    assert not explains(
+        held, litmus("lock M; X=1; unlock M; r0=X || lock M; X=2; unlock M"), exact=True
+    )
+    # A feature that is missing there.
+    assert not explains(held, litmus("X=1; r0=X || X=2"), exact=True)
+    ordered = litmus("X=1 ||| r0=X", client="a:g0; b:g1 after a")
+    concurrent = litmus("X=1 ||| r0=X", client="a:g0; b:g1")
+    assert explains(ordered, concurrent, exact=True)
+    assert not explains(concurrent, ordered, exact=True)
+
+
+def test_a_blocked_run_is_not_traded_for_a_wrong_value_nor_that_for_a_tear() -> None:
+    test = litmus("X=1; r0=Q?", queues={"Q": 1})
+    blocked = Outcome.of(test, {"X": (1,), "Q": ()}, Status.BLOCKED)
+    wrong = Outcome.of(test, {"r0": (7,), "X": (1,), "Q": ()})
+    torn = Outcome.of(test, {"r0": TORN, "X": (1,), "Q": ()})
+    for before, after, kept in (
+        ("blocked", blocked, True),
+        ("blocked", wrong, False),
+        ("wrong", blocked, False),
+        ("wrong", torn, False),
+        ("torn", wrong, True),
+    ):
+        assert same_cause(before, after) is kept
+    assert finding_name(test, blocked).startswith("blocked-AssignVariableOp+QueueDequeueV2-")

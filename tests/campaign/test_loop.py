@@ -11,12 +11,13 @@ from corpus.textfile import load
 from fuzz.campaign import loop
 from fuzz.campaign.judge import judge
 from fuzz.campaign.loop import Campaign, Settings
-from fuzz.campaign.replay import replay_entry
+from fuzz.campaign.replay import Replay, replay_entry
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Budget
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
+from reports.terminal import status_line
 
 if TYPE_CHECKING:
     from reports.records import RunRecord
@@ -28,9 +29,13 @@ def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Campaign:
     settings = Settings(
         seed=1,
         out=tmp_path / "out",
-        executors=((executor, configuration(executor)),),
         time_s=600,
-        **{"tests": 60, "count": 64, **changes},
+        **{
+            "executors": ((executor, configuration(executor)),),
+            "tests": 60,
+            "count": 64,
+            **changes,
+        },
     )
     return Campaign(settings, lambda record: None)
 
@@ -80,10 +85,26 @@ def test_a_finding_replays(ended: RunRecord) -> None:
     worker = Worker(STALE)
     allowed = allowed_outcomes(entry.test, RFC)
     config = configuration(STALE)
-    result = replay_entry(entry, allowed, worker, config, time_s=60, count=None, seed=0)
+    result = replay_entry(entry, allowed, worker, config, Replay(60))
     worker.close()
     assert result.judgement is not None
     assert result.judgement.forbidden_count > 0
+
+
+def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -> None:
+    """And each executor's tests are of families that it runs."""
+    both = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
+    record = campaign(tmp_path, executors=both, tests=80).run()
+    stale, native, _ = record.executors
+    assert {f.entry.finding.executor for f in record.findings} == {STALE}
+    assert record.unconfirmed == record.raw_findings == 0
+    assert stale.minimizing_outcomes > native.minimizing_outcomes == 0
+    assert set(stale.families) == {"dag"}
+    assert not stale.refused
+    assert not native.refused
+    outcomes = stale.outcomes + native.outcomes
+    assert f"  {outcomes} outcomes (" in status_line(record)  # a mutant's count like any other's
+    assert sum(stale.families.values()) + sum(native.families.values()) == 80
 
 
 def test_the_canary_is_reported_on_every_graph(ended: RunRecord) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from corpus.graph import LitmusTest, predecessors
+from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
+from corpus.ops import SectionAttrs
 from corpus.textfile import Entry, dumps, loads
-from fuzz.campaign.reducer import normalized, reduce
-from fuzz.strategies import draw
+from fuzz.campaign.passes import PASSES
+from fuzz.campaign.reducer import candidates, normalized, reduce, widened
+from fuzz.campaign.sketch import Sketch
+from fuzz.strategies import FAMILIES, draw
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -99,3 +104,131 @@ def test_normalized_names_follow_the_nodes_kinds() -> None:
     assert [n.op for n in again.graph.nodes] == [n.op for n in test.graph.nodes]
     assert all(n.name[0] == "r" for n in again.graph.nodes if n.op.startswith("Read"))
     assert normalized(again, "x") == again
+
+
+# --- the whole format ------------------------------------------------------------------
+
+
+def drawn() -> list[LitmusTest]:
+    tests = [draw(family, 5, index) for family in FAMILIES for index in range(8)]
+    # No family places anything.
+    placed = (replace(v, device="cpu:1") for v in tests[0].variables)
+    return [*tests, replace(tests[0], variables=tuple(placed))]
+
+
+@pytest.fixture(scope="module")
+def tests() -> list[LitmusTest]:
+    return drawn()
+
+
+def test_a_sketch_of_a_test_builds_that_test_again(tests) -> None:
+    for test in tests:
+        assert test.features <= FEATURES
+        again = Sketch.of(test).build()
+        # A client that says nothing is left out.
+        assert again == test or (test.client and not again.client)
+
+
+@pytest.mark.parametrize("pass_", PASSES, ids=lambda each: each.__name__)
+def test_a_pass_makes_tests_on_every_family_that_it_concerns(tests, pass_) -> None:
+    """Each is well-formed when read back, and the pass makes most of what it tries."""
+    tried = made = 0
+    for test in tests:
+        tried += sum(1 for _ in pass_(test))
+        for candidate in candidates(pass_, test):
+            made += 1
+            assert loads(dumps(Entry(candidate))).test == candidate
+    assert made
+    assert made >= 0.6 * tried
+
+
+def test_normalized_tests_are_themselves_and_keep_their_outcomes_order(tests) -> None:
+    for test in tests:
+        again = normalized(test, "x")
+        assert loads(dumps(Entry(again))).test == again
+        assert normalized(again, "x") == again
+        assert [n.op for n in again.effects] == [n.op for n in test.effects]
+        assert len(again.names) == len(test.names)
+        assert [again.type_of(n) for n in again.names] == [test.type_of(n) for n in test.names]
+
+
+def test_wider_lanes_are_those_of_everything_that_meets() -> None:
+    test = next(t for t in drawn() if any(v.shape for v in t.variables) and not t.whole)
+    for lanes, wider in zip((4096, 1024), widened(test), strict=True):
+        assert all(v.shape[1:] == (lanes,) for v in wider.variables if v.shape)
+
+
+def written_inside(op: str, test: LitmusTest) -> bool:
+    """Whether a body of such a node holds a write."""
+    return any(
+        node.definition.kind.writes
+        for outer in test.effects
+        if outer.op == op
+        for _, body in bodies(outer)
+        for node in all_nodes(body.nodes)
+    )
+
+
+def held_together(test: LitmusTest) -> bool:
+    """Whether a section has two members that touch a resource."""
+    effects = {node.name for node in test.effects}
+    return any(
+        len(effects & set(node.attrs.members)) >= 2
+        for node in test.effects
+        if isinstance(node.attrs, SectionAttrs)
+    )
+
+
+KEPT = {
+    "loops": (lambda t: written_inside("While", t), ["AssignVariableOp", "While"]),
+    "conditionals": (lambda t: written_inside("If", t), ["AssignVariableOp", "If"]),
+    "sections": (held_together, None),
+    "queues": (
+        lambda t: {"QueueEnqueue", "QueueDequeue"} <= {n.op[:12] for n in t.effects},
+        ["QueueDequeueV2", "QueueEnqueueV2"],
+    ),
+    "runs": (
+        lambda t: any(run.after for run in t.runs) and len(t.effects) > 1,
+        None,
+    ),
+}
+"""By family: what is kept, and the ops that are left where that says which."""
+
+
+@pytest.mark.parametrize("family", KEPT)
+def test_of_a_feature_that_is_kept_only_that_is_left(family: str) -> None:
+    holds, ops = KEPT[family]
+    found = [t for t in (draw(family, 9, index) for index in range(20)) if holds(t)]
+    assert len(found) >= 5
+    for test in found[:8]:
+        small, asked = run_reduction(test, holds)
+        assert holds(small)
+        assert len(asked) < 500
+        # Two effects, and one node more that joins them.
+        assert len(small.effects) <= 3
+        if ops:
+            assert sorted(n.op for n in small.effects) == ops
+        assert not small.observe
+        assert sum(len(graph.nodes) for graph in small.graphs) <= 6
+
+
+def test_a_loop_is_reduced_to_one_iteration_and_one_carried_value() -> None:
+    test = next(
+        t
+        for t in (draw("loops", 9, index) for index in range(40))
+        if max(t.bounds.values()) > 1 and any(len(n.inputs) > 1 for n in t.effects)
+    )
+    small, _ = run_reduction(test, lambda t: "loops" in t.features)
+    (loop,) = small.effects
+    assert small.bounds[loop.name] == 1
+    assert len(loop.inputs) == 1
+
+
+def test_a_queue_that_has_to_be_full_is_reduced_to_one_place() -> None:
+    def full(test: LitmusTest) -> bool:
+        return any(len(queue.init) == queue.capacity for queue in test.queues)
+
+    test = next(t for t in (draw("queues", 3, i) for i in range(200)) if full(t))
+    small, _ = run_reduction(test, full)
+    (queue,) = small.queues
+    assert (queue.capacity, queue.init) == (1, (1,))

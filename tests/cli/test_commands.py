@@ -206,6 +206,13 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("oracle", SB, "--outcome", "_status=stuck"), "completed, blocked or failed, not stuck"),
         (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
+        (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
+        (("run", "--families", "queues,loops"), "tf runs none of them: it refuses loops, queues"),
+        (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
+        (("force", SB, "--outcome", "r0=0", "--executor", "mutant/canary"), "cannot be made to"),
+        (("force", SB, "--outcome", "r0=0", "--config", "absent"), "no configuration 'absent'"),
+        (("force", SB), "Missing option '--outcome'"),
+        (("replay", SB, "--executor", "native", "--schedule"), "has no schedule to follow"),
         (("nonsense",), "No such command"),
     ):
         result = litmusfuzz(*arguments)
@@ -246,6 +253,55 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     assert "nothing to change" in litmusfuzz("promote", file, "--to", "kept").stdout
 
 
+def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> None:
+    result = litmusfuzz("force", SB, "--outcome", "r0=0 r1=1", "--log", "sb.log")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "forced on native/controlled_split, a total order under rfc:",
+        "  1  W(X) w0",
+        "  2  R(Y) r0",
+        "  3  W(Y) w1",
+        "  4  R(X) r1",
+        "which yields  r0=0 r1=1 X=1 Y=1",
+    ]
+    assert "*>0:r0=0; 1:r1=1; [X]=1; [Y]=1;" in (tmp_path / "sb.log").read_text()
+    asked = ("force", str(LITMUS / "backpressure-blocked.yaml"), "--outcome", "_status=blocked")
+    data = json.loads(litmusfuzz(*asked, "--model", "executor", "--json").stdout)
+    assert data["config"] == "controlled"
+    assert data["outcome"] == data["expected"] == {"_status": "blocked", "X": 1, "Q": [1]}
+    assert len(data["events"]) == 2
+
+
+def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz) -> None:
+    """An order that splits updates, on a configuration that does not."""
+    asked = ("force", LOST, "--outcome", "X=1")
+    result = litmusfuzz(*asked, "--config", "controlled")
+    assert result.returncode == 3
+    assert result.stdout.splitlines()[-1] == (
+        "native/controlled does not follow it: after 2 of 4 events: W(X) w0 cannot come now"
+    )
+    late = litmusfuzz(*asked, "--time", "0.000001ms")
+    assert late.returncode == 3
+    assert "after 0 of 4 events 1e-09 s were over" in late.stdout
+
+
+def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
+    asked = ("run", "--executors", "native:controlled", "--tests", "28", "--count", "32")
+    data = json.loads(
+        litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "promised", "--json").stdout
+    )
+    native, _ = data["executors"]
+    assert native["families"] == dict.fromkeys(
+        ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed"), 4
+    )
+    assert (native["model"], native["promises"], native["refused"]) == ("executor", "executor", {})
+    assert data["canary"]["reported"] == data["canary"]["runs"] > 0
+    assert data["exit_code"] == 0
+    shown = litmusfuzz("run", "--executors", "native", "--families", "queues", "--tests", "2")
+    assert "families: queues 2" in shown.stdout
+    assert "judged by rfc; it promises executor, see --model" in shown.stdout
+
+
 def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:
     """MP is survived by the mutant; so is any graph without a store before a load."""
     save(Entry(litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")), tmp_path / "MP.yaml")
@@ -267,5 +323,15 @@ def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz, tmp_path: Pat
 
 def test_help_names_every_command(litmusfuzz) -> None:
     text = litmusfuzz("--help").stdout
-    for command in ("run", "replay", "oracle", "show", "promote", "herd", "compare", "bench"):
+    for command in (
+        "run",
+        "replay",
+        "force",
+        "oracle",
+        "show",
+        "promote",
+        "herd",
+        "compare",
+        "bench",
+    ):
         assert command in text

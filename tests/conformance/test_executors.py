@@ -8,13 +8,13 @@ import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
-from corpus.graph import Cluster
+from corpus.graph import FEATURES, Cluster
 from corpus.textfile import Entry, dumps, load
 from fuzz.campaign.judge import judge
 from fuzz.executors import wire
 from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration, names
+from fuzz.executors.table import configuration, executor_class, names
 from oracles.model import MODELS, RFC
 from oracles.reference import allowed_outcomes
 
@@ -108,14 +108,33 @@ def test_tensorflow_shows_everything_that_is_allowed(workers, test) -> None:
     assert set(seen) == set(allowed.witnesses)
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_test_that_it_cannot_run_is_refused_by_the_feature(workers, name: str) -> None:
-    queue = litmus("Q!1; X=1 || r0=Q?", queues={"Q": 1})
-    clustered = replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),))
-    test, feature = (clustered, "clusters") if name == "native" else (queue, "queues")
-    request = wire.Request(
-        test=dumps(Entry(test)), config="plain", count=1, noise=asdict(Noise()), seed=0
+WITH = {
+    "critical sections": litmus("lock M; X=1; unlock M"),
+    "queues": litmus("Q!1; X=1 || r0=Q?", queues={"Q": 1}),
+    "clusters": replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)),
+} | {
+    feature: load(next(path for path in LITMUS if path.stem == stem)).test
+    for feature, stem in (
+        ("several runs", "runs-ordered"),
+        ("conditionals", "h-if-predicate-race"),
+        ("loops", "h-loop-increments"),
     )
-    reply = workers[name].ask(request, 120)
-    assert isinstance(reply, wire.Reply), reply
-    assert reply.refused == feature
+}
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
+    workers, name: str
+) -> None:
+    declared = executor_class(name).features
+    for feature in FEATURES:
+        assert WITH[feature].features == {feature}
+        request = wire.Request(
+            test=dumps(Entry(WITH[feature])), config="plain", count=1, noise=asdict(Noise())
+        )
+        reply = workers[name].ask(request, 120)
+        assert isinstance(reply, wire.Reply), reply
+        if feature in declared:
+            assert reply.rows
+        else:
+            assert reply.refused == feature

@@ -76,6 +76,10 @@ finding:
   family: dag
   minimized: true
   confirmed: false
+  run_seed: 99
+  schedule:
+    outcome: {g: torn, b: 0, X: [1, 2, 3], F: 0, G: 0}
+    choices: ['2/3:00000000000000ff', '0/1:fedcba9876543210']
 """.replace("inputs: [r]", "inputs: [g2]").replace("SHA", "ab" * 32)
 # The rows that `u` and `s` write.
 BASE = BASE.replace(
@@ -113,6 +117,11 @@ def test_the_base_of_the_table_is_a_valid_file() -> None:
     assert entry.finding.count == 10
     assert entry.finding.noise == {"copies": 32, "shuffle": True}
     assert entry.finding.versions == {"tensorflow": "2.21.0"}
+    assert entry.finding.run_seed == 99
+    assert entry.finding.schedule is not None
+    assert entry.finding.schedule.outcome == entry.finding.forbidden[0][0]
+    # Digests have all 64 bits, which a bare int of the format has not.
+    assert entry.finding.schedule.choices == ((2, 3, 255), (0, 1, 0xFEDCBA9876543210))
     assert entry.allowed["executor"] == Digest(2000, "ab" * 32)
 
 
@@ -338,6 +347,18 @@ EDITS: list[tuple[str, str, Fields, str]] = [
     ("family: dag", "family: ''", ("finding", "family"), "one line, not empty"),
     ("minimized: true", "minimized: yes", ("finding", "minimized"), "true or false, got a string"),
     ("confirmed: false", "confirmed: 0", ("finding", "confirmed"), "true or false, got an int"),
+    ("run_seed: 99", "run_seed: -1", ("finding", "run_seed"), "must be >= 0, got -1"),
+    ("'2/3:0", "'3/3:0", ("finding", "schedule", "choices", 0), "INDEX/COUNT:DIGEST, such as 0/2"),
+    ("'0/1:f", "'0/1:g", ("finding", "schedule", "choices", 1), "got '0/1:gedc"),
+    ("'2/3:0", "'-1/3:0", ("finding", "schedule", "choices", 0), "a choice is"),
+    ("['2/3:00000000000000ff', ", "[7, ", ("finding", "schedule", "choices", 0), "a string, got"),
+    (
+        "    outcome: {g: torn",
+        "    outcome: {h: torn",
+        ("finding", "schedule", "outcome", "h"),
+        "not one",
+    ),
+    ("    choices: [", "    chosen: [", ("finding", "schedule", "chosen"), "unknown field"),
 ]
 
 

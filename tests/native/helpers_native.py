@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fuzz.campaign.replay import event_keys
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.native.lowering import EventKey, Strictness
+from fuzz.executors.native.lowering import Strictness
 from oracles import events
 from oracles.model import MODELS
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
+    from fuzz.executors.protocol import EventKey
     from oracles.allowed import Witness
     from oracles.model import Model
 
@@ -62,6 +64,4 @@ def all_outcomes(test: LitmusTest, model: Model, limit: int) -> tuple[set[Outcom
 
 def keys(order: Witness) -> list[EventKey]:
     """An oracle's total order as the executor takes it."""
-    return [
-        EventKey(e.run, e.frame, e.node.name, e.access.value, e.variables[0], e.part) for e in order
-    ]
+    return list(event_keys(order))

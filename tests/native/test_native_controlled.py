@@ -13,8 +13,7 @@ from native.helpers_native import as_strict_as_allowed, keys, prepared
 from corpus.builder import litmus
 from corpus.outcome import Status
 from corpus.textfile import load
-from fuzz.executors.native.executor import Diverged
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Diverged, Noise
 from oracles import explorer
 from oracles.model import EXECUTOR, MODELS, RFC
 
@@ -53,6 +52,16 @@ def test_an_order_that_is_not_allowed_diverges_where_it_breaks_a_rule() -> None:
         executor.force([early, late])
     with pytest.raises(Diverged, match="after 1 of 1 events: more can come"):
         executor.force([late])
+
+
+def test_an_order_that_takes_too_long_is_an_error_that_names_the_time() -> None:
+    """A nanosecond is over before the first event."""
+    test = litmus("X=1; r0=X")
+    ((order, *_),) = [explorer.allowed_outcomes(test, EXECUTOR).witnesses.values()]
+    executor = prepared(test, EXECUTOR)
+    with pytest.raises(TimeoutError, match="after 0 of 2 events 1e-09 s were over"):
+        executor.force(keys(order), timeout_s=1e-9)
+    assert executor.force(keys(order), timeout_s=60.0).plain == {"r0": 1, "X": 1}
 
 
 BUSY = "Q!1; lock M; X+=1; unlock M; r0=Q? || r2=X; lock M; X+=2; unlock M; Q!2; r1=Q?"

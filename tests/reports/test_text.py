@@ -10,7 +10,7 @@ import pytest
 
 from corpus.builder import litmus
 from corpus.outcome import TORN, Outcome, Status, Value
-from corpus.textfile import Digest, Entry, Finding
+from corpus.textfile import Digest, Entry, Finding, Schedule
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.text import (
     ReplayReport,
@@ -170,7 +170,15 @@ def test_the_end_of_a_run() -> None:
         executors=[
             ExecutorState("tensorflow", "two", tests=4, outcomes=950, minimizing_outcomes=50),
             ExecutorState("mutant/canary", "default"),
-            ExecutorState("jax", "", refused=Counter({"no queues": 2, "no loops": 5}), crashed=1),
+            ExecutorState(
+                "jax",
+                "",
+                promises="executor",
+                tests=20,
+                families=Counter({"dag": 4, "loops": 16}),
+                refused=Counter({"queues": 2, "loops": 5}),
+                crashed=1,
+            ),
         ],
         graphs=12,
         drawn=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
@@ -197,9 +205,11 @@ def test_the_end_of_a_run() -> None:
             "seed 3: 12 graphs in 1.3 s (interrupted)",
             "  tensorflow/two: 4 tests, 900 outcomes, and 50 more while minimizing",
             "  mutant/canary, which is always wrong: reported in 1 of 2 runs",
-            "  jax/: 0 tests, 0 outcomes, and 0 more while minimizing",
-            "    refused 5: no loops",
-            "    refused 2: no queues",
+            "  jax/: 20 tests, 0 outcomes, and 0 more while minimizing",
+            "    refused 5 (25.0%): loops",
+            "    refused 2 (10.0%): queues",
+            "    judged by rfc; it promises executor, see --model",
+            "  families: dag 4, loops 16",
             "  outcomes judged: 893 allowed, 7 forbidden",
             "  drawn: AssignVariableOp 9, ReadVariableOp 3",
             "  over the oracle's budget: 1 graph",
@@ -286,3 +296,19 @@ def test_a_replay_as_data() -> None:
     ]
     assert len(data["allowed_not_seen"]) == 2
     assert data["exit_code"] == 1
+
+
+def test_a_schedule_is_told_with_the_finding_and_with_its_replay() -> None:
+    recorded = entry((STALE, 7), schedule=Schedule(STALE, ((0, 2, 9), (1, 2, 8))))
+    assert (
+        "  schedule  one execution of 2 choices is in the file, and shows it again"
+        in finding(reported(recorded)).splitlines()
+    )
+    report = replayed({STALE: 1}, schedule="replayed by its schedule: same outcome")
+    assert replay_text(report).splitlines()[-3:] == [
+        "1 execution on mutant/stale-reads/default in 0.3 s: 1 forbidden under rfc",
+        "replayed by its schedule: same outcome",
+        "no total order of the events yields it (RFC, rules 1 to 4)",
+    ]
+    assert replay_line(report).endswith("seen; replayed by its schedule: same outcome")
+    assert report.as_json()["schedule"] == "replayed by its schedule: same outcome"

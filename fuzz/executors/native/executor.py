@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from corpus.graph import FEATURES
 from corpus.outcome import TORN, Outcome, Status, Value
 from fuzz.engines.settings import EngineSettings, UnknownEngine
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
 from fuzz.executors.native.running import RunningEngine
-from fuzz.executors.protocol import Config, Noise, Unavailable
+from fuzz.executors.protocol import Config, Diverged, Noise, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import EventKey, Program, Strictness
-    from fuzz.executors.protocol import Histogram
+    from fuzz.executors.native.lowering import Program, Strictness
+    from fuzz.executors.protocol import Choice, EventKey, Histogram
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)
-
-Choice = tuple[int, int, int]
-"""Of a controlled execution: index of the event chosen, how many could have come
-next, and a digest of which."""
 
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
@@ -102,10 +99,6 @@ def _configurations() -> Iterator[Config]:
 _CONFIGURATIONS: Final = tuple(_configurations())
 
 
-class Diverged(ValueError):
-    """A record or total order that the executor cannot follow; says how far it came."""
-
-
 MEASURES: Final = ("preemptions", "delays")
 """What `PreparedTest.search` can bound."""
 
@@ -159,6 +152,7 @@ class NativeExecutor:
     """A dataflow executor of our own, with threads outside the GIL."""
 
     name: ClassVar[str] = "native"
+    features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -384,7 +378,7 @@ class PreparedTest:
             raise Diverged(f"after {made} of {len(choices)} choices other events may come next")
         return self._outcome(row)
 
-    def force(self, order: Sequence[EventKey]) -> Outcome:
+    def force(self, order: Sequence[EventKey], timeout_s: float = 60.0) -> Outcome:
         """The outcome of exactly that total order.
 
         Raises
@@ -392,10 +386,17 @@ class PreparedTest:
         Diverged
             If an event cannot come where the order has it, or more can come
             when it ends.
+        TimeoutError
+            If that takes longer.
         """
-        row, made = self._core.force([self._core.event(*self._program.locate(e)) for e in order])
+        numbers = [self._core.event(*self._program.locate(e)) for e in order]
+        row, made, late = self._core.force(numbers, timeout_s)
+        if late:
+            raise TimeoutError(f"after {made} of {len(order)} events {timeout_s:g} s were over")
         if row is None:
-            where = f"{order[made]} cannot come now" if made < len(order) else "more can come"
+            where = (
+                f"{_named(order[made])} cannot come now" if made < len(order) else "more can come"
+            )
             raise Diverged(f"after {made} of {len(order)} events: {where}")
         return self._outcome(row)
 
@@ -420,3 +421,9 @@ class PreparedTest:
             elif sort == _VALUE:
                 values[name] = tuple(next(numbers) for _ in range(size))
         return Outcome.of(self._test, values, status)
+
+
+def _named(event: EventKey) -> str:
+    """An event as an oracle writes it."""
+    run = f"{event.run}." if event.run else ""
+    return f"{event.access}({event.resource}) {run}{event.frame}{event.node}"

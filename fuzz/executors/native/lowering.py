@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.graph import Resource as AnyResource
+    from fuzz.executors.protocol import EventKey
 
 _UNBOUNDED: Final = 1 << 20
 """More iterations than any loop has."""
@@ -164,34 +165,6 @@ class Observed:
 Place = tuple[tuple[tuple[int, int, bool], ...], int]
 """Where a node stands: the nodes with bodies around it, outermost first (number,
 which of its bodies, whether it is a loop), then its own number."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventKey:
-    """An event by names: what an oracle's total order is made of.
-
-    Parameters
-    ----------
-    run : str
-        "" if there is only one.
-    frame : str
-        The loop iterations around the node, outermost first: ``loop[2]/``.
-    node : str
-    access : str
-        "R" and "W" for the halves of an update in parts, "lock" and "unlock";
-        anything else for the only event of its kind.
-    resource : str
-        The first that it touches.
-    part : int
-        Which element of a many-op it is for.
-    """
-
-    run: str
-    frame: str
-    node: str
-    access: str
-    resource: str
-    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
+    features: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

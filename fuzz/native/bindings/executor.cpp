@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <random>
 #include <unordered_map>
 
@@ -276,8 +277,34 @@ uint64_t event_number(const Program& program, uint32_t run,
   return event + body->nodes.at(number).first_event + step;
 }
 
-nb::tuple force(const Program& program, const std::vector<uint64_t>& order) {
-  return follow(program, Forced(order), order.size());
+/// A forced order that stops when its time is over.
+class Timed final : public Strategy {
+ public:
+  Timed(std::vector<uint64_t> order, double timeout_s)
+      : order_(std::move(order)),
+        end_(std::chrono::steady_clock::now() +
+             std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                 std::chrono::duration<double>(timeout_s))) {}
+  std::optional<size_t> choose(const Choices& choices) override {
+    late_ = std::chrono::steady_clock::now() >= end_;
+    return late_ ? std::nullopt : order_.choose(choices);
+  }
+  size_t made() const { return order_.made(); }
+  bool late() const { return late_; }
+
+ private:
+  Forced order_;
+  std::chrono::steady_clock::time_point end_;
+  bool late_ = false;
+};
+
+/// The outcome, or None; how many events came; and whether the time was over.
+nb::tuple force(const Program& program, const std::vector<uint64_t>& order, double timeout_s) {
+  Timed strategy(order, timeout_s);
+  Controlled controlled(program);
+  const bool followed = controlled.run(strategy) && strategy.made() == order.size();
+  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), strategy.made(),
+                        strategy.late());
 }
 
 /// A test on the threads of an engine.

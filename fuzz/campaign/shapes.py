@@ -1,0 +1,191 @@
+"""Other shapes and dtypes for a test's values: what must change together.
+
+A variable's shape is also that of what is read from it, of the constants that
+are written to it, and so on through pure nodes, loops and branches. These are
+found from the test as it is, once; a reduction then names a shape for one of
+them, and all of them have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from corpus.graph import BranchAttrs, LitmusTest, LoopAttrs, Node, all_nodes, taken_from_outside
+from corpus.ops import BOOL, Attrs, ConstAttrs, CountAttrs, Kind, RowsAttrs, SliceAttrs, TensorType
+from fuzz.campaign.sketch import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from corpus.ops import Nested
+
+Shape = tuple[int, ...]
+
+
+class Shapes:
+    """Which values of a test have one shape, whatever it is.
+
+    Values go by their names; a resource's contents by its own.
+    """
+
+    def __init__(self, test: LitmusTest) -> None:
+        self.test = test
+        self._parents: dict[str, str] = {}
+        self._types = contents(test)
+        for graph in test.graphs:
+            for node in all_nodes(graph.nodes):
+                self._join_all(node)
+
+    def shape(self, name: str) -> Shape:
+        """That of a value, or of a resource's contents; () if it has none."""
+        kind = self._types.get(name) or self.test.types.get(name)
+        return kind.shape if kind else ()
+
+    def resized(self, wanted: Mapping[str, Shape]) -> Sketch:
+        """The test where the values named have those shapes, and all others that must.
+
+        Rows that a smaller resource lacks are touched no more.
+        """
+        wanted = dict(wanted)
+        changed: dict[str, Node] = {}
+        for node in Sketch.of(self.test).nodes():
+            if node.resources and node.definition.sparse and node.resources[0] in wanted:
+                changed[node.name] = clipped = _clipped(node, wanted[node.resources[0]])
+                wanted |= self.touched(clipped, wanted[node.resources[0]])
+        roots = {self._root(name): shape for name, shape in wanted.items()}
+
+        def fitted(node: Node) -> Node:
+            node = changed.get(node.name, node)
+            shape = roots.get(self._root(node.name))
+            if isinstance(node.attrs, ConstAttrs) and shape is not None and node.attrs.shape:
+                value = _cut(node.attrs.value, shape)
+                return replace(node, attrs=replace(node.attrs, shape=shape, value=value))
+            return node
+
+        def of(name: str) -> Shape:
+            return roots.get(self._root(name), self.shape(name))
+
+        sketch = Sketch.of(self.test).each_node(fitted)
+        variables = (
+            replace(v, shape=of(v.name), init=_cut(v.init, of(v.name))) for v in sketch.variables
+        )
+        queues = (
+            replace(q, shape=of(q.name), init=tuple(_cut(each, of(q.name)) for each in q.init))
+            for q in sketch.queues
+        )
+        return replace(sketch, variables=tuple(variables), queues=tuple(queues))
+
+    def touched(self, node: Node, contents: Shape) -> dict[str, Shape]:
+        """What a sparse op reads or takes, and its shape, of a resource with that one."""
+        count = len(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else 0
+        if isinstance(node.attrs, RowsAttrs):
+            count = len(node.attrs.indices)
+        names = (node.name,) if node.definition.kind is Kind.READ else node.inputs
+        return {name: (count, *contents[1:]) for name in names if self.shape(name)}
+
+    def together(self, one: str, other: str) -> bool:
+        """Whether two have one shape, whatever it is."""
+        return self._root(one) == self._root(other)
+
+    def _root(self, name: str) -> str:
+        while name in self._parents:
+            name = self._parents[name]
+        return name
+
+    def _join(self, one: str, other: str) -> None:
+        left, right = self._root(one), self._root(other)
+        if left != right:
+            self._parents[left] = right
+
+    def _join_all(self, node: Node) -> None:
+        attrs = node.attrs
+        for inner, outer in taken_from_outside(node):
+            self._join(inner, outer)
+        if isinstance(attrs, BranchAttrs):
+            for name, *values in zip(
+                attrs.results, attrs.then.results, attrs.orelse.results, strict=True
+            ):
+                for value in values:
+                    self._join(f"{node.name}.{name}", value)
+        elif isinstance(attrs, LoopAttrs):
+            for name, *values in zip(attrs.carried, node.inputs, attrs.body.results, strict=True):
+                for value in (*values, f"{node.name}.{name}"):
+                    self._join(name, value)
+        elif node.definition.kind is Kind.PURE:
+            self._join_equal(node.name, node.inputs)
+        elif node.resources and not node.definition.sparse and "Many" not in node.op:
+            first, *others = node.resources
+            for other in others:
+                self._join(first, other)
+            self._join_equal(first, (*node.inputs, node.name))
+
+    def _join_equal(self, name: str, others: Iterable[str]) -> None:
+        """A scalar beside a value with rows stays one."""
+        for other in others:
+            if self.shape(other) and self.shape(other) == self.shape(name):
+                self._join(name, other)
+
+
+def _cut(value: Nested, shape: Shape) -> Nested:
+    """A literal's rows that are left; of none its first."""
+    if isinstance(value, int):
+        return value
+    return value[: shape[0]] if shape else value[0]
+
+
+def _clipped(node: Node, contents: Shape) -> Node:
+    rows = contents[0] if contents else 1
+    attrs = node.attrs
+    if isinstance(attrs, RowsAttrs):
+        return replace(node, attrs=RowsAttrs(tuple(i for i in attrs.indices if i < rows) or (0,)))
+    if isinstance(attrs, SliceAttrs):
+        begin = min(attrs.begin, rows - 1)
+        end = max(begin + 1, min(attrs.end, rows))
+        return replace(node, attrs=SliceAttrs(begin, end, attrs.strides))
+    return node
+
+
+def with_dtype(test: LitmusTest, old: str, new: str) -> Sketch:
+    """Every resource and constant of one dtype with another."""
+
+    def of(dtype: str) -> str:
+        return new if dtype == old else dtype
+
+    def node(each: Node) -> Node:
+        if isinstance(each.attrs, ConstAttrs) and each.attrs.dtype != BOOL:
+            return replace(each, attrs=replace(each.attrs, dtype=of(each.attrs.dtype)))
+        return each
+
+    sketch = Sketch.of(test).each_node(node)
+    return replace(
+        sketch,
+        variables=tuple(replace(v, dtype=of(v.dtype)) for v in sketch.variables),
+        queues=tuple(replace(q, dtype=of(q.dtype)) for q in sketch.queues),
+    )
+
+
+def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Sketch:
+    """The test where a node touches, or takes from a queue, fewer elements."""
+    shapes = Shapes(test)
+    smaller = replace(node, attrs=attrs)
+    if isinstance(attrs, CountAttrs):
+        wanted: dict[str, Shape] = {node.name: (attrs.count,)}
+    else:
+        wanted = shapes.touched(smaller, shapes.shape(node.resources[0]))
+    return shapes.resized(wanted).with_node(smaller)
+
+
+def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Sketch:
+    """The test where each variable, and each queue's element, has the shape `of` its type."""
+    return Shapes(test).resized(
+        {name: of(kind) for name, kind in contents(test).items() if of(kind) != kind.shape}
+    )
+
+
+def contents(test: LitmusTest) -> dict[str, TensorType]:
+    """Types of what the resources hold."""
+    return {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
+
+
+__all__ = ["Shapes", "contents", "fewer_rows_touched", "refitted", "with_dtype"]

@@ -1,0 +1,60 @@
+"""Executors that the tests of campaigns need and the program has not.
+
+A defect in conditionals, of which there is no mutant, and an executor that runs
+one feature only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from corpus.graph import BranchAttrs, LitmusTest
+from fuzz.campaign.sketch import Sketch
+from fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from fuzz.executors.protocol import Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fuzz.executors.protocol import Config
+
+
+class OtherBranch(NativeExecutor):
+    """The wrong body of a conditional runs."""
+
+    name: ClassVar[str] = "double/other-branch"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Swaps the bodies."""
+
+        def swapped(node):
+            attrs = node.attrs
+            if isinstance(attrs, BranchAttrs):
+                attrs = replace(attrs, then=attrs.orelse, orelse=attrs.then)
+            return replace(node, attrs=attrs)
+
+        return PreparedTest(Sketch.of(test).each_node(swapped).build(), config)
+
+
+class RunsOnly(NativeExecutor):
+    """Sound; takes variables and several runs."""
+
+    name: ClassVar[str] = "double/runs-only"
+    features: ClassVar[frozenset[str]] = frozenset({"several runs"})
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Refuses every other feature."""
+        for feature in sorted(test.features - self.features):
+            raise Refused(feature)
+        return PreparedTest(test, config)
+
+
+def installed(folder: Path) -> str:
+    """A folder that makes them executors, for whoever has it on its path."""
+    made = folder / "doubles-1.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: doubles\nVersion: 1\n")
+    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in (OtherBranch, RunsOnly)]
+    (made / "entry_points.txt").write_text("\n".join(["[litmusfuzz.executors]", *lines, ""]))
+    return str(folder)

@@ -1,0 +1,155 @@
+"""A defect in each feature: found, judged, minimized, confirmed, stored, replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from campaign.doubles import installed
+
+from corpus.outcome import Verdict
+from corpus.textfile import load
+from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.executors.process import Worker
+from fuzz.executors.table import configuration
+from oracles.explorer import Explorer
+from oracles.model import MODELS
+from reports.text import summary
+
+TESTS = Path(__file__).parents[1]
+DEFECTS = {
+    "mutant/two-holders": ("critical sections", 5),
+    "mutant/over-capacity": ("queues", 2),
+    "mutant/last-in-first-out": ("queues", 2),
+    "mutant/one-run-waited-for": ("several runs", 2),
+    "mutant/early-body": ("loops", 2),
+    "mutant/no-window": ("loops", 3),
+    "double/other-branch": ("conditionals", 2),
+}
+"""By executor: what a minimized finding still has, and how many effects the smallest has."""
+
+
+@pytest.fixture(scope="module")
+def doubles(tmp_path_factory):
+    """Doubles are executors, here and in the workers."""
+    folder = installed(tmp_path_factory.mktemp("doubles"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
+        yield
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
+    doubles, name: str, tmp_path: Path
+) -> None:
+    """On the controlled engine, where all follows from the seed."""
+    config = configuration(name, "controlled")
+    settings = Settings(
+        seed=1,
+        out=tmp_path,
+        executors=((name, config),),
+        time_s=600,
+        tests=84,
+        count=256,
+        model=None,
+    )
+    record = Campaign(settings, lambda _: None).run()
+    assert (record.problem, record.exit_code()) == ("", 1)
+    assert not record.unconfirmed
+    assert not record.deaths
+    feature, effects = DEFECTS[name]
+    assert min(len(f.entry.test.effects) for f in record.findings) <= effects
+    for reported in record.findings:
+        entry = load(reported.path)
+        assert entry == reported.entry
+        found = entry.finding
+        assert found is not None
+        assert found.minimized
+        assert found.confirmed
+        assert found.model == config.promises
+        assert feature in entry.test.features
+        oracle = Explorer(entry.test, MODELS[found.model])
+        assert all(oracle.judge(seen) is Verdict.FORBIDDEN for seen, _ in found.forbidden)
+        assert found.schedule is not None
+        assert oracle.judge(found.schedule.outcome) is Verdict.FORBIDDEN
+    check_replays(entry, oracle, name, config)
+
+
+def check_replays(entry, oracle, name, config) -> None:
+    """By its schedule, and by runs: from the same seed the same histogram."""
+    found = entry.finding
+    worker = Worker(name)
+    result = replay_entry(entry, oracle, worker, config, Replay(60))
+    assert result.schedule == "replayed by its schedule: same outcome"
+    assert result.judgement is not None
+    assert dict(result.judgement.histogram) == {found.schedule.outcome: 1}
+    result = replay_entry(entry, oracle, worker, config, Replay(60, schedule=False))
+    assert result.judgement is not None
+    assert result.judgement.forbidden_count > 0
+    worker.close()
+    # The executor without the defect: it diverges, or another outcome shows.
+    sound = Worker("native")
+    config = configuration("native", "controlled")
+    result = replay_entry(entry, oracle, sound, config, Replay(60, schedule=True))
+    sound.close()
+    assert "cannot be followed" in result.schedule or "another outcome" in result.schedule
+    assert result.judgement is not None
+    assert not result.judgement.forbidden
+
+
+def test_the_command_line_replays_by_the_schedule_and_says_so(
+    doubles, litmusfuzz, tmp_path: Path
+) -> None:
+    """And where another executor cannot follow it, runs, and says that."""
+    name = "mutant/two-holders:controlled"
+    common = ("--seed", "1", "--tests", "12", "--count", "256", "--time", "10m")
+    result = litmusfuzz("run", "--executors", name, "--families", "sections", *common, "--json")
+    assert result.returncode == 1, result.stderr
+    first = json.loads(result.stdout)["findings"][0]
+    assert first["schedule"] > 0
+    replayed = litmusfuzz("replay", first["file"])
+    assert (replayed.returncode, replayed.stderr) == (1, "")
+    assert "1 execution on mutant/two-holders/controlled" in replayed.stdout
+    assert "\nreplayed by its schedule: same outcome\n" in replayed.stdout
+    assert "FORBIDDEN" in replayed.stdout
+    data = json.loads(litmusfuzz("replay", first["file"], "--json").stdout)
+    assert data["schedule"] == "replayed by its schedule: same outcome"
+    runs = litmusfuzz("replay", first["file"], "--no-schedule")
+    assert runs.returncode == 1
+    assert "schedule" not in runs.stdout
+    # A finding keeps its schedule when it is taken into the corpus.
+    assert litmusfuzz("promote", first["file"], "--to", "kept", "--write").returncode == 0
+    kept = str(tmp_path / "kept" / Path(first["file"]).name)
+    assert "same outcome" in litmusfuzz("replay", kept).stdout
+    # As if the executor had changed since: it runs instead, and finds it.
+    text = Path(kept).read_text()
+    number, rest = text.split("choices: [", 1)[1].split(":", 1)
+    Path(kept).write_text(text.replace(f"[{number}:{rest[:16]}", f"[{number}:{'0' * 16}", 1))
+    changed = litmusfuzz("replay", kept)
+    assert changed.returncode == 1
+    assert "cannot be followed any more: after 0 of" in changed.stdout
+    only = litmusfuzz("replay", kept, "--schedule")
+    assert only.returncode == 3
+    assert "the finding did not show again" in only.stdout
+
+
+def test_what_is_refused_is_counted_by_feature(doubles, tmp_path: Path) -> None:
+    """Of the family `runs` a quarter has a queue, or sections."""
+    name = "double/runs-only"
+    settings = Settings(
+        seed=1, out=tmp_path, executors=((name, configuration(name)),), tests=40, count=8
+    )
+    record = Campaign(settings, lambda _: None).run()
+    (state, _) = record.executors
+    assert state.families == {"dag": 20, "runs": 20}
+    assert set(state.refused) == {"queues", "critical sections"}
+    assert 0 < state.refused.total() < 20
+    count = state.refused["queues"]
+    assert f"refused {count} ({count / 40:.1%}): queues" in summary(record)
+    (shown, _) = record.as_json()["executors"]
+    assert shown["refused"] == dict(state.refused)
+    assert record.canary_runs == 40  # it takes everything
