@@ -1144,8 +1144,6 @@ def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> N
     the executor that they were made from stands first, and must survive. Takes
     some minutes. Exits 0 only if all mutants are killed, else 1.
     """
-    from dataclasses import asdict
-
     from fuzz.campaign.selftest import HUNTS, SOUND, hunts, mutants
     from reports.kills import kill_table, score
 
