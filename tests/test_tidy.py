@@ -17,7 +17,7 @@ ROOMS = {
     "fuzz": {"fuzz", "corpus", "oracles", "reports"},
 }
 # Inside `fuzz`: what lies under what.
-FLOORS = ["strategies", "mutants", "executors", "campaign", "__main__"]
+FLOORS = ["strategies", "passes", "mutants", "executors", "campaign", "__main__"]
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
 
 
