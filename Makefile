@@ -40,12 +40,13 @@ SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -p
 sanitize:
 	@mkdir -p build/sanitize
 	@set -e; for check in thread address,undefined; do \
-	  for name in executor_under_sanitizers engine_conformance; do \
+	  for name in executor_under_sanitizers devices_under_sanitizers engine_conformance; do \
 	    echo "$$name: $$check"; \
 	    $(CXX) $(SANITIZE) -fsanitize=$$check tests/native/$$name.cpp \
 	      fuzz/native/core/*.cpp fuzz/native/core/engines/*.cpp -ldl -o build/sanitize/$$name; \
 	  done; \
 	  build/sanitize/executor_under_sanitizers; \
+	  build/sanitize/devices_under_sanitizers; \
 	  for engine in "inline 1" "pool 1" "pool 2" "pool 4" "fifo 1" "fifo 4" "gang 1" "gang 2" "gang 4"; do \
 	    build/sanitize/engine_conformance $$engine; \
 	  done; \

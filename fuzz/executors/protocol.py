@@ -60,6 +60,10 @@ class Noise:
     padding : int
         Largest number of elements of pure work put before a resource op;
         0 for none.
+    transfer_delay_us_max : int
+        Longest time that a transfer between devices is held back, so that
+        transfers overtake each other as well; 0 for none. An executor may
+        draw a bound below it for each execution.
 
     Notes
     -----
@@ -72,12 +76,14 @@ class Noise:
     steps: int = 96
     shuffle: bool = True
     padding: int = 1024
+    transfer_delay_us_max: int = 0
 
     def __post_init__(self) -> None:
         for name, least, most in (
             ("copies", 1, 4096),
             ("steps", 1, 1 << 20),
             ("padding", 0, 1 << 20),
+            ("transfer_delay_us_max", 0, 1 << 20),
         ):
             value = getattr(self, name)
             if not least <= value <= most:

@@ -5,7 +5,6 @@
 
 #include "batch.h"
 #include "check.h"
-#include "engines/table.h"
 #include "exhaustive.h"
 
 using namespace litmusfuzz::executor;
@@ -172,9 +171,9 @@ Program bodies(uint32_t parallel, bool strict) {
 
 void run(Program program, const std::string& name, uint32_t threads) {
   program.link();
-  const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
+  Engines engines = make_engines(program, name, {.threads = threads});
   Histogram seen;
-  Batch batch(program, *engine, 8);
+  Batch batch(program, engines, 8);
   for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
   for (const auto& [row, count] : seen) {
     CHECK(count > 0);
@@ -196,9 +195,9 @@ void blocking_everywhere() {
   Program program = blocking();
   program.link();
   for (const char* name : {"inline", "pool", "fifo"}) {
-    const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
+    Engines engines = make_engines(program, name, {.threads = 4});
     Histogram seen;
-    Batch batch(program, *engine, 8);
+    Batch batch(program, engines, 8);
     for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
     CHECK(seen.size() == 1);
     CHECK((seen.begin()->first == Row{0, 1, 6, 1, 0}));

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from corpus.outcome import TORN, Outcome, Status, Value
+from corpus.outcome import Outcome
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
+from fuzz.executors.native.outcomes import Rows
+from fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
 from fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
@@ -18,10 +20,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from fuzz.executors.native.lowering import EventKey, Strictness
-    from fuzz.executors.protocol import Histogram, Noise
-
-_STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
-_UNSEEN, _VALUE, _TORN = range(3)
+    from fuzz.executors.protocol import Histogram, Noise, Prepared
 
 Choice = tuple[int, int, int]
 """Of a controlled execution: index of the event chosen, how many could have come
@@ -52,6 +51,17 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     return Config(name, "rfc" if split_updates else "executor", settings)
 
 
+def on_devices(config: Config, name: str, *, processes: int = 1) -> Config:
+    """The same on two devices, for what has none, in one process or two.
+
+    Nothing is promised of the iterations of a loop on several devices beyond
+    what the model `rfc` says; so `config` promises that alone.
+    """
+    assert config.promises == "rfc", config.name
+    placed = (*config.settings, ("devices", " ".join(TWO_DEVICES)))
+    return Config(name, "rfc", (*placed, ("processes", 2)) if processes > 1 else placed)
+
+
 def _configurations() -> Iterator[Config]:
     for split in (False, True):
         for engine, threads in _ENGINES:
@@ -59,6 +69,9 @@ def _configurations() -> Iterator[Config]:
             if split:
                 name = "split" if engine == "pool" else f"{engine}_split"
             yield engine_config(name, engine, threads, split_updates=split)
+    pool = engine_config("", "pool", _THREADS, split_updates=True)
+    yield on_devices(pool, "two_devices")
+    yield on_devices(pool, "two_processes", processes=2)
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
@@ -102,6 +115,8 @@ class NativeExecutor:
         Plain is a pool of threads that takes what is ready at random; fifo one
         that takes it in turn; inline and controlled have one thread, controlled
         does one event at a time, each possible one with the same probability.
+        Two_devices and two_processes are split, and put what has no device on
+        two in turn, each with a pool of its own.
         """
         return _CONFIGURATIONS
 
@@ -110,15 +125,30 @@ class NativeExecutor:
         """Of NumPy and Python; the executor itself goes with this package."""
         return {"numpy": np.__version__, "python": platform.python_version()}
 
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+    def __init__(self) -> None:
+        self.peer: Peer | None = None
+        """The second process, once a test has needed one; kept for the next."""
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
         """Lower and load the test.
 
         Raises
         ------
         Refused
-            For a test with clusters.
+            For a test with clusters; in two processes, for a loop, conditional
+            or section that would be in both.
         """
-        return PreparedTest(test, config)
+        if not dict(config.settings).get("processes"):
+            return PreparedTest(test, config)
+        if self.peer is None or not self.peer.alive:
+            self.peer = Peer()
+        return PairedTest(test, config, self.peer)
+
+    def close(self) -> None:
+        """End the second process, if there is one."""
+        if self.peer is not None:
+            self.peer.close()
+            self.peer = None
 
 
 class PreparedTest:
@@ -150,17 +180,21 @@ class PreparedTest:
         self._thread_count: int = settings["threads"]
         self._threads: _executor.Threads | None = None
         self._copies = 0
-        self._program = lower(test, split_updates=settings["split_updates"], strictness=strictness)
+        self._program = lower(
+            test,
+            split_updates=settings["split_updates"],
+            strictness=strictness,
+            devices=devices_for(config),
+        )
         self._core = _executor.load(self._program)
-        self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
-        self._queues = frozenset(queue.name for queue in test.queues)
+        self._rows = Rows(test, test.observe)
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `copies` and `shuffle` say something here: nothing is
-        built afresh, and threads that take what is ready at random need no
-        padding. Of a controlled execution no copies run side by side.
+        Of the noise, `copies`, `shuffle` and `transfer_delay_us_max` say
+        something here: nothing is built afresh, and threads that take what is
+        ready at random need no padding. Of a controlled execution no copies run side by side.
         """
         if self._engine == "controlled":
             return self._histogram(self._core.walk(count, seed))
@@ -169,7 +203,7 @@ class PreparedTest:
                 self._core, self._engine, self._thread_count, noise.copies
             )
             self._copies = noise.copies
-        rows, _, _ = self._threads.run(count, noise.shuffle, seed)
+        rows, _, _ = self._threads.run(count, noise.shuffle, noise.transfer_delay_us_max, seed)
         return self._histogram(rows)
 
     def close(self) -> None:
@@ -225,19 +259,5 @@ class PreparedTest:
         return {self._outcome(row): count for row, count in ordered}
 
     def _outcome(self, row: list[int]) -> Outcome:
-        numbers = iter(row)
-        status = _STATUSES[next(numbers)]
-        values: dict[str, Value] = {}
-        for name, size in zip(self._test.names, self._sizes, strict=True):
-            if status is Status.FAILED:
-                break
-            sort = next(numbers)
-            if sort == _TORN:
-                values[name] = TORN
-            elif sort == _VALUE and name in self._queues:
-                values[name] = tuple(
-                    tuple(next(numbers) for _ in range(size)) for _ in range(next(numbers))
-                )
-            elif sort == _VALUE:
-                values[name] = tuple(next(numbers) for _ in range(size))
+        status, values = self._rows.read(row)
         return Outcome.of(self._test, values, status)

@@ -12,6 +12,7 @@
 #include "controlled.h"
 #include "engines/table.h"
 #include "exhaustive.h"
+#include "station.h"
 
 namespace nb = nanobind;
 using namespace litmusfuzz::executor;
@@ -51,6 +52,8 @@ Kind kind_named(const std::string& name) {
                                                            {"dequeue", Kind::kDequeue},
                                                            {"size", Kind::kSize},
                                                            {"close", Kind::kClose},
+                                                           {"send", Kind::kSend},
+                                                           {"recv", Kind::kRecv},
                                                            {"if", Kind::kIf},
                                                            {"while", Kind::kWhile}};
   return named(names, name);
@@ -126,6 +129,8 @@ Node read_node(nb::handle from) {
   node.input_sizes = field<Numbers>(from, "input_sizes");
   node.resources = field<Numbers>(from, "resources");
   node.slot = field<uint32_t>(from, "slot");
+  node.device = field<uint32_t>(from, "device");
+  node.slot_there = field<uint32_t>(from, "slot_there");
   node.rows = field<std::vector<int32_t>>(from, "rows");
   node.gathers_rows = node.kind == Kind::kRead && !node.rows.empty();
   node.row_elements = field<uint32_t>(from, "row_elements");
@@ -177,6 +182,8 @@ Program read_program(nb::handle from) {
     program.observed.push_back({field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"),
                                 read_type(each.attr("type"))});
   }
+  program.devices = field<uint32_t>(from, "devices");
+  program.processes = field<uint32_t>(from, "processes");
   program.link();
   return program;
 }
@@ -259,17 +266,18 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order) {
   return follow(program, Forced(order), order.size());
 }
 
-/// A test on the threads of an engine, which start and end with it.
+/// A test on the threads of engines, one for each device, which start and end with it.
 class Threads {
  public:
   Threads(const Program& program, const std::string& engine, uint32_t threads, uint32_t copies)
       : copies_(copies),
-        engine_(litmusfuzz::engines::make(engine, {.threads = threads})),
-        batch_(program, *engine_, copies) {}
+        engines_(make_engines(program, engine, {.threads = threads})),
+        batch_(program, engines_, copies) {}
 
   /// The histogram, and how many events were performed on this thread and on others.
-  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
+  nb::tuple run(uint64_t count, bool shuffle, uint32_t transfer_delay_us_max, uint64_t seed) {
     Histogram seen;
+    batch_.set_transfer_delay(transfer_delay_us_max);
     const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
@@ -282,9 +290,32 @@ class Threads {
 
  private:
   uint32_t copies_;
-  std::unique_ptr<litmusfuzz::Engine> engine_;
+  Engines engines_;
   Batch batch_;
 };
+
+/// What a station hands out: (seed, delay), a parcel, or a number; nothing when closed.
+nb::object take(Station& station) {
+  std::optional<Station::Outgoing> next;
+  {
+    nb::gil_scoped_release release;
+    next = station.take();
+  }
+  if (!next) return nb::none();
+  if (const auto* setting = std::get_if<Setting>(&*next)) {
+    return nb::make_tuple(setting->seed, setting->transfer_delay_us_max);
+  }
+  if (const auto* parcel = std::get_if<Station::Parcel>(&*next)) {
+    return nb::bytes(parcel->data(), parcel->size());
+  }
+  return nb::cast(std::get<Station::Idle>(*next).arrived);
+}
+
+void deliver(Station& station, const nb::bytes& bytes) {
+  const Station::Parcel parcel(bytes.c_str(), bytes.size());
+  nb::gil_scoped_release release;
+  station.deliver(parcel);
+}
 
 }  // namespace
 
@@ -302,5 +333,23 @@ NB_MODULE(_executor, m) {
       .def(nb::init<const Program&, const std::string&, uint32_t, uint32_t>(),
            nb::keep_alive<1, 2>())
       .def("run", &Threads::run);
+  nb::class_<Station>(m, "Station")
+      .def(
+          "__init__",
+          [](Station* self, const Program& program, const std::string& engine, uint32_t threads,
+             uint32_t copies, bool first) {
+            new (self) Station(program, engine, {.threads = threads}, copies, first);
+          },
+          nb::keep_alive<1, 2>())
+      .def("begin",
+           [](Station& self, uint64_t seed, uint32_t transfer_delay_us_max) {
+             self.begin({seed, transfer_delay_us_max});
+           })
+      .def("take", &take)
+      .def("deliver", &deliver)
+      .def("peer_idle", &Station::peer_idle)
+      .def("wait", &Station::wait, nb::call_guard<nb::gil_scoped_release>())
+      .def("rows", &Station::rows)
+      .def("close", &Station::close);
   m.def("load", &read_program);
 }

@@ -5,14 +5,17 @@
 
 namespace litmusfuzz::executor {
 
-Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
-    : program_(program), engine_(engine) {
+Batch::Batch(const Program& program, Engines& engines, uint32_t copies)
+    : program_(program), runs_(program, engines), link_([this](Event event) {
+        runs_.schedule(event, &Batch::perform);
+      }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this);
 }
 
 void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
-  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
+  runs_.start(random);
+  link_.set(transfer_delay_us_max_, random());
   starting_ = true;
   for (Copy& each : copies_) {
     each.reset();
@@ -20,20 +23,25 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   }
   starting_ = false;
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
-  for (const Event& each : first_) schedule(each);
+  for (const Event& each : first_) {
+    if (link_.slow() && each.frame->node(each.node).kind == Kind::kRecv) {
+      transfer(each);
+    } else {
+      schedule(each);
+    }
+  }
   first_.clear();
   // A run may get new work from another one after it was waited for.
-  while (!quiet()) wait();
-  wait();  // until the engine, too, has done with the last closures
-  states_.clear();
+  while (!quiet()) {
+    runs_.wait();
+    link_.wait();
+  }
+  runs_.wait();  // until the engine, too, has done with the last closures
+  runs_.end();
   for (const Copy& each : copies_) {
     read_outcome(program_, each, row_);
     ++seen[row_];
   }
-}
-
-void Batch::wait() {
-  for (const auto& each : states_) each->wait();
 }
 
 void Batch::ready(Event event) {
@@ -44,21 +52,27 @@ void Batch::ready(Event event) {
   }
 }
 
+void Batch::transfer(Event event) {
+  // While copies start, nothing may be performed.
+  if (starting_ || !link_.slow()) return ready(event);
+  scheduled_.fetch_add(1, std::memory_order_relaxed);  // as in `schedule`
+  link_.hold(event);
+}
+
 void Batch::schedule(Event event) {
   // Relaxed: the closure that counts it here counts itself done, with release,
   // only afterwards.
-  if (states_.size() > 1) scheduled_.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t packed = uint64_t{event.node} << 32 | event.step;
-  states_[event.frame->run]->schedule({&Batch::perform, event.frame, packed});
+  if (runs_.several()) scheduled_.fetch_add(1, std::memory_order_relaxed);
+  runs_.schedule(event, &Batch::perform);
 }
 
 void Batch::perform(void* object, uint64_t packed) {
-  auto* const frame = static_cast<Frame*>(object);
-  auto& batch = static_cast<Batch&>(frame->copy.scheduler());
-  frame->copy.perform({frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)});
+  const Event event = DeviceRuns::unpacked(object, packed);
+  auto& batch = static_cast<Batch&>(event.frame->copy.scheduler());
+  event.frame->copy.perform(event);
   batch.performed_.add();
   // Release: its partner is in `quiet`.
-  if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);
+  if (batch.runs_.several()) batch.done_.fetch_add(1, std::memory_order_release);
 }
 
 bool Batch::quiet() const {

@@ -25,10 +25,20 @@ std::span<const Event> Controlled::enabled() {
   return enabled_;
 }
 
+void Controlled::finish_transfers() {
+  while (!transfers_.empty()) {
+    const Event event = transfers_.back();
+    transfers_.pop_back();
+    copy_.perform(event);
+  }
+}
+
 bool Controlled::run(Strategy& strategy) {
   ready_.clear();
+  transfers_.clear();
   copy_.reset();
   copy_.start();
+  finish_transfers();
   for (auto events = enabled(); !events.empty() && !copy_.failed(); events = enabled()) {
     const std::optional<size_t> chosen = strategy.choose(events);
     if (!chosen) return false;
@@ -42,6 +52,7 @@ bool Controlled::run(Strategy& strategy) {
     ready_[place] = ready_.back();
     ready_.pop_back();
     copy_.perform(event);
+    finish_transfers();
   }
   strategy.end();
   return true;

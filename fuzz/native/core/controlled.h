@@ -60,11 +60,15 @@ class Controlled final : public Scheduler {
 
  private:
   void ready(Event event) override { ready_.push_back(event); }
+  void transfer(Event event) override { transfers_.push_back(event); }
+  /// Transfers are transparent: they are over before anything is chosen.
+  void finish_transfers();
   std::span<const Event> enabled();
 
   const Program& program_;
   Copy copy_;
   std::vector<Event> ready_;    // their turn has come; some may have to wait for others
+  std::vector<Event> transfers_;
   std::vector<Event> enabled_;  // those that need not
 };
 
