@@ -42,7 +42,15 @@ MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
 FEATURES: Final = frozenset(
-    {"several runs", "critical sections", "queues", "conditionals", "loops", "clusters"}
+    {
+        "several runs",
+        "critical sections",
+        "queues",
+        "conditionals",
+        "loops",
+        "clusters",
+        "transfers",
+    }
 )
 """All that `LitmusTest.features` may name."""
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
@@ -84,6 +92,7 @@ class Mutex:
     """A lock that critical sections take; free at first, not re-entrant."""
 
     name: str
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ class Queue:
     shape: tuple[int, ...]
     capacity: int
     init: tuple[Nested, ...] = ()
+    device: str = ""
 
     @property
     def type(self) -> TensorType:
@@ -142,7 +152,8 @@ class Node:
     `inputs` are data edges and `after` control edges, both by the name of a
     node that stands earlier; `resources` are what it works on, in the roles'
     order (`OpDef.roles`). A critical section is a node as well: edges to and
-    from it are edges of the section as a whole.
+    from it are edges of the section as a whole. `device` is where it runs, ""
+    for wherever what it works on lives.
     """
 
     name: str
@@ -151,6 +162,7 @@ class Node:
     resources: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     attrs: Attrs | BranchAttrs | LoopAttrs | None = None
+    device: str = ""
 
     @property
     def definition(self) -> OpDef:
@@ -315,6 +327,7 @@ class LitmusTest:
                 if each.name in resources:
                     raise MalformedTest("stands twice", path)
                 try:
+                    _check_device(each.device)
                     if isinstance(each, Variable):
                         self._check_variable(each)
                     elif isinstance(each, Queue):
@@ -458,8 +471,6 @@ class LitmusTest:
             check_literal(element, queue.shape, "init", whole=self.whole)
 
     def _check_variable(self, variable: Variable) -> None:
-        if variable.device:
-            _check_device(variable.device, ("device",))
         check_shape(variable.shape, variable.dtype)
         check_literal(variable.init, variable.shape, "init", whole=self.whole)
 
@@ -479,6 +490,18 @@ class LitmusTest:
     def runs(self) -> tuple[Run, ...]:
         """The client's runs, or one of each graph."""
         return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    def spans_devices(self, node: Node) -> bool:
+        """Whether the node, with all inside, is told to be on several devices.
+
+        A resource without a device lives on one that is nobody else's, as far
+        as is known here.
+        """
+        resources: list[Resource] = [*self.variables, *self.mutexes, *self.queues]
+        lives = {resource.name: resource.device for resource in resources}
+        inside = list(all_nodes([node]))
+        found = {lives[name] for each in inside for name in each.resources}
+        return len(found.union(each.device for each in inside if each.device)) > 1
 
     @property
     def features(self) -> frozenset[str]:
@@ -501,6 +524,8 @@ class LitmusTest:
             found.add("loops")
         if self.clusters:
             found.add("clusters")
+        if Kind.TRANSFER in kinds:
+            found.add("transfers")
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
@@ -587,6 +612,8 @@ class _Checker:
                 raise MalformedTest(error.message, (*where, *error.path)) from None
             if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
                 constants[node.name] = node.attrs.value
+            elif node.definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
+                constants[node.name] = constants[node.inputs[0]]
             results: dict[str, TensorType] = {}
             if node.definition.kind is Kind.BRANCH:
                 results = self.branch(node, where, here, constants)
@@ -595,6 +622,7 @@ class _Checker:
             for name, kind in results.items():
                 self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
         check_sections(graph, path)
+        check_transfers(graph, path)
         return here
 
     def new_name(self, name: str) -> None:
@@ -749,6 +777,8 @@ class _Checker:
                     )
         if len(set(node.after)) != len(node.after):
             raise MalformedTest("names a node twice", ("after",))
+        _check_device(node.device)
+        self.colocated(node)
         if op.kind is Kind.LOOP:
             return None
         for wanted, got, field_name in (
@@ -782,6 +812,21 @@ class _Checker:
         assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
         return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
 
+    def colocated(self, node: Node) -> None:
+        """Refuse an op whose resources, or itself, are told to be on two devices.
+
+        References
+        ----------
+        DEVICES, "Heterogenous execution": variable edges never cross devices.
+        """
+        device = node.device
+        for position, name in enumerate(node.resources):
+            where = self.resources[name].device if name in self.resources else ""
+            if where and device and where != device:
+                message = f"{name!r} lives on {where}, and is worked on from {device}"
+                raise MalformedTest(message, ("resources", position))
+            device = device or where
+
 
 def loop_bound(
     attrs: LoopAttrs,
@@ -806,15 +851,22 @@ def loop_bound(
     """
     counter = attrs.carried[0]
     nodes = {n.name: n for body in (attrs.condition, attrs.body) for n in body.nodes}
-    step_node = nodes.get(attrs.body.results[0])
-    test_node = nodes.get(attrs.condition.results[0])
+
+    def origin(name: str) -> str:
+        """Where a value comes from, on whichever device."""
+        while name in nodes and nodes[name].definition.kind is Kind.TRANSFER:
+            (name,) = nodes[name].inputs
+        return name
+
+    step_node = nodes.get(origin(attrs.body.results[0]))
+    test_node = nodes.get(origin(attrs.condition.results[0]))
     if test_node is not None and test_node.op == "Select":
         never = known.get(test_node.inputs[2])
-        test_node = nodes.get(test_node.inputs[0]) if never == 0 else None
+        test_node = nodes.get(origin(test_node.inputs[0])) if never == 0 else None
     limit = step = None
-    if test_node is not None and test_node.op == "Less" and test_node.inputs[0] == counter:
+    if test_node is not None and test_node.op == "Less" and origin(test_node.inputs[0]) == counter:
         limit = known.get(test_node.inputs[1])
-    if step_node is not None and step_node.op == "AddV2" and step_node.inputs[0] == counter:
+    if step_node is not None and step_node.op == "AddV2" and origin(step_node.inputs[0]) == counter:
         step = known.get(step_node.inputs[1])
     if start is None or limit is None or step is None or step < 1:
         raise MalformedTest(
@@ -835,6 +887,28 @@ def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
     if cycle:
         return "cycle: " + " -> ".join([*cycle, node])
     return f"{source!r} stands below; nodes stand in topological order"
+
+
+def check_transfers(graph: Graph, where: tuple[str | int, ...]) -> None:
+    """Refuse a Send without one Recv of its own beside it, and the other way round.
+
+    References
+    ----------
+    DEVICES, "Heterogenous execution".
+    """
+    takers = {node.name: 0 for node in graph.nodes if node.op == "Send"}
+    for node in graph.nodes:
+        for position, name in enumerate(node.inputs):
+            path = (*where, node.name, "inputs", position)
+            if (name in takers) != (node.op == "Recv"):
+                sent = f"{name!r} sends to another device: a Recv takes it"
+                raise MalformedTest(sent if name in takers else f"{name!r} is no Send beside", path)
+            if name in takers:
+                takers[name] += 1
+    for name, count in takers.items():
+        if count != 1:
+            message = f"one Recv takes what a Send sends, not {count}"
+            raise MalformedTest(message, (*where, name))
 
 
 def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
@@ -882,7 +956,7 @@ def _levels(
             yield from _levels(body.nodes, (*path, node.name, field_name, "nodes"))
 
 
-_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION)
+_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 
 
 def _check_members(
@@ -1018,9 +1092,9 @@ def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
     ]
 
 
-def _check_device(device: str, path: tuple[str | int, ...]) -> None:
-    if not re.fullmatch(r"(cpu|gpu):[0-9]{1,3}", device):
-        raise MalformedTest(f"a device is cpu:N or gpu:N, got {device[:80]!r}", path)
+def _check_device(device: str) -> None:
+    if device and not re.fullmatch(r"(cpu|gpu):(0|[1-9][0-9]{0,2})", device):
+        raise MalformedTest(f"a device is cpu:N or gpu:N, got {device[:80]!r}", ("device",))
 
 
 def _path(graph: Graph, source: str, target: str) -> list[str]:

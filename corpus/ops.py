@@ -58,6 +58,8 @@ class Kind(Enum):
     QUEUE = "queue"
     BRANCH = "conditional"
     LOOP = "loop"
+    TRANSFER = "transfer"
+    """Passes a value on from one device to another."""
 
     @property
     def writes(self) -> bool:
@@ -158,14 +160,14 @@ class OpDef:
     @property
     def on(self) -> str:
         """The kind of its resources: variable, mutex, queue, or nothing."""
-        if self.kind in (Kind.BRANCH, Kind.LOOP):
+        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.TRANSFER):
             return "nothing"
         return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
 
     @property
     def has_effect(self) -> bool:
         """Whether it touches a resource, or holds nodes that may."""
-        return self.kind is not Kind.PURE
+        return self.kind not in (Kind.PURE, Kind.TRANSFER)
 
     @property
     def sparse(self) -> bool:
@@ -187,6 +189,8 @@ def _table() -> dict[str, OpDef]:
         OpDef("Select", pure, ("condition", "t", "e")),
         OpDef("ReluGrad", pure, ("gradients", "features")),
         OpDef("MatMul", pure, ("a", "b")),
+        OpDef("Send", Kind.TRANSFER, ("tensor",)),
+        OpDef("Recv", Kind.TRANSFER, ("sent",)),
         OpDef("ReadVariableOp", read, (), var),
         OpDef("ResourceGather", read, (), var, RowsAttrs),
         OpDef("ResourceGatherNd", read, (), var, RowsAttrs),
@@ -281,7 +285,7 @@ def result_type(
         return TensorType(attrs.dtype, attrs.shape)
     if op.name == "NoOp":
         return None
-    if op.name == "Identity":
+    if op.name == "Identity" or op.kind is Kind.TRANSFER:
         return inputs[0]
     if op.name == "MatMul":
         return _matmul_type(*inputs)

@@ -219,7 +219,7 @@ class _Variable(_Strict, kw_only=True):
 
 
 class _Mutex(_Strict, kw_only=True):
-    pass
+    device: str = ""
 
 
 class _Queue(_Strict, kw_only=True):
@@ -227,6 +227,7 @@ class _Queue(_Strict, kw_only=True):
     shape: list[int] = []
     capacity: int
     init: list[_Literal] = []
+    device: str = ""
 
 
 class _Run(_Strict, kw_only=True):
@@ -239,6 +240,7 @@ class _Node(_Strict, kw_only=True):
     resources: list[str] = []
     inputs: list[str] = []
     after: list[str] = []
+    device: str = ""
 
     def attrs(self) -> Attrs | None:
         return None
@@ -554,13 +556,13 @@ class _Reader:
         return Variable(name, raw.dtype, tuple(raw.shape), _freeze(raw.init), raw.device)
 
     def mutex(self, name: str, data: Any) -> Mutex:
-        self.convert(data, _Mutex, ("mutexes", name))
-        return Mutex(name)
+        raw: _Mutex = self.convert(data, _Mutex, ("mutexes", name))
+        return Mutex(name, raw.device)
 
     def queue(self, name: str, data: Any) -> Queue:
         raw: _Queue = self.convert(data, _Queue, ("queues", name))
         init = tuple(_freeze(element) for element in raw.init)
-        return Queue(name, raw.dtype, tuple(raw.shape), raw.capacity, init)
+        return Queue(name, raw.dtype, tuple(raw.shape), raw.capacity, init, raw.device)
 
     def run(self, name: str, data: Any) -> Run:
         raw: _Run = self.convert(data, _Run, ("client", name))
@@ -603,7 +605,8 @@ class _Reader:
         else:
             raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
             attrs = raw.attrs()
-        return Node(name, op, tuple(raw.inputs), tuple(raw.resources), tuple(raw.after), attrs)
+        edges = (tuple(raw.inputs), tuple(raw.resources), tuple(raw.after))
+        return Node(name, op, *edges, attrs, raw.device)
 
     def body(self, data: Any, path: Path_) -> Body:
         raw: _Body = self.convert(data, _Body, path)
@@ -824,7 +827,7 @@ def dumps(entry: Entry) -> str:
     if variables:
         top.append(("variables", _block(variables)))
     if test.mutexes:
-        top.append(("mutexes", _block([(m.name, _flow({})) for m in test.mutexes])))
+        top.append(("mutexes", _block([(m.name, _flow(_on(m))) for m in test.mutexes])))
     if test.queues:
         queues = [(q.name, _flow(_queue_fields(q))) for q in test.queues]
         top.append(("queues", _block(queues)))
@@ -862,9 +865,11 @@ def save(entry: Entry, path: str | os.PathLike[str]) -> None:
 def _variable_fields(variable: Variable) -> dict[str, Any]:
     fields: dict[str, Any] = {"dtype": variable.dtype, "shape": list(variable.shape)}
     fields["init"] = variable.init
-    if variable.device:
-        fields["device"] = variable.device
-    return fields
+    return fields | _on(variable)
+
+
+def _on(placed: Variable | Queue | Mutex | Node) -> dict[str, Any]:
+    return {"device": placed.device} if placed.device else {}
 
 
 def _queue_fields(queue: Queue) -> dict[str, Any]:
@@ -873,7 +878,7 @@ def _queue_fields(queue: Queue) -> dict[str, Any]:
         "shape": list(queue.shape),
         "capacity": queue.capacity,
         "init": queue.init,
-    }
+    } | _on(queue)
 
 
 def _run_fields(run: Run) -> dict[str, Any]:
@@ -886,7 +891,7 @@ def _node(node: Node) -> yaml.Node:
     if not isinstance(attrs, (BranchAttrs, LoopAttrs)):
         return _flow(_node_fields(node))
     fields: dict[str, Any] = {"op": node.op}
-    for name in ("inputs", "after"):
+    for name in ("inputs", "after", "device"):
         if getattr(node, name):
             fields[name] = getattr(node, name)
     if isinstance(attrs, LoopAttrs):
@@ -907,7 +912,7 @@ def _node(node: Node) -> yaml.Node:
 
 def _node_fields(node: Node) -> dict[str, Any]:
     fields: dict[str, Any] = {"op": node.op}
-    for name in ("resources", "inputs", "after"):
+    for name in ("resources", "inputs", "after", "device"):
         if getattr(node, name):
             fields[name] = getattr(node, name)
     assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))

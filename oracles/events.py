@@ -295,7 +295,7 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
         parallels: list[int | None] = [None]
         if isinstance(node.attrs, LoopAttrs):
             most = test.bounds[node.name] + 1
-            if Axiom.PARALLEL_ITERATIONS in model.axioms:
+            if has_window(test, node, model):
                 most = min(most, node.attrs.parallel_iterations)
             parallels += range(most - 1, 0, -1)
         elif not isinstance(node.attrs, BranchAttrs):
@@ -304,6 +304,16 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
         options.append([Strictness(p, *flag) for p in parallels for flag in flags])
     for chosen in product(*options):
         yield dict(zip(names, chosen, strict=True))
+
+
+def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
+    """Whether `parallel_iterations` orders the loop's iterations.
+
+    References
+    ----------
+    semantics.md, section 3, "Loops": across devices that does not hold.
+    """
+    return Axiom.PARALLEL_ITERATIONS in model.axioms and not test.spans_devices(loop)
 
 
 def unfold(
@@ -598,7 +608,7 @@ class _Unfolder:
         """Add a loop's iterations, up to its bound."""
         strict = self.strictness.get(node.name, Strictness())
         parallel = strict.parallel
-        if parallel is None and Axiom.PARALLEL_ITERATIONS in self.model.axioms:
+        if parallel is None and has_window(self.test, node, self.model):
             parallel = attrs.parallel_iterations
         takes = {inner: values[outer] for inner, outer in attrs.takes}
         condition = Graph(node.name, attrs.condition.nodes)
@@ -669,8 +679,12 @@ class _Unfolder:
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, inputs, waits, values, frame)
-        if kind is Kind.PURE:
-            done_when = self.token(Pure(node, inputs, waits))
+        if kind in (Kind.PURE, Kind.TRANSFER):
+            # A transfer is transparent: its value is what it was given.
+            transfer = kind is Kind.TRANSFER
+            done_when = self.token(
+                Held(inputs[0], waits) if transfer else Pure(node, inputs, waits)
+            )
             self.note_silent(frame, done_when)
             return {node.name: done_when}
         if kind is Kind.QUEUE:

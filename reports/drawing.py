@@ -18,13 +18,21 @@ from corpus.graph import (
     predecessors,
     taken_from_outside,
 )
-from corpus.ops import ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SectionAttrs, SliceAttrs
+from corpus.ops import (
+    ConstAttrs,
+    CountAttrs,
+    Kind,
+    MomentumAttrs,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+)
 from reports.text import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.graph import Body, LitmusTest, Node
+    from corpus.graph import Body, LitmusTest, Node, Resource
     from corpus.ops import Nested
 
 DEFAULT_PARALLEL: Final = 10
@@ -61,12 +69,14 @@ def text(test: LitmusTest) -> str:
     lines = [test.name]
     lines += [f"  {line}" for line in test.about.splitlines()]
     for variable in test.variables:
-        where = f" on {variable.device}" if variable.device else ""
-        lines.append(f"  {variable.name}: {variable.type} = {_literal(variable.init)}{where}")
-    lines += [f"  {mutex.name}: mutex" for mutex in test.mutexes]
+        held = _literal(variable.init)
+        lines.append(f"  {variable.name}: {variable.type} = {held}{_on(variable)}")
+    lines += [f"  {mutex.name}: mutex{_on(mutex)}" for mutex in test.mutexes]
     for queue in test.queues:
         held = ", ".join(_literal(each) for each in queue.init)
-        lines.append(f"  {queue.name}: queue of {queue.capacity} {queue.type} = [{held}]")
+        lines.append(
+            f"  {queue.name}: queue of {queue.capacity} {queue.type} = [{held}]{_on(queue)}"
+        )
     several = len(test.graphs) > 1 or bool(test.client)
     drawing = _Drawing(test)
     for graph in test.graphs:
@@ -122,6 +132,10 @@ def _literal(value: Nested) -> str:
     return str(value).replace("(", "[").replace(")", "]").replace(",]", "]")
 
 
+def _on(placed: Resource | Node) -> str:
+    return f" on {placed.device}" if placed.device else ""
+
+
 def _rows(node: Node) -> str:
     if isinstance(node.attrs, RowsAttrs):
         return f"[{','.join(map(str, node.attrs.indices))}]"
@@ -156,6 +170,8 @@ class _Drawing:
             return _literal(node.attrs.value)
         if node.definition.has_effect or depth > 6:
             return node.name
+        if node.definition.kind is Kind.TRANSFER:
+            return self.expression(node.inputs[0], top=top, depth=depth)
         values = [self.expression(i, depth=depth + 1) for i in node.inputs]
         if node.op == "Identity" and not top:
             return values[0]
@@ -495,6 +511,8 @@ class _Dot:
             label = self.drawing.statement(node) + "\n" + node.op
         elif isinstance(node.attrs, ConstAttrs):
             label = self.drawing.expression(node.name)
+        elif node.definition.kind is Kind.TRANSFER:
+            label += _on(node)
         fill = ", style=filled, fillcolor=coral" if node.definition.has_effect else ""
         lines = [f"{_quoted(node.name)} [label={_quoted(label)}{fill}];"]
         if isinstance(node.attrs, LoopAttrs):

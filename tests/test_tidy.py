@@ -17,7 +17,15 @@ ROOMS = {
     "fuzz": {"fuzz", "corpus", "oracles", "reports"},
 }
 # Inside `fuzz`: what lies under what.
-FLOORS = ["strategies", "engines", "mutants", "executors", "campaign", "__main__"]
+FLOORS = [
+    "strategies",
+    "passes",
+    "engines",
+    "mutants",
+    "executors",
+    "campaign",
+    "__main__",
+]
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
 
 

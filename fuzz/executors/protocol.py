@@ -66,6 +66,10 @@ class Noise:
         0 for none.
     delay_us_max : int
         Longest random wait before an event; 0 for none.
+    transfer_delay_us_max : int
+        Longest time that a transfer between devices is held back, so that
+        transfers overtake each other as well; 0 for none. An executor may
+        draw a bound below it for each execution.
     yield_percent : int
         How many events in a hundred have their thread let others go first.
     barrier : bool
@@ -95,6 +99,7 @@ class Noise:
     shuffle: bool = True
     padding: int = 1024
     delay_us_max: int = 0
+    transfer_delay_us_max: int = 0
     yield_percent: int = 0
     barrier: bool = False
     lanes: int = 1
@@ -109,6 +114,7 @@ class Noise:
             ("delay_us_max", 0, 10_000),
             ("yield_percent", 0, 100),
             ("lanes", 1, 1 << 16),
+            ("transfer_delay_us_max", 0, 1 << 20),
         ):
             value = getattr(self, name)
             if not least <= value <= most:

@@ -7,8 +7,8 @@
 
 #include "batch.h"
 #include "check.h"
-#include "engines/table.h"
 #include "exhaustive.h"
+#include "some_engines.h"
 #include "strategies/bounded.h"
 #include "strategies/table.h"
 
@@ -176,9 +176,9 @@ Program bodies(uint32_t parallel, bool strict) {
 
 void run(Program program, const std::string& name, uint32_t threads, bool noisy = false) {
   program.link();
-  const auto engine = litmusfuzz::engines::make(name, {.threads = threads});
+  const SomeEngines engines(program, name, {.threads = threads});
   Histogram seen;
-  Batch batch(program, *engine, 8);
+  Batch batch(program, engines.all(), 8);
   if (noisy) {
     batch.perturb({.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20,
                    .together = 2});
@@ -205,9 +205,9 @@ void blocking_everywhere() {
   Program program = blocking();
   program.link();
   for (const char* name : {"inline", "pool", "fifo", "stealing", "gang"}) {
-    const auto engine = litmusfuzz::engines::make(name, {.threads = 4});
+    const SomeEngines engines(program, name, {.threads = 4});
     Histogram seen;
-    Batch batch(program, *engine, 8);
+    Batch batch(program, engines.all(), 8);
     for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
     CHECK(seen.size() == 1);
     CHECK((seen.begin()->first == Row{0, 1, 6, 1, 0}));
@@ -223,6 +223,7 @@ void the_barrier_holds() {
   program.link();
   struct Nobody final : Scheduler {
     void ready(Event) override {}
+    void transfer(Event) override {}
   } nobody;
   Copy copy(program, nobody);
   Frame frame(copy, program, program.runs[0].body, 0, 0);

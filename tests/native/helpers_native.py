@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oracles.allowed import Witness
     from oracles.model import Model
 
+CONFIGS = {config.name: config for config in NativeExecutor.configurations()}
 CONTROLLED = {
     MODELS[config.promises]: config
     for config in NativeExecutor.configurations()

@@ -4,7 +4,7 @@
 // buffer, so that nothing orders the copies; in one of many executions the engine's own
 // lock does not order them either.
 #include "batch.h"
-#include "engines/table.h"
+#include "some_engines.h"
 
 using namespace litmusfuzz::executor;
 
@@ -35,8 +35,8 @@ int main() {
   program.bodies.push_back(body);
   program.runs.push_back({0});
   program.link();
-  const auto engine = litmusfuzz::engines::make("pool", {.threads = 2});
-  Batch batch(program, *engine, 32);
+  const SomeEngines engines(program, "pool", {.threads = 2});
+  Batch batch(program, engines.all(), 32);
   Histogram seen;
   for (uint64_t seed = 0; seed < 1000; ++seed) batch.run(seed, true, seen);
 }

@@ -57,6 +57,7 @@ from corpus.graph import (
 from corpus.ops import OPS, Kind, SectionAttrs
 from corpus.outcome import Outcome, Status, Verdict
 from corpus.textfile import Entry, dumps
+from fuzz.passes.placement import place
 from fuzz.strategies import FAMILIES, draw
 from oracles import explorer, reference
 from oracles.explorer import Explorer
@@ -322,9 +323,11 @@ def changed_tests(
     same("other names", changed, {outcome_of(outcome) for outcome in allowed})
     if model == RFC and test.variables:
         # In `executor` only: iterations are counted apart on each device.
-        device = {v.name: f"cpu:{rng.randint(0, 3)}" for v in test.variables}
-        moved = tuple(replace(v, device=device[v.name]) for v in test.variables)
-        same("other devices", replace(test, variables=moved), allowed)
+        devices = [f"cpu:{number}" for number in rng.sample(range(4), 3)]
+        on_one = tuple(replace(v, device=devices[0]) for v in test.variables)
+        # Clusters are chosen after placement.
+        moved = replace(test, variables=on_one) if test.clusters else place(test, devices)
+        same("other devices", moved, allowed)
 
 
 def levels(nodes: tuple[Node, ...], scope: tuple[str, ...] = ()) -> Iterator[_Level]:

@@ -23,6 +23,7 @@ def test_the_page_shows_every_feature() -> None:
         "section-increments",
         "queue-too-many-takers",
         "two-workers-then-a-reader",
+        "devices-carried-edges",
         "blog-problem-clustered",
     ]
 

@@ -545,3 +545,10 @@ def test_no_name_breaks_out_of_the_quotes(name: str, quoted: str) -> None:
     nodes, edges = read_dot(dot(test))
     assert len(nodes) == 2
     assert edges == {(f'"var {quoted}"', f'"{quoted}"')}
+
+
+def test_a_transfer_is_seen_through_in_text_and_stands_in_the_graph() -> None:
+    test = load(FOLDER / "devices-neuron-two-workers.yaml").test
+    assert "  f = Relu(((wr * 2) + br))" in drawn(test)
+    assert '"sm" [label="Send on cpu:0"];' in dot(test)
+    assert '"sm" -> "rm";' in dot(test)

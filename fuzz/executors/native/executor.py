@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from corpus.graph import FEATURES
-from corpus.outcome import TORN, Outcome, Status, Value
+from corpus.outcome import Outcome
 from fuzz.engines.settings import EngineSettings, UnknownEngine
 from fuzz.executors.native import _executor
 from fuzz.executors.native.lowering import lower
+from fuzz.executors.native.outcomes import Rows
+from fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
 from fuzz.executors.native.running import RunningEngine
 from fuzz.executors.protocol import Config, Diverged, Noise, Unavailable
 
@@ -22,10 +24,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from fuzz.executors.native.lowering import Program, Strictness
-    from fuzz.executors.protocol import Choice, EventKey, Histogram
-
-_STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
-_UNSEEN, _VALUE, _TORN = range(3)
+    from fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
 
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;
@@ -84,6 +83,17 @@ def controlled_config(name: str, strategy: str, depth: int = 0, *, split_updates
     return replace(made, settings=(*settings, ("depth", depth)) if depth else settings)
 
 
+def on_devices(config: Config, name: str, *, processes: int = 1) -> Config:
+    """The same on two devices, for what has none, in one process or two.
+
+    Nothing is promised of the iterations of a loop on several devices beyond
+    what the model `rfc` says; so `config` promises that alone.
+    """
+    assert config.promises == "rfc", config.name
+    placed = (*config.settings, ("devices", " ".join(TWO_DEVICES)))
+    return Config(name, "rfc", (*placed, ("processes", 2)) if processes > 1 else placed)
+
+
 def _configurations() -> Iterator[Config]:
     for split in (False, True):
         for engine, threads in _ENGINES:
@@ -94,6 +104,9 @@ def _configurations() -> Iterator[Config]:
         for name, (strategy, depth) in _STRATEGIES.items():
             full = f"{name}_split" if split else name
             yield controlled_config(full, strategy, depth, split_updates=split)
+    pool = engine_config("", "pool", _THREADS, split_updates=True)
+    yield on_devices(pool, "two_devices")
+    yield on_devices(pool, "two_processes", processes=2)
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
@@ -162,7 +175,9 @@ class NativeExecutor:
         that takes it in turn; inline has one thread. Some do one event at a time:
         controlled each possible one with the same probability, pct, pos, urw and
         surw by the strategy of that name (``docs/strategies.md``). Those over a
-        runtime that is missing (tbb, openmp) are unavailable.
+        runtime that is missing (tbb, openmp) are unavailable. Two_devices and
+        two_processes are split, and put what has no device on two in turn, each
+        with a pool of its own.
         """
         return _CONFIGURATIONS
 
@@ -197,15 +212,30 @@ class NativeExecutor:
         """Of NumPy and Python; the executor itself goes with this package."""
         return {"numpy": np.__version__, "python": platform.python_version()}
 
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+    def __init__(self) -> None:
+        self.peer: Peer | None = None
+        """The second process, once a test has needed one; kept for the next."""
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
         """Lower and load the test.
 
         Raises
         ------
         Refused
-            For a test with clusters.
+            For a test with clusters; in two processes, for a loop, conditional
+            or section that would be in both.
         """
-        return PreparedTest(test, config)
+        if not dict(config.settings).get("processes"):
+            return PreparedTest(test, config)
+        if self.peer is None or not self.peer.alive:
+            self.peer = Peer()
+        return PairedTest(test, config, self.peer)
+
+    def close(self) -> None:
+        """End the second process, if there is one."""
+        if self.peer is not None:
+            self.peer.close()
+            self.peer = None
 
 
 def _engine_settings(config: Config) -> EngineSettings:
@@ -246,14 +276,14 @@ class PreparedTest:
         settings: dict[str, Any] = dict(config.settings)
         self._strategy: str = settings.get("strategy", "random")
         self._depth: int = settings.get("depth", 0)
-        self._engine: RunningEngine | None = None
+        self._engines: list[RunningEngine] = []
         self._threads: _executor.Threads | None = None
         self._noise = Noise()
         self._strictness = strictness
-        self._program = lower(test, split_updates=self._settings.split, strictness=strictness)
+        self._devices = devices_for(config)
+        self._program = self._lowered(lanes=1)
         self._core = self.load(self._program)
-        self._sizes = [test.size_of(test.type_of(name).shape) for name in test.names]
-        self._queues = frozenset(queue.name for queue in test.queues)
+        self._rows = Rows(test, test.observe)
 
     def load(self, program: Program) -> _executor.Program:
         """The lowered test, in the core."""
@@ -270,32 +300,34 @@ class PreparedTest:
             return self._histogram(self._core.walk(self._strategy, self._depth, count, seed))
         if self._threads is None or self._noise != noise:
             self._threads = None  # the last one's threads are unpinned before new ones are pinned
-            self._engine = self._engine or RunningEngine(self._settings, self.module)
-            self._threads = self._perturbed(noise, self._engine)
+            self._engines = self._engines or [
+                RunningEngine(self._settings, self.module) for _ in range(self._program.devices)
+            ]
+            self._threads = self._perturbed(noise)
             self._noise = noise
-        rows, _, _ = self._threads.run(count, noise.shuffle, seed)
+        rows, _, _ = self._threads.run(count, noise.shuffle, noise.transfer_delay_us_max, seed)
         return self._histogram(rows)
 
     def close(self) -> None:
-        """End the engine's threads."""
+        """End the engines' threads."""
         self._threads = None
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        for engine in self._engines:
+            engine.close()
+        self._engines = []
 
-    def _perturbed(self, noise: Noise, engine: RunningEngine) -> _executor.Threads:
-        core = self._core
-        if noise.lanes > 1:
-            split = self._settings.split
-            core = self.load(
-                lower(
-                    self._test,
-                    split_updates=split,
-                    strictness=self._strictness,
-                    lanes=noise.lanes,
-                )
-            )
-        threads: _executor.Threads = self.module.Threads(core, engine.core, noise.copies)
+    def _lowered(self, lanes: int) -> Program:
+        return lower(
+            self._test,
+            split_updates=self._settings.split,
+            strictness=self._strictness,
+            lanes=lanes,
+            devices=self._devices,
+        )
+
+    def _perturbed(self, noise: Noise) -> _executor.Threads:
+        core = self._core if noise.lanes == 1 else self.load(self._lowered(noise.lanes))
+        engines = [engine.core for engine in self._engines]
+        threads: _executor.Threads = self.module.Threads(core, engines, noise.copies)
         together = self._settings.threads if noise.together else 0
         if noise.disturbs:
             try:
@@ -405,21 +437,7 @@ class PreparedTest:
         return {self._outcome(row): count for row, count in ordered}
 
     def _outcome(self, row: list[int]) -> Outcome:
-        numbers = iter(row)
-        status = _STATUSES[next(numbers)]
-        values: dict[str, Value] = {}
-        for name, size in zip(self._test.names, self._sizes, strict=True):
-            if status is Status.FAILED:
-                break
-            sort = next(numbers)
-            if sort == _TORN:
-                values[name] = TORN
-            elif sort == _VALUE and name in self._queues:
-                values[name] = tuple(
-                    tuple(next(numbers) for _ in range(size)) for _ in range(next(numbers))
-                )
-            elif sort == _VALUE:
-                values[name] = tuple(next(numbers) for _ in range(size))
+        status, values = self._rows.read(row)
         return Outcome.of(self._test, values, status)
 
 

@@ -4,9 +4,12 @@ A critical section becomes two nodes, joined to its members by control edges:
 one acquires the mutex, the other releases it. That is all there is to a
 section.
 
+A test that two processes execute is lowered twice, each time a part of it: the
+nodes on one process's devices. What comes from the other are arguments.
+
 References
 ----------
-semantics.md, sections 2 and 3. ``fuzz/native/core/program.h`` has the fields.
+semantics.md, sections 2, 3 and 6. ``fuzz/native/core/program.h`` has the fields.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from corpus import graph as corpus_graph
-from corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, enclosing, steps
+from corpus.graph import BranchAttrs, Graph, LoopAttrs, all_nodes, bodies, enclosing, steps
 from corpus.ops import (
     ConstAttrs,
     CountAttrs,
     Kind,
+    MalformedTest,
     MomentumAttrs,
     RowsAttrs,
     SectionAttrs,
@@ -30,9 +34,10 @@ from corpus.ops import (
     TensorType,
 )
 from fuzz.executors.protocol import Refused
+from fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from corpus.graph import Resource as AnyResource
@@ -96,6 +101,8 @@ class Node:
     kind: str
     slot: int
     op: str = "NoOp"
+    device: int = 0
+    slot_there: int = 0
     type: Type = _NOTHING
     operand_dtype: str = "int32"
     waits: Sequence[int] = ()
@@ -169,12 +176,18 @@ which of its bodies, whether it is a loop), then its own number."""
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A lowered test; the core reads the first four fields."""
+    """A lowered test, or part of one; the core reads the first six fields."""
 
     bodies: Sequence[Body]
     resources: Sequence[Resource]
     runs: Sequence[Run]
     observed: Sequence[Observed]
+    devices: int
+    processes: int
+    device_names: Sequence[str]
+    observed_here: Sequence[str]
+    names_here: Collection[str]
+    """What this process knows of an outcome."""
     run_names: Mapping[str, int]
     places: Mapping[tuple[str, str], Place]
     """By name and, for a section, "lock" or "unlock"."""
@@ -200,16 +213,24 @@ def lower(
     split_updates: bool = False,
     strictness: Mapping[str, Strictness] | None = None,
     lanes: int = 1,
+    devices: Sequence[str] = (DEFAULT,),
+    part: int | None = None,
 ) -> Program:
-    """The test as numbers.
+    """The test as numbers, placed on devices.
 
     Parameters
     ----------
+    test : LitmusTest
     split_updates : bool
         Promise the model `rfc`: dense updates in parts as well, and no window
         of `parallel_iterations`.
     strictness : mapping, optional
         By name of a loop or conditional.
+    devices : sequence of str
+        For what has no device (`fuzz.passes.placement.place`).
+    part : int, optional
+        Of two processes the one that is to execute it: all devices, in their
+        order, are dealt to them in turn.
     lanes : int
         Of what has none, where that changes nothing else: not in a test with
         queues, MatMul, or lanes of its own.
@@ -217,12 +238,30 @@ def lower(
     Raises
     ------
     Refused
-        For a test with clusters.
+        For a test with clusters, or a device that is not there; in parts, for a
+        loop, conditional or section that is in both.
     """
-    if test.clusters:
-        raise Refused("clusters")
+    # As it is told, not as it is placed: what the promise is about is the test given.
+    everything = (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    loops = (node for node in everything if isinstance(node.attrs, LoopAttrs))
+    spans = {node.name: test.spans_devices(node) for node in loops}
+    try:
+        test = place(test, devices)
+    except (CannotPlace, MalformedTest) as error:
+        raise Refused(str(error)) from None
+    here = devices_of(test)
+    for device in here:
+        if not device.startswith("cpu:"):
+            raise Refused(f"device {device} (built without CUDA)")
+    if part is not None:
+        here = here[part::2]
     lowering = _Lowering(
-        test, split_updates=split_updates, strictness=strictness or {}, lanes=lanes
+        test,
+        here,
+        spans,
+        split_updates=split_updates,
+        strictness=strictness or {},
+        lanes=lanes,
     )
     graphs = {graph.name: lowering.graph(graph) for graph in test.graphs}
     numbers = {run.name: number for number, run in enumerate(test.runs)}
@@ -231,29 +270,46 @@ def lower(
     for number, run in enumerate(test.runs):
         for name, slot in graphs[run.graph][1].items():
             slots[name if len(runs) == 1 else f"{run.name}.{name}"] = (number, slot)
+    observed = observed_on(test, here)
+    resources: list[AnyResource] = [*test.variables, *test.queues]
     return Program(
         bodies=lowering.bodies,
         resources=lowering.resources(),
         runs=runs,
-        observed=[
-            Observed(*slots[name], lowering.type(test.type_of(name))) for name in test.observe
-        ],
+        observed=[Observed(*slots[name], lowering.type(test.type_of(name))) for name in observed],
+        devices=max(1, len(here)),
+        processes=1 if part is None else 2,
+        device_names=here,
+        observed_here=observed,
+        names_here=frozenset((*observed, *(r.name for r in resources if r.device in here))),
         run_names=numbers if len(runs) > 1 else {"": 0},
         places=lowering.places,
         split=lowering.split,
     )
 
 
+def observed_on(test: LitmusTest, devices: Collection[str]) -> list[str]:
+    """What is observed of the nodes on those devices."""
+    nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
+    keys = test.nodes_by_key()
+    return [name for name in test.observe if nodes[keys[name].partition(".")[0]].device in devices]
+
+
 class _Lowering:
     def __init__(
         self,
         test: LitmusTest,
+        devices: Sequence[str],
+        spans: Mapping[str, bool],
         *,
         split_updates: bool,
         strictness: Mapping[str, Strictness],
         lanes: int,
     ) -> None:
         self.test = test
+        self.devices = {name: number for number, name in enumerate(devices)}
+        self.spans = spans  # loops that were told to be on several devices
+        self.leaving: list[str] = []  # Sends to the other process
         self.split_updates = split_updates
         self.strictness = strictness
         self.bodies: list[Body] = []
@@ -301,9 +357,26 @@ class _Lowering:
 
     def graph(self, graph: Graph) -> tuple[int, dict[str, int]]:
         """Its body's number, and its slots by name."""
-        body, slots = self.body(graph, (), (), ())
+        here = {node.name for node in graph.nodes if node.device in self.devices}
+        self.check_parts(graph)
+        # Both processes list them in this order, and so number them alike.
+        pairs = [(node.inputs[0], node.name) for node in graph.nodes if node.op == "Recv"]
+        self.leaving = [send for send, recv in pairs if send in here and recv not in here]
+        arriving = [send for send, recv in pairs if send not in here and recv in here]
+        mine = Graph(graph.name, tuple(node for node in graph.nodes if node.name in here))
+        body, slots = self.body(mine, arriving, (), ())
         self.bodies.append(body)
         return len(self.bodies) - 1, slots
+
+    def check_parts(self, graph: Graph) -> None:
+        """Refuse what has a state that two processes would have to share."""
+        nodes = {node.name: node for node in graph.nodes}
+        for node in graph.nodes:
+            inside = list(all_nodes([node]))
+            if isinstance(node.attrs, SectionAttrs):
+                inside += all_nodes(nodes[name] for name in node.attrs.members)
+            if len({each.device in self.devices for each in inside}) > 1:
+                raise Refused(f"a {node.definition.kind.value} in two processes ({node.name})")
 
     def inner(
         self,
@@ -357,7 +430,8 @@ class _Lowering:
                 waits += [over[name] for name in (*node.attrs.members, *inner)]
                 slots[node.name] = over[node.name] = slot
                 self.places[node.name, "unlock"] = place
-            body.nodes.append(Node(step, slot, waits=waits, resources=resources))
+            device = self.devices[node.device]
+            body.nodes.append(Node(step, slot, device=device, waits=waits, resources=resources))
         body.results = [slots[name] for name in results]
         return body, slots
 
@@ -379,7 +453,8 @@ class _Lowering:
             self.kind(node),
             body.new_slots(1),
             node.op,
-            self.type(self.test.types[node.name]),
+            self.devices[node.device],
+            type=self.type(self.test.types[node.name]),
             waits=waits,
             inputs=[slots[name] for name in node.inputs],
             input_sizes=[self.size(each) for each in types if each],
@@ -390,6 +465,10 @@ class _Lowering:
             lowered.operand_dtype = types[-1].dtype
         if lowered.kind == "split update":
             self.split[node.name] = node.resources
+        if node.op == "Send":
+            lowered.op = "Identity"  # to another device of this process: nothing to do
+        if lowered.kind == "send":
+            lowered.slot_there = self.leaving.index(node.name)
         if node.definition.kind in (Kind.READ, Kind.UPDATE):
             self.effect(node, lowered)
         elif node.definition.kind is Kind.QUEUE:
@@ -412,6 +491,10 @@ class _Lowering:
         kind = node.definition.kind
         if kind is Kind.QUEUE:
             return _QUEUE_KINDS[node.op]
+        if kind is Kind.TRANSFER:
+            if node.op == "Recv":
+                return "recv"
+            return "send" if node.name in self.leaving else "pure"
         if kind is Kind.UPDATE and (self.split_updates or not node.definition.dense):
             return "split update"
         return str(kind.value)
@@ -471,7 +554,8 @@ class _Lowering:
         strict = self.strictness.get(node.name, LOOSE)
         parallel = strict.parallel
         if parallel is None:
-            parallel = _UNBOUNDED if self.split_updates else attrs.parallel_iterations
+            window = not self.split_updates and not self.spans[node.name]
+            parallel = attrs.parallel_iterations if window else _UNBOUNDED
         first = [slots[name] for name in node.inputs]
         inside = [*attrs.carried, *(name for name, _ in attrs.takes)]
         around, number = place

@@ -14,6 +14,7 @@
 #include "controlled.h"
 #include "engines.h"
 #include "exhaustive.h"
+#include "station.h"
 #include "strategies/bounded.h"
 #include "strategies/table.h"
 
@@ -61,6 +62,8 @@ Kind kind_named(const std::string& name) {
                                                            {"dequeue", Kind::kDequeue},
                                                            {"size", Kind::kSize},
                                                            {"close", Kind::kClose},
+                                                           {"send", Kind::kSend},
+                                                           {"recv", Kind::kRecv},
                                                            {"if", Kind::kIf},
                                                            {"while", Kind::kWhile}};
   return named(names, name);
@@ -136,6 +139,8 @@ Node read_node(nb::handle from) {
   node.input_sizes = field<Numbers>(from, "input_sizes");
   node.resources = field<Numbers>(from, "resources");
   node.slot = field<uint32_t>(from, "slot");
+  node.device = field<uint32_t>(from, "device");
+  node.slot_there = field<uint32_t>(from, "slot_there");
   node.rows = field<std::vector<int32_t>>(from, "rows");
   node.gathers_rows = node.kind == Kind::kRead && !node.rows.empty();
   node.row_elements = field<uint32_t>(from, "row_elements");
@@ -188,6 +193,8 @@ Program read_program(nb::handle from, Defect defect = Defect::kNone) {
     program.observed.push_back({field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"),
                                 read_type(each.attr("type"))});
   }
+  program.devices = field<uint32_t>(from, "devices");
+  program.processes = field<uint32_t>(from, "processes");
   program.link();
   return program;
 }
@@ -307,11 +314,11 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order, doub
                         strategy.late());
 }
 
-/// A test on the threads of an engine.
+/// A test on the threads of engines, one for each device.
 class Threads {
  public:
-  Threads(const Program& program, litmusfuzz::Engine& engine, uint32_t copies)
-      : copies_(copies), batch_(program, engine, copies) {}
+  Threads(const Program& program, Engines engines, uint32_t copies)
+      : copies_(copies), batch_(program, std::move(engines), copies) {}
 
   void perturb(bool barrier, bool pinned, uint32_t delay_us_max, uint32_t yield_percent,
                uint32_t together) {
@@ -319,8 +326,9 @@ class Threads {
   }
 
   /// The histogram, and how many events were performed on this thread and on others.
-  nb::tuple run(uint64_t count, bool shuffle, uint64_t seed) {
+  nb::tuple run(uint64_t count, bool shuffle, uint32_t transfer_delay_us_max, uint64_t seed) {
     Histogram seen;
+    batch_.set_transfer_delay(transfer_delay_us_max);
     const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
@@ -335,6 +343,29 @@ class Threads {
   uint32_t copies_;
   Batch batch_;
 };
+
+/// What a station hands out: (seed, delay), a parcel, or a number; nothing when closed.
+nb::object take(Station& station) {
+  std::optional<Station::Outgoing> next;
+  {
+    nb::gil_scoped_release release;
+    next = station.take();
+  }
+  if (!next) return nb::none();
+  if (const auto* setting = std::get_if<Setting>(&*next)) {
+    return nb::make_tuple(setting->seed, setting->transfer_delay_us_max);
+  }
+  if (const auto* parcel = std::get_if<Station::Parcel>(&*next)) {
+    return nb::bytes(parcel->data(), parcel->size());
+  }
+  return nb::cast(std::get<Station::Idle>(*next).arrived);
+}
+
+void deliver(Station& station, const nb::bytes& bytes) {
+  const Station::Parcel parcel(bytes.c_str(), bytes.size());
+  nb::gil_scoped_release release;
+  station.deliver(parcel);
+}
 
 }  // namespace
 
@@ -373,12 +404,25 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("force", &force)
       .def("event", &event_number);
   nb::class_<Threads>(m, "Threads")
-      // The program and the engine must live as long.
-      .def(nb::init<const Program&, litmusfuzz::Engine&, uint32_t>(), nb::keep_alive<1, 2>(),
+      // The program and the engines must live as long.
+      .def(nb::init<const Program&, Engines, uint32_t>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())
       .def("perturb", &Threads::perturb, nb::kw_only(), nb::arg("barrier"), nb::arg("pinned"),
            nb::arg("delay_us_max"), nb::arg("yield_percent"), nb::arg("together"))
       .def("run", &Threads::run);
+  nb::class_<Station>(m, "Station")
+      .def(nb::init<const Program&, Engines, uint32_t, bool>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
+      .def("begin",
+           [](Station& self, uint64_t seed, uint32_t transfer_delay_us_max) {
+             self.begin({seed, transfer_delay_us_max});
+           })
+      .def("take", &take)
+      .def("deliver", &deliver)
+      .def("peer_idle", &Station::peer_idle)
+      .def("wait", &Station::wait, nb::call_guard<nb::gil_scoped_release>())
+      .def("rows", &Station::rows)
+      .def("close", &Station::close);
 #ifdef LITMUSFUZZ_MUTANTS
   m.def("load", &read_mutant);
 #else

@@ -5,8 +5,10 @@
 
 namespace litmusfuzz::executor {
 
-Batch::Batch(const Program& program, Engine& engine, uint32_t copies)
-    : program_(program), engine_(engine) {
+Batch::Batch(const Program& program, Engines engines, uint32_t copies)
+    : program_(program), runs_(program, std::move(engines)), link_([this](Event event) {
+        runs_.schedule(event, &Batch::perform);
+      }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
 }
 
@@ -22,7 +24,7 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
     abandon();
     throw;
   }
-  states_.clear();
+  runs_.end();
   for (Copy& each : copies_) {
     if (kMutants) each.settle();
     read_outcome(program_, each, row_);
@@ -32,7 +34,8 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
 
 void Batch::execute(uint64_t seed, bool shuffle) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
-  for (size_t r = 0; r < program_.runs.size(); ++r) states_.push_back(engine_.start_run(random()));
+  runs_.start(random);
+  link_.set(transfer_delay_us_max_, random());
   starting_ = true;
   for (Copy& each : copies_) {
     each.reset();
@@ -41,30 +44,33 @@ void Batch::execute(uint64_t seed, bool shuffle) {
   starting_ = false;
   if (perturbation_) perturbation_->begin(random(), first_);
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
-  for (const Event& each : first_) schedule(each);
+  for (const Event& each : first_) {
+    if (link_.slow() && each.frame->node(each.node).kind == Kind::kRecv) {
+      transfer(each);
+    } else {
+      schedule(each);
+    }
+  }
   first_.clear();
   if (perturbation_) perturbation_->go();
   // A run may get new work from another one after it was waited for.
-  while (!quiet()) wait();
-  wait();  // until the engine, too, has done with the last closures
-}
-
-void Batch::wait() {
-  for (const auto& each : states_) each->wait();
+  while (!quiet()) {
+    runs_.wait();
+    link_.wait();
+  }
+  runs_.wait();  // until the engine, too, has done with the last closures
 }
 
 void Batch::abandon() {
-  for (const auto& each : states_) each->cancel();
+  runs_.cancel();
   if (perturbation_) perturbation_->go();
   // Twice: in the first round the last closures end, which may have scheduled into
   // runs that were waited for; nothing new can start.
-  for (size_t i = 0; i < 2 * states_.size(); ++i) {
-    try {
-      states_[i % states_.size()]->wait();
-    } catch (...) {  // one exception is told, and it is on its way
-    }
+  for (int round = 0; round < 2; ++round) {
+    link_.wait();
+    runs_.wait_quietly();
   }
-  states_.clear();
+  runs_.end();
   first_.clear();
   starting_ = false;
   scheduled_.store(0, std::memory_order_relaxed);
@@ -79,23 +85,29 @@ void Batch::ready(Event event) {
   }
 }
 
+void Batch::transfer(Event event) {
+  // While copies start, nothing may be performed.
+  if (starting_ || !link_.slow()) return ready(event);
+  scheduled_.fetch_add(1, std::memory_order_relaxed);  // as in `schedule`
+  link_.hold(event);
+}
+
 void Batch::schedule(Event event) {
   // Relaxed: the closure that counts it here counts itself done, with release,
   // only afterwards.
-  if (states_.size() > 1) scheduled_.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t packed = uint64_t{event.node} << 32 | event.step;
-  states_[event.frame->run]->schedule({&Batch::perform, event.frame, packed});
+  if (runs_.several()) scheduled_.fetch_add(1, std::memory_order_relaxed);
+  runs_.schedule(event, &Batch::perform);
 }
 
 void Batch::perform(void* object, uint64_t packed) {
-  auto* const frame = static_cast<Frame*>(object);
-  auto& batch = static_cast<Batch&>(frame->copy.scheduler());
-  const Event event{frame, static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)};
-  if (batch.perturbation_) batch.perturbation_->before(event, frame->copy.number());
-  frame->copy.perform(event);
+  const Event event = DeviceRuns::unpacked(object, packed);
+  Copy& copy = event.frame->copy;
+  auto& batch = static_cast<Batch&>(copy.scheduler());
+  if (batch.perturbation_) batch.perturbation_->before(event, copy.number());
+  copy.perform(event);
   batch.performed_.add();
   // Release: its partner is in `quiet`.
-  if (batch.states_.size() > 1) batch.done_.fetch_add(1, std::memory_order_release);
+  if (batch.runs_.several()) batch.done_.fetch_add(1, std::memory_order_release);
 }
 
 bool Batch::quiet() const {

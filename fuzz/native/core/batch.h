@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "copy.h"
+#include "devices.h"
+#include "link.h"
 #include "litmusfuzz/engine.h"
 #include "outcome.h"
 #include "perturbation.h"
@@ -14,15 +16,17 @@
 
 namespace litmusfuzz::executor {
 
-/// One run of the engine for each run of the test, all copies together: only
-/// then is there enough to do for several threads.
+/// On each device one run of its engine for each run of the test, all copies together:
+/// only then is there enough to do for several threads.
 class Batch final : public Scheduler {
  public:
-  /// `engine` may have other users meanwhile.
-  Batch(const Program& program, Engine& engine, uint32_t copies);
+  /// `engines`, one for each device, may have other users meanwhile.
+  Batch(const Program& program, Engines engines, uint32_t copies);
 
   /// From now on. Not while it runs.
   void perturb(const Noise& noise);
+  /// From now on transfers are held back for random times, up to that.
+  void set_transfer_delay(uint32_t delay_us_max) { transfer_delay_us_max_ = delay_us_max; }
 
   /// Executes all copies once and counts what they show. It is known exactly
   /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
@@ -37,18 +41,19 @@ class Batch final : public Scheduler {
   void ready(Event event) override;
   void schedule(Event event);
   static void perform(void* frame, uint64_t event);
-  void wait();
+  void transfer(Event event) override;
   /// Nothing of it is left, whatever state it was in.
   void abandon();
   bool quiet() const;
 
   const Program& program_;
-  Engine& engine_;
   std::deque<Copy> copies_;  // never moved
-  std::vector<std::unique_ptr<RunState>> states_;  // by run
+  DeviceRuns runs_;
+  Link link_;
+  uint32_t transfer_delay_us_max_ = 0;
   std::vector<Event> first_;  // of the start, until all copies have started
   bool starting_ = false;     // written while no other thread works here
-  /// Of a test with several runs: with one, its state says when all is done.
+  /// Of a test with several runs or devices: with one, its state says when all is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
   std::unique_ptr<Perturbation> perturbation_;  // none where nothing is to be done
   Row row_;

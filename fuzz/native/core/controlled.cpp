@@ -72,15 +72,25 @@ void Controlled::reconsider(uint32_t resource) {
   }
 }
 
+void Controlled::finish_transfers() {
+  while (!transfers_.empty()) {
+    const Event event = transfers_.back();
+    transfers_.pop_back();
+    copy_.perform(event);
+  }
+}
+
 bool Controlled::run(Strategy& strategy) {
   strategy_ = &strategy;
   choices_.clear();
   for (auto& each : contenders_) each.clear();
   free_.clear();
   tickets_ = 0;
+  transfers_.clear();
   copy_.reset();
   strategy.begin();
   copy_.start();
+  finish_transfers();
   while (!choices_.empty() && !copy_.failed()) {
     const std::optional<size_t> chosen = strategy.choose(choices_);
     if (!chosen) return false;
@@ -89,6 +99,7 @@ bool Controlled::run(Strategy& strategy) {
     free_.push_back(next.ticket);
     if (!program_.blocks) {
       copy_.perform(next.event);
+      finish_transfers();
       continue;
     }
     const uint32_t resource = next.event.frame->node(next.event.node).resources[0];
@@ -97,6 +108,7 @@ bool Controlled::run(Strategy& strategy) {
                     [&](const Pending& each) { return each.ticket == next.ticket; });
     }
     copy_.perform(next.event);
+    finish_transfers();
     if (blocks(resource)) reconsider(resource);
   }
   if (kMutants) copy_.settle();

@@ -110,6 +110,9 @@ class Controlled final : public Scheduler {
 
  private:
   void ready(Event event) override;
+  void transfer(Event event) override { transfers_.push_back(event); }
+  /// Transfers are transparent: they are over before anything is chosen.
+  void finish_transfers();
   Ticket new_ticket();
   void enable(Event event, Ticket ticket);
   bool blocks(uint32_t resource) const {
@@ -121,6 +124,7 @@ class Controlled final : public Scheduler {
   Copy copy_;
   Strategy* strategy_ = nullptr;  // of the execution
   Choices choices_;
+  std::vector<Event> transfers_;
   /// By queue or mutex: events whose turn has come, whether they may come next or not.
   std::vector<std::vector<Pending>> contenders_;
   std::vector<Ticket> free_;  // tickets of events that were performed

@@ -58,7 +58,7 @@ void Copy::reset() {
   }
   for (uint32_t r = 0; r < program_.runs.size(); ++r) {
     roots_[r]->reset();
-    const size_t earlier = program_.runs[r].after.size();
+    const size_t earlier = program_.runs[r].after.size() * program_.processes;
     runs_before_[r].store(
         static_cast<uint32_t>(program_.broken(Defect::kOneRunWaitedFor) && earlier ? 1 : earlier),
         std::memory_order_relaxed);
@@ -129,6 +129,10 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
       if (node.op == Op::kConst) return complete_later(frame, node, Tensor(node.constant), tasks);
       return complete_later(frame, node, compute(node, operands_of(frame, node)), tasks);
     }
+    case Kind::kRecv: return scheduler_.transfer({&frame, number, 0});
+    case Kind::kSend:
+      scheduler_.send(frame, node, frame.slots[node.inputs[0]]);
+      return complete_later(frame, node, Tensor(frame.slots[node.inputs[0]]), tasks);
     case Kind::kIf:
     case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
     case Kind::kSplitUpdate: {
@@ -164,12 +168,29 @@ void Copy::finish_node(Frame& frame, Tasks& tasks) {
 
 void Copy::end_run(uint32_t run, Tasks& tasks) {
   over_[run] = true;
+  if (program_.processes > 1) scheduler_.ended(*this, run);
+  start_later_runs(run, tasks);
+}
+
+void Copy::start_later_runs(uint32_t run, Tasks& tasks) {
   for (const uint32_t later : program_.runs[run].before) {
     // Its partner is itself: a run sees all that those before it did.
     if (runs_before_[later].fetch_sub(1, std::memory_order_acq_rel) == 1) {
       tasks.push({Task::Sort::kStart, roots_[later].get()});
     }
   }
+}
+
+void Copy::arrived(uint32_t run, uint32_t slot, Tensor value) {
+  Tasks tasks;
+  arrive(*roots_[run], slot, std::move(value), tasks);
+  work_off(tasks);
+}
+
+void Copy::ended_elsewhere(uint32_t run) {
+  Tasks tasks;
+  start_later_runs(run, tasks);
+  work_off(tasks);
 }
 
 // --- events ------------------------------------------------------------------------
@@ -204,6 +225,7 @@ void Copy::perform(Event event) {
     case Kind::kClose: close(event, tasks); break;
     case Kind::kAcquire: acquire(event, tasks); break;
     case Kind::kRelease: release(event, tasks); break;
+    case Kind::kRecv: receive(event, tasks); break;
     default: break;  // the others have no events
   }
   work_off(tasks);
@@ -219,6 +241,12 @@ void Copy::read(Event event, Tasks& tasks) {
   }
   if (node.gathers_rows) seen = gathered(node, seen);
   complete(*event.frame, node, std::move(seen), tasks);
+}
+
+void Copy::receive(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  complete(frame, node, Tensor(frame.slots[node.inputs[0]]), tasks);
 }
 
 void Copy::write(Event event, Tasks& tasks) {

@@ -18,6 +18,12 @@ class Scheduler {
   virtual ~Scheduler() = default;
   /// From any thread that performs events.
   virtual void ready(Event event) = 0;
+  /// Likewise of a Recv, which is no event: its value is there.
+  virtual void transfer(Event event) = 0;
+  /// A Send gives its value to the other process.
+  virtual void send(const Frame&, const Node&, const Tensor&) {}
+  /// All of the run that this process executes is done; told if there is another one.
+  virtual void ended(const Copy&, uint32_t /*run*/) {}
 };
 
 /// A variable, a queue or a mutex. All is guarded by the lock, which is held
@@ -52,6 +58,11 @@ class Copy {
   /// Whether `perform` would not leave it. Only while no thread works on it.
   bool possible(const Event& event) const;
 
+  /// What the other process sent.
+  void arrived(uint32_t run, uint32_t slot, Tensor value);
+  /// The other process is done with its part of the run.
+  void ended_elsewhere(uint32_t run);
+
   Scheduler& scheduler() { return scheduler_; }
   uint32_t number() const { return number_; }
 
@@ -71,6 +82,8 @@ class Copy {
   void arrive(Frame& frame, uint32_t slot, Tensor&& value, Tasks& tasks);
   void finish_node(Frame& frame, Tasks& tasks);
   void end_run(uint32_t run, Tasks& tasks);
+  /// A run is over in one more process.
+  void start_later_runs(uint32_t run, Tasks& tasks);
   /// All that the node waits for is there.
   void node_ready(Frame& frame, uint32_t number, Tasks& tasks);
   /// The op instance is done, with that result.
@@ -95,6 +108,7 @@ class Copy {
   bool write_wrongly(const Node& node, Tensor& value);
   /// Mutants: memory gets what this thread has stored.
   void drain();
+  void receive(Event event, Tasks& tasks);
   void next_part(Event event, Tensor&& result, Tasks& tasks);
   void wake(std::vector<Event> events);
 
@@ -103,7 +117,8 @@ class Copy {
   const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
-  std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;  // by run: that have not ended
+  /// By run: runs that have not ended, counted in each process.
+  std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;
   std::vector<uint8_t> over_;  // by run; read when all is quiet
   /// Relaxed: what is performed after a failure is looked at by nobody.
   std::atomic<bool> failed_{false};

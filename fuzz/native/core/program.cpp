@@ -6,7 +6,9 @@ namespace litmusfuzz::executor {
 
 uint64_t event_count(const Program& program, const Node& node) {
   switch (node.kind) {
-    case Kind::kPure: return 0;
+    case Kind::kPure:
+    case Kind::kSend:
+    case Kind::kRecv: return 0;
     case Kind::kSplitUpdate: return 2 * node.resources.size();
     case Kind::kEnqueue:
     case Kind::kDequeue: return node.parts;
@@ -140,8 +142,8 @@ void settle(Body& body) {
     for (Edge& edge : slot.edges) {
       const Kind kind = body.nodes[edge.node].kind;
       edge.alone = body.pending[edge.node] == 1;
-      edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kIf &&
-                   kind != Kind::kWhile;
+      edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kSend &&
+                   kind != Kind::kRecv && kind != Kind::kIf && kind != Kind::kWhile;
     }
   }
 }

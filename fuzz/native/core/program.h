@@ -30,6 +30,8 @@ enum class Kind : uint8_t {
   kDequeue,
   kSize,
   kClose,
+  kSend,  // to the other process; to another device of this one it is an Identity
+  kRecv,
   kIf,
   kWhile,
 };
@@ -85,6 +87,8 @@ struct Node {
   std::vector<uint32_t> input_sizes;  // elements of each operand
   std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
   uint32_t slot = 0;
+  uint32_t device = 0;
+  uint32_t slot_there = 0;  // of a Send: where its value arrives, in the same run
 
   std::vector<int32_t> rows;  // that a gather or scatter touches
   bool gathers_rows = false;
@@ -175,6 +179,10 @@ struct Program {
   std::vector<Resource> resources;
   std::vector<Run> runs;
   std::vector<Observed> observed;
+  uint32_t devices = 1;
+  /// That execute the test, each a part of it: what comes from another one arrives in
+  /// arguments of a run's body.
+  uint32_t processes = 1;
   bool blocks = false;  // set by `link`: an event may have to wait for others
   Defect defect = Defect::kNone;
 

@@ -1,0 +1,50 @@
+"""From the core's rows of ints to outcomes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpus.outcome import TORN, Status, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpus.graph import LitmusTest
+
+_STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
+_UNSEEN, _VALUE, _TORN = range(3)
+
+
+class Rows:
+    """Reads rows of one test (``fuzz/native/core/outcome.h`` says what is in one).
+
+    Parameters
+    ----------
+    test : LitmusTest
+    observed : sequence of str
+        What is observed of the nodes that the core knows.
+    """
+
+    def __init__(self, test: LitmusTest, observed: Sequence[str]) -> None:
+        self._queues = frozenset(queue.name for queue in test.queues)
+        names = (*observed, *(v.name for v in test.variables), *(q.name for q in test.queues))
+        self._sizes = {name: test.size_of(test.type_of(name).shape) for name in names}
+
+    def read(self, row: Iterable[int]) -> tuple[Status, dict[str, Value]]:
+        """The status, and the values that can be seen."""
+        numbers = iter(row)
+        status = _STATUSES[next(numbers)]
+        values: dict[str, Value] = {}
+        for name, size in self._sizes.items():
+            if status is Status.FAILED:
+                break
+            sort = next(numbers)
+            if sort == _TORN:
+                values[name] = TORN
+            elif sort == _VALUE and name in self._queues:
+                values[name] = tuple(
+                    tuple(next(numbers) for _ in range(size)) for _ in range(next(numbers))
+                )
+            elif sort == _VALUE:
+                values[name] = tuple(next(numbers) for _ in range(size))
+        return status, values

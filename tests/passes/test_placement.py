@@ -1,0 +1,161 @@
+"""Placement: only transfers cross, each value once, and no allowed set changes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import Body, Cluster, LitmusTest, Node, all_nodes, bodies, taken_from_outside
+from corpus.textfile import Entry, dumps, load, loads
+from fuzz.passes.placement import CannotPlace, devices_of, place
+from oracles import explorer
+from oracles.model import RFC
+
+TWO = ("cpu:0", "cpu:1")
+
+
+def check_only_transfers_cross(nodes: tuple[Node, ...], inside: dict[str, str]) -> None:
+    """`inside` are the devices of what comes from outside of a body."""
+    on = dict(inside)
+    sent = set()
+    for node in nodes:
+        for name in (*node.after, *(outer for _, outer in taken_from_outside(node))):
+            assert on[name] == node.device, (node.name, name)
+        for name in node.inputs:
+            assert (on[name] == node.device) == (node.op != "Recv"), (node.name, name)
+        if node.op == "Recv":
+            (send,) = (each for each in nodes if each.name == node.inputs[0])
+            assert (send.inputs[0], node.device) not in sent
+            sent.add((send.inputs[0], node.device))
+        on[node.name] = node.device
+        carried = getattr(node.attrs, "carried", ())
+        results = carried or getattr(node.attrs, "results", ())
+        on |= {f"{node.name}.{name}": node.device for name in results}
+        arguments = (*carried, *(inner for inner, _ in taken_from_outside(node)))
+        for _, body in bodies(node):
+            check_only_transfers_cross(body.nodes, dict.fromkeys(arguments, node.device))
+            check_results(body, dict.fromkeys(arguments, node.device), node.device)
+
+
+def check_results(body: Body, inside: dict[str, str], device: str) -> None:
+    on = inside | {node.name: node.device for node in body.nodes}
+    for node in body.nodes:
+        results = getattr(node.attrs, "carried", ()) or getattr(node.attrs, "results", ())
+        on |= {f"{node.name}.{name}": node.device for name in results}
+    assert all(on[name] == device for name in body.results)
+
+
+def somehow(test: LitmusTest, rng: random.Random) -> LitmusTest:
+    """On three devices, nodes without a resource anywhere."""
+    devices = ["cpu:0", "cpu:1", "cpu:2"]
+
+    def moved(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        found = []
+        for node in nodes:
+            attrs = node.attrs
+            for name, body in bodies(node):
+                field_name = {"else": "orelse"}.get(name, name)
+                attrs = replace(attrs, **{field_name: replace(body, nodes=moved(body.nodes))})
+            device = "" if node.resources else rng.choice(devices)
+            found.append(replace(node, attrs=attrs, device=device))
+        return tuple(found)
+
+    graphs = tuple(replace(graph, nodes=moved(graph.nodes)) for graph in test.graphs)
+    rng.shuffle(devices)
+    return place(replace(test, graphs=graphs), devices)
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+def test_placement_changes_no_allowed_set(path) -> None:
+    test = load(path).test
+    if test.clusters:
+        with pytest.raises(CannotPlace, match="clusters"):
+            place(test, TWO)
+        return
+    allowed = explorer.allowed_outcomes(test, RFC)
+    assert allowed.complete
+    anywhere = random.Random(path.stem)
+    placements = [place(test, TWO)]
+    if "transfers" not in test.features:  # these say themselves where everything is
+        placements.append(somehow(test, anywhere))
+    for placed in placements:
+        for graph in placed.graphs:
+            check_only_transfers_cross(graph.nodes, {})
+        assert place(placed, TWO) == placed
+        assert loads(dumps(Entry(placed))).test == placed
+        found = explorer.allowed_outcomes(placed, RFC)
+        assert found.complete
+        assert set(found.witnesses) == set(allowed.witnesses)
+
+
+def test_a_value_is_sent_once_to_a_device_and_a_control_edge_takes_it_along() -> None:
+    placed = place(litmus("r0=X; Y=r0"), TWO)
+    transfers = [(n.op, n.inputs) for n in placed.graph.nodes if n.op in ("Send", "Recv")]
+    assert transfers == [("Send", ("r0",)), ("Recv", ("send_r0_cpu1",))]
+
+
+def test_a_control_edge_from_what_has_no_value_is_carried_by_a_constant() -> None:
+    placed = place(litmus("X=1; Y=2"), TWO)
+    (send,) = (n for n in placed.graph.nodes if n.op == "Send")
+    (nothing,) = (n for n in placed.graph.nodes if n.name == send.inputs[0])
+    assert (nothing.op, nothing.after, nothing.device) == ("Const", ("w0",), "cpu:0")
+    (write,) = (n for n in placed.graph.nodes if n.resources == ("Y",))
+    assert write.after == ("recv_w0_cpu1",)
+
+
+def test_what_one_device_holds_needs_no_transfer() -> None:
+    for path in LITMUS[::7]:
+        test = load(path).test
+        if not test.clusters and "transfers" not in test.features:
+            placed = place(test)
+            assert devices_of(placed) == ("cpu:0",)
+            assert "transfers" not in placed.features
+
+
+def test_what_an_op_works_on_together_is_dealt_together() -> None:
+    text = """\
+litmusfuzz: 1
+name: momentum
+variables:
+  V: {dtype: float32, shape: [], init: 0}
+  W: {dtype: float32, shape: [], init: 0}
+  A: {dtype: float32, shape: [], init: 0}
+graphs:
+  main:
+    c: {op: Const, dtype: float32, shape: [], value: 1}
+    m: {op: ResourceApplyMomentum, resources: [V, A], inputs: [c, c, c]}
+"""
+    placed = place(loads(text).test, TWO)
+    assert [(v.name, v.device) for v in placed.variables] == [
+        ("V", "cpu:0"),
+        ("W", "cpu:1"),
+        ("A", "cpu:0"),
+    ]
+
+
+def test_names_that_are_taken_are_not_used_again() -> None:
+    test = litmus("r0=X; Y=r0")
+    (graph,) = test.graphs
+    nodes = tuple(
+        replace(node, name="send_r0_cpu1") if node.name == "w0" else node for node in graph.nodes
+    )
+    placed = place(replace(test, graphs=(replace(graph, nodes=nodes),)), TWO)
+    assert "send_r0_cpu1_1" in {node.name for node in all_nodes(placed.graph.nodes)}
+
+
+def test_a_resource_that_is_told_to_be_on_two_devices_is_refused() -> None:
+    test = litmus("r0=X || r1=X")
+    (graph,) = test.graphs
+    on = {"r0": "cpu:0", "r1": "cpu:1"}
+    nodes = tuple(replace(node, device=on.get(node.name, "")) for node in graph.nodes)
+    with pytest.raises(CannotPlace, match="'X' on several devices: cpu:0, cpu:1"):
+        place(replace(test, graphs=(replace(graph, nodes=nodes),)))
+
+
+def test_clusters_are_chosen_after_placement() -> None:
+    with pytest.raises(CannotPlace, match="clusters"):
+        place(replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)))
