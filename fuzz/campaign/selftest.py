@@ -48,6 +48,7 @@ HUNTS: Final = MappingProxyType(
             for name in ("controlled", "pct", "pos", "urw", "surw", "inline")
         },
         "pool": Hunt("plain", Noise(copies=64), 1024),
+        "two devices": Hunt("two_devices", Noise(copies=64), 1024),
         # Lanes, so that a torn value shows.
         "pool, wide": Hunt("plain", Noise(copies=32, lanes=2048), 512),
         # Each copy's chains on threads of their own, begun within nanoseconds.

@@ -30,6 +30,8 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/dropped-control-edge": "fuzz.mutants.native:DroppedControlEdge",
         "mutant/early-sink": "fuzz.mutants.native:EarlySink",
         "mutant/one-run-waited-for": "fuzz.mutants.native:OneRunWaitedFor",
+        "mutant/early-transfer": "fuzz.mutants.native:EarlyTransfer",
+        "mutant/copied-variables": "fuzz.mutants.native:CopiedVariables",
         "mutant/split-updates": "fuzz.mutants.native:SplitUpdates",
         "mutant/two-holders": "fuzz.mutants.native:TwoHolders",
         "mutant/early-release": "fuzz.mutants.native:EarlyRelease",

@@ -48,6 +48,12 @@ class NativeMutant(NativeExecutor):
 
     defect: ClassVar[str]
 
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """Those of the executor that have one process."""
+        every = super().configurations()
+        return tuple(config for config in every if not dict(config.settings).get("processes"))
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower and load the test."""
         return PreparedMutant(test, config, self.defect)
@@ -56,8 +62,9 @@ class NativeMutant(NativeExecutor):
 class RelaxedAtomics(NativeMutant):
     """Reads and writes of a word are relaxed atomics, without the variable's lock.
 
-    Killed by SB on two cores, whose store buffers are real. Survives MP: x86 keeps
-    the order of stores and that of loads.
+    What only waits for a write goes on at once, on the same thread. Killed by SB on
+    two cores, whose store buffers are real. Survives MP: x86 keeps the order of stores
+    and that of loads.
     """
 
     name = "mutant/relaxed-atomics"
@@ -133,6 +140,26 @@ class OneRunWaitedFor(NativeMutant):
 
     name = "mutant/one-run-waited-for"
     defect = "one run waited for"
+
+
+class EarlyTransfer(NativeMutant):
+    """What is sent for a control edge does not wait for where the edge begins.
+
+    Killed by MP on two devices. Survives on one.
+    """
+
+    name = "mutant/early-transfer"
+    defect = "early transfer"
+
+
+class CopiedVariables(NativeMutant):
+    """Each device has a copy of its own of every variable.
+
+    Killed on two devices by a read after a write. Survives on one.
+    """
+
+    name = "mutant/copied-variables"
+    defect = "copied variables"
 
 
 class SplitUpdates(NativeMutant):

@@ -381,6 +381,8 @@ Program read_mutant(nb::handle from, const std::string& defect) {
       {"dropped control edge", Defect::kDroppedControlEdge},
       {"early sink", Defect::kEarlySink},
       {"one run waited for", Defect::kOneRunWaitedFor},
+      {"early transfer", Defect::kEarlyTransfer},
+      {"copied variables", Defect::kCopiedVariables},
       {"two holders", Defect::kTwoHolders},
       {"early release", Defect::kEarlyRelease},
       {"last in, first out", Defect::kLastInFirstOut},

@@ -20,6 +20,9 @@ enum class Defect : uint8_t {
   kDroppedControlEdge,
   kEarlySink,
   kOneRunWaitedFor,
+  // Devices.
+  kEarlyTransfer,
+  kCopiedVariables,
   // Sections and queues.
   kTwoHolders,
   kEarlyRelease,

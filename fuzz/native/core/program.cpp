@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mutants/rewrite.h"
+
 namespace litmusfuzz::executor {
 
 uint64_t event_count(const Program& program, const Node& node) {
@@ -49,36 +51,6 @@ void reduce(Body& body) {
     // None of its slots is ready before its turn has come.
     const uint32_t slots = node.bodies.empty() ? 1 : 2 + node.results;
     for (uint32_t k = 0; k < slots; ++k) before[node.slot + k] = implied;
-  }
-}
-
-/// Of two nodes on variables, the second of which takes no value of the first.
-bool is_control_edge(const Body& body, uint32_t slot, const Node& to) {
-  const auto on_variables = [](const Node& node) {
-    return node.kind == Kind::kRead || node.kind == Kind::kWrite || node.kind == Kind::kUpdate ||
-           node.kind == Kind::kSplitUpdate;
-  };
-  const auto from = std::find_if(body.nodes.begin(), body.nodes.end(),
-                                 [&](const Node& each) { return each.slot == slot; });
-  return from != body.nodes.end() && on_variables(*from) && on_variables(to) &&
-         std::find(to.inputs.begin(), to.inputs.end(), slot) == to.inputs.end();
-}
-
-/// Mutants: the last control edge between two nodes on variables is dropped.
-void drop_control_edge(Body& body) {
-  for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
-    for (const uint32_t slot : node->waits) {
-      if (!is_control_edge(body, slot, *node)) continue;
-      std::erase(node->waits, slot);
-      return;
-    }
-  }
-}
-
-/// Mutants: a mutex is released before the last member of its section.
-void release_early(Body& body) {
-  for (Node& node : body.nodes) {
-    if (node.kind == Kind::kRelease && node.waits.size() > 1) node.waits.pop_back();
   }
 }
 
@@ -151,10 +123,9 @@ void settle(Body& body) {
 }  // namespace
 
 void Program::link() {
+  if (kMutants) rewrite(*this);
   for (Body& body : bodies) {
     body.slots.resize(body.slot_count);
-    if (broken(Defect::kDroppedControlEdge)) drop_control_edge(body);
-    if (broken(Defect::kEarlyRelease)) release_early(body);
     reduce(body);
     for (uint32_t n = 0; n < body.nodes.size(); ++n) link_node(*this, body, n);
     for (uint32_t k = 0; k < body.results.size(); ++k) {
