@@ -52,7 +52,7 @@ HUNTS: Final = MappingProxyType(
         # Lanes, so that a torn value shows.
         "pool, wide": Hunt("plain", Noise(copies=32, lanes=2048), 512),
         # Each copy's chains on threads of their own, begun within nanoseconds.
-        "gang": Hunt("gang", Noise(copies=64, shuffle=False, together=True), 4096),
+        "gang": Hunt("gang", Noise(copies=1024, shuffle=False, together=True, pinned=True), 4096),
     }
 )
 """Columns of the kill table: strategies of the controlled engine, then real threads."""

@@ -110,11 +110,12 @@ KILLS = [
 ]
 
 # Real threads. Each thread's chain begins within nanoseconds of the other's.
-RACE = Noise(copies=64, shuffle=False, together=True)
+RACE = Noise(copies=2048, shuffle=False, together=True, pinned=True)
 RACES = [
-    # Of SB one execution in three on two cores of our own, of the others one in fifty;
-    # where other processes took both cores, one in 10,000 was the least seen of any.
-    # 2,000,000 executions then miss with exp(-200).
+    # Of SB one execution in four, of the others one in fifty; with three busy processes
+    # on the two cores still one in ten, or in a thousand. 2,000,000 executions then miss
+    # with exp(-2000). Pinned, since the kernel likes to wake a thread on the core of
+    # the one that wakes it; and many copies, since a start takes longer than one.
     Kill(mutants.RelaxedAtomics, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.StoreBuffers, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.TornWrite, Shape("X=1 || X=2 || r0=X", WIDE), Shape(SB), "plain", 20_000),

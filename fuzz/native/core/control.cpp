@@ -120,7 +120,7 @@ void Loop::argument(uint32_t place, Tensor value, Tasks& tasks) {
 
 void Loop::arrive(Iteration& iteration, uint32_t place, Tensor value, Tasks& tasks) {
   for (const auto& frame : {iteration.condition.get(), iteration.body.get()}) {
-    if (frame) tasks.push({Task::Sort::kArrive, frame, place, value});
+    if (frame) tasks.push({Task::Sort::kArrive, frame, place, shown(*frame, place, value)});
   }
   if (place < node_.carried && iteration.tested && !iteration.goes_on) leave(place, value, tasks);
   iteration.arguments[place] = std::move(value);
@@ -155,12 +155,23 @@ void Loop::over(const Frame& frame, Tasks& tasks) {
 
 std::vector<Tensor> Loop::arguments_of(uint32_t iteration) const {
   std::vector<Tensor> given = iterations_[iteration].arguments;
-  if (!program_.broken(Defect::kOldFrame) || iteration == 0) return given;
-  // All but the counter, without which the loop would not end.
-  for (uint32_t k = 1; k < node_.carried; ++k) {
-    if (given[k]) given[k] = iterations_[iteration - 1].arguments[k];
+  if (!program_.broken(Defect::kOldFrame)) return given;
+  for (uint32_t k = 0; k < node_.carried; ++k) {
+    if (given[k]) given[k] = old_value(iteration, k, given[k]);
   }
   return given;
+}
+
+Tensor Loop::shown(const Frame& frame, uint32_t place, const Tensor& value) const {
+  const bool old = program_.broken(Defect::kOldFrame) && frame.which == 1;
+  return old ? old_value(frame.iteration, place, value) : value;
+}
+
+/// Of all but the counter, without which the loop would not end.
+Tensor Loop::old_value(uint32_t iteration, uint32_t place, const Tensor& value) const {
+  if (iteration == 0 || place == 0 || place >= node_.carried) return value;
+  const Tensor& before = iterations_[iteration - 1].arguments[place];
+  return before ? before : value;
 }
 
 /// Of a body that has begun before its condition was true: it may turn out false.

@@ -95,6 +95,9 @@ class Loop final : public Control {
   bool complete(const Iteration& iteration) const;
   /// What its body begins with.
   std::vector<Tensor> arguments_of(uint32_t iteration) const;
+  /// What a frame of an iteration gets for an argument.
+  Tensor shown(const Frame& frame, uint32_t place, const Tensor& value) const;
+  Tensor old_value(uint32_t iteration, uint32_t place, const Tensor& value) const;
   bool held_early(const Frame& frame, uint32_t place, Tensor& value);
 
   std::deque<Iteration> iterations_;

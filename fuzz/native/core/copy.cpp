@@ -112,7 +112,8 @@ void Copy::arrive(Frame& frame, uint32_t number, Tensor&& value, Tasks& tasks) {
     } else if (edge.alone ||
                // Its partner is itself, in another thread: see `Frame::pending`.
                frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      if (program_.broken(Defect::kRelaxedAtomics) && edge.alone && edge.event) {
+      if (program_.broken(Defect::kRelaxedAtomics) && edge.alone &&
+          frame.node(edge.node).kind == Kind::kRead) {
         perform({&frame, edge.node, 0});  // at once, so that little stands between
       } else if (edge.event) {
         scheduler_.ready({&frame, edge.node, 0});
