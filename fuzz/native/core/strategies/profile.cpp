@@ -65,23 +65,24 @@ class Watch final : public Strategy {
 /// By event: how many of those that count it leads to, itself among them, as a mean
 /// over the executions that it is in; `otherwise` for one that is in none.
 template <typename Counts>
-std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders, const Tree& tree,
-                            uint64_t count, uint32_t otherwise, Counts counts) {
-  std::vector<uint64_t> sums(count), below(count);
-  std::vector<uint32_t> seen(count);
+std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders,
+                            const std::vector<uint64_t>& parents, uint32_t otherwise,
+                            Counts counts) {
+  std::vector<uint64_t> sums(parents.size()), below(parents.size());
+  std::vector<uint32_t> seen(parents.size());
   for (const std::vector<Step>& order : orders) {
     // From the last to the first: what hangs on an event comes after it.
     for (auto step = order.rbegin(); step != order.rend(); ++step) {
       const uint64_t led_to = below[step->id] + (counts(*step) ? 1 : 0);
-      const uint64_t from = tree.parent(step->id);
+      const uint64_t from = parents[step->id];
       if (from != Tree::kRoot) below[from] += led_to;
       sums[step->id] += led_to;
       ++seen[step->id];
     }
     std::fill(below.begin(), below.end(), 0);
   }
-  std::vector<uint32_t> means(count, otherwise);
-  for (uint64_t id = 0; id < count; ++id) {
+  std::vector<uint32_t> means(parents.size(), otherwise);
+  for (uint64_t id = 0; id < means.size(); ++id) {
     if (seen[id]) means[id] = static_cast<uint32_t>((sums[id] + seen[id] / 2) / seen[id]);
   }
   return means;
@@ -101,9 +102,11 @@ Profile::Profile(const Program& program) : on_(program.resources.size()) {
     longest_ = std::max(longest_, static_cast<uint32_t>(watch.order().size()));
     for (const Step& each : watch.order()) count = std::max(count, each.id + 1);
   }
-  led_to_ = means(orders, tree, count, 1, [](const Step&) { return true; });
+  std::vector<uint64_t> parents(count);
+  for (uint64_t id = 0; id < count; ++id) parents[id] = tree.parent(id);
+  led_to_ = means(orders, parents, 1, [](const Step&) { return true; });
   for (uint32_t r = 0; r < on_.size(); ++r) {
-    on_[r] = means(orders, tree, count, 0, [&](const Step& step) { return step.touches(r); });
+    on_[r] = means(orders, parents, 0, [&](const Step& step) { return step.touches(r); });
     const bool contended = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
       const auto touching = [&](const Step& step) { return step.touches(r); };
       const auto changing = [&](const Step& step) { return step.touches(r) && !step.looks; };
