@@ -148,7 +148,7 @@ def race(contenders: list[Contender], repeats: int) -> list[Speed]:
 
 def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
     start = time.perf_counter()
-    _, here, elsewhere = threads.run(count, STILL.shuffle, 1)
+    _, here, elsewhere = threads.run(count, STILL.shuffle, 0, 1)
     return Lap(time.perf_counter() - start, elsewhere / (here + elsewhere))
 
 
@@ -177,7 +177,7 @@ def _engines(
             wanted = effort.ops if copies > 1 else effort.ops // 10
             wanted //= 50 if settings.sort is Sort.PYTHON else 1
             count = max(1, wanted // size // copies) * copies
-            running = _executor.Threads(core, engine.core, copies)
+            running = _executor.Threads(core, [engine.core], copies)
             contenders.append(Contender(figure, count * size, partial(_engine_lap, running, count)))
     return contenders, missing
 
@@ -247,9 +247,9 @@ def iriw(effort: Effort) -> Speed:
     )
     found = []
     with closing(RunningEngine(EngineSettings("pool", 2))) as engine:
-        threads = _executor.Threads(core, engine.core, SIDE_BY_SIDE)
+        threads = _executor.Threads(core, [engine.core], SIDE_BY_SIDE)
         for seed in range(effort.repeats):
-            threads.run(ROUND, VARIED.shuffle, (1 << 63) + seed)
+            threads.run(ROUND, VARIED.shuffle, 0, (1 << 63) + seed)
             found.append(_until_all(threads, seed << 32, effort.patience_s, figure))
         del threads  # before its engine
     best = min(found, key=lambda each: (each.value is None, not each.counts, each.value or 0.0))
@@ -263,7 +263,7 @@ def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure:
     start = time.perf_counter()
     seconds = 0.0
     while len(seen) < IRIW_OUTCOMES and seconds < patience_s:
-        rows, more_here, more_elsewhere = threads.run(ROUND, VARIED.shuffle, seed + copies)
+        rows, more_here, more_elsewhere = threads.run(ROUND, VARIED.shuffle, 0, seed + copies)
         seen |= {tuple(row) for row, _ in rows}
         here, elsewhere = here + more_here, elsewhere + more_elsewhere
         copies += ROUND
