@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -26,7 +27,7 @@ from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
 from corpus.textfile import Digest, Entry, FileError, dumps, load, read_text, value_from_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from corpus.graph import LitmusTest
     from corpus.herd import Condition, State
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from oracles.explorer import Explorer
     from oracles.model import Model
     from reports.allowed import Refuted, Witnessed
+    from reports.bench import BenchReport
     from reports.comparison import Log
+    from reports.speed import SpeedReport
     from reports.text import ReplayReport
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
@@ -1175,7 +1178,7 @@ def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> N
 
 @main.group()
 def bench() -> None:
-    """Measure ourselves: CPU times, with ratios to something slower."""
+    """Measure ourselves, with ratios to something slower."""
 
 
 @bench.command("oracle")
@@ -1188,6 +1191,29 @@ def bench_oracle(compare: bool, as_json: bool) -> None:
     """
     from fuzz.bench.oracle import report
 
+    with _parts_told() as progress:
+        measured = report(progress, compare=compare)
+    _show_bench(measured, as_json)
+
+
+@bench.command("native")
+@click.option("--compare/--no-compare", default=True, help="Run TensorFlow beside it.")
+@_json
+def bench_native(compare: bool, as_json: bool) -> None:
+    """How fast the native executor is, by engine and strategy, beside TensorFlow's.
+
+    Takes less than a minute.
+    """
+    from fuzz.bench.native import report
+
+    with _parts_told() as progress:
+        measured = report(progress, compare=compare)
+    _show_bench(measured, as_json)
+
+
+@contextmanager
+def _parts_told() -> Iterator[Callable[[str], None]]:
+    """What is being measured, on a terminal."""
     terminal = sys.stderr.isatty()
 
     def progress(part: str) -> None:
@@ -1195,10 +1221,13 @@ def bench_oracle(compare: bool, as_json: bool) -> None:
             click.echo(f"\r\x1b[K{part} ...", err=True, nl=False)
 
     try:
-        measured = report(progress, compare=compare)
+        yield progress
     finally:
         if terminal:
             click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _show_bench(measured: BenchReport | SpeedReport, as_json: bool) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:

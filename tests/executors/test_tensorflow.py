@@ -434,6 +434,32 @@ def test_noise_adds_no_order(test: LitmusTest, noise: Noise) -> None:
                 assert same_copy & names == wanted, (seed, copy, node.name)
 
 
+def test_what_others_are_measured_beside_executes_each_op_of_each_copy() -> None:
+    """And besides them one handle for each variable, and constants."""
+    from collections import Counter
+
+    from tensorflow.core.protobuf import config_pb2
+
+    from fuzz.executors.tensorflow.lowering import RACE
+    from fuzz.executors.tensorflow.steady import Steady
+
+    test, copies = racy(), 3
+    steady = Steady(test, copies, threads=2)
+    steady()
+    options = config_pb2.CallableOptions(target=[RACE])
+    options.run_options.output_partition_graphs = True
+    metadata = config_pb2.RunMetadata()
+    steady._session._make_callable_from_options(options)(run_metadata=metadata)
+    steady.close()
+    (partition,) = metadata.partition_graphs
+    ran = Counter(node.op for node in partition.node)
+    asked = Counter({op: copies * n for op, n in Counter(n.op for n in test.graph.nodes).items()})
+    used = {resource for node in test.graph.nodes for resource in node.resources}
+    for op in ("Const", "NoOp"):
+        del ran[op], asked[op]
+    assert ran == asked + Counter(VarHandleOp=copies * len(used))
+
+
 def test_tensorflow_runs_the_graph_that_was_built() -> None:
     """Unless asked to, it adds, drops and reorders nothing."""
     from tensorflow.core.protobuf import config_pb2

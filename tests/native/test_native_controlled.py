@@ -17,6 +17,7 @@ from fuzz.executors.protocol import Diverged, Noise
 from oracles import explorer
 from oracles.model import EXECUTOR, MODELS, RFC
 
+
 def forced(test, model, order):
     """The outcome under the loosest choice of strictness that can follow the order."""
     for each in as_strict_as_allowed(test, model):

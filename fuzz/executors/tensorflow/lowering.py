@@ -189,6 +189,37 @@ def build(template: Template, noise: Noise, rng: np.random.Generator) -> Built:
     )
 
 
+def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
+    """Copies of a test and nothing else, to measure TensorFlow by; `build` is for testing.
+
+    Copies do not wait for each other, each variable has one handle, and nothing is
+    fetched. Target `INIT` sets the variables, `RACE` executes all copies.
+    """
+    graph_def = graph_pb2.GraphDef()
+    graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
+    emit = _Emitter(graph_def)
+    test = template.test
+    names = [f"c{copy}" for copy in range(copies)]
+    for copy in names:
+        for variable in test.variables:
+            name = f"{copy}/{variable.name}"
+            handle = emit.handle(f"{name}/handle", template.handles[variable.name], name)
+            content = literal(variable.init, variable.shape, variable.dtype, whole=test.whole)
+            value = emit.node(f"{name}/init", _const(content))
+            emit.node(f"{name}/set", _typed("AssignVariableOp", variable.dtype), (handle, value))
+        for line in template.lines:
+            name = f"{copy}/{line.node.name}"
+            inputs = [f"{copy}/{resource}/handle" for resource in line.node.resources]
+            for position, constant in enumerate(line.constants):
+                inputs.append(emit.node(f"{name}/constant{position}", constant))
+            inputs += (f"{copy}/{source}" for source in line.node.inputs)
+            inputs += (f"^{copy}/{source}" for source in line.node.after)
+            emit.node(name, line.proto, inputs)
+    emit.node(RACE, _proto("NoOp"), (f"^{c}/{s}" for c in names for s in template.sinks))
+    emit.node(INIT, _proto("NoOp"), (f"^{c}/{v.name}/set" for c in names for v in test.variables))
+    return graph_def
+
+
 class _Emitter:
     """Appends nodes to a GraphDef."""
 

@@ -85,6 +85,17 @@ def session_config(
     return config
 
 
+def callable_of(session: Any, fetches: Iterable[str], *targets: str) -> Callable[..., Any]:
+    """A run of a session.
+
+    The public `Session.make_callable` wants Python objects for what it
+    fetches; the names do. Each has an executor of its own. One that outlives
+    its session cannot be released.
+    """
+    options = config_pb2.CallableOptions(fetch=fetches, target=targets)
+    return session._make_callable_from_options(options)  # type: ignore[no-any-return]
+
+
 class LiveSession:
     """A session, with threads of its own until it is closed.
 
@@ -101,18 +112,10 @@ class LiveSession:
         self._copies = copies
         self._observed, self._final = built.observed, built.final
         self._session = tf.compat.v1.Session(graph=load(built.graph_def), config=config)
-        self._run_init = self.callable((), INIT)
-        self._run_race = self.callable((shown.tensor for shown in built.observed), RACE)
-        self._run_final = self.callable(shown.tensor for shown in built.final)
-
-    def callable(self, fetches: Iterable[str], *targets: str) -> Callable[..., Any]:
-        """A run of this session.
-
-        The public `Session.make_callable` wants Python objects for what it
-        fetches; the names do. Each has an executor of its own.
-        """
-        options = config_pb2.CallableOptions(fetch=fetches, target=targets)
-        return self._session._make_callable_from_options(options)  # type: ignore[no-any-return]
+        self._run_init = callable_of(self._session, (), INIT)
+        observed = (shown.tensor for shown in built.observed)
+        self._run_race = callable_of(self._session, observed, RACE)
+        self._run_final = callable_of(self._session, (shown.tensor for shown in built.final))
 
     def step(self) -> dict[str, npt.NDArray[Any]]:
         """Execute each copy once.
@@ -143,7 +146,6 @@ class LiveSession:
 
     def close(self) -> None:
         """Release graph and threads."""
-        # A callable that outlives its session cannot be released.
         del self._run_init, self._run_race, self._run_final
         self._session.close()
 

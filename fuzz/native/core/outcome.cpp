@@ -1,5 +1,6 @@
 #include "outcome.h"
 
+#include <array>
 #include <cmath>
 #include <span>
 #include <type_traits>
@@ -22,10 +23,6 @@ bool exact_int(T value, int64_t& out) {
 
 /// Adds the ints of one lane; false if the lanes differ.
 bool append_ints(const Tensor& tensor, const Type& type, Row& row) {
-  if (type.dtype == DType::kInt32 && type.elements == 1) {  // by far the most
-    row.push_back(*tensor.as<int32_t>());
-    return true;
-  }
   return with_dtype(type.dtype, [&](auto t) {
     const auto* data = tensor.as<decltype(t)>();
     const size_t lanes = type.elements / type.ints;
@@ -40,6 +37,14 @@ bool append_ints(const Tensor& tensor, const Type& type, Row& row) {
     }
     return true;
   });
+}
+
+/// By far the most: it cannot be torn, and has no lanes.
+bool plain(const Type& type) { return type.dtype == DType::kInt32 && type.elements == 1; }
+
+void append_plain(const Tensor& value, Row& row) {
+  const std::array<int64_t, 2> both{kValue, *value.as<int32_t>()};
+  row.insert(row.end(), both.begin(), both.end());
 }
 
 template <typename Values>
@@ -68,27 +73,44 @@ void read_outcome(const Program& program, const Copy& copy, Row& row) {
   row.assign(1, static_cast<int64_t>(status));
   if (status == Status::kFailed) return;
   for (const Observed& each : program.observed) {
-    if (copy.ended(each.run)) {
-      append(std::span(&copy.slot(each.run, each.slot), 1), each.type, false, row);
-    } else {
+    if (!copy.ended(each.run)) {
       row.push_back(kUnseen);
+    } else if (plain(each.type)) {
+      append_plain(copy.slot(each.run, each.slot), row);
+    } else {
+      append(std::span(&copy.slot(each.run, each.slot), 1), each.type, false, row);
     }
   }
   for (uint32_t r = 0; r < program.resources.size(); ++r) {
     const Resource& resource = program.resources[r];
-    if (resource.sort == Resource::Sort::kVariable) {
-      append(std::span(&copy.cell(r).value, 1), resource.type, false, row);
-    } else if (resource.sort == Resource::Sort::kQueue) {
+    if (resource.sort == Resource::Sort::kQueue) {
       append(copy.cell(r).elements, resource.type, true, row);
+    } else if (resource.sort == Resource::Sort::kVariable) {
+      if (plain(resource.type)) {
+        append_plain(copy.cell(r).value, row);
+      } else {
+        append(std::span(&copy.cell(r).value, 1), resource.type, false, row);
+      }
     }
   }
 }
 
 size_t RowHash::operator()(const Row& row) const {
-  uint64_t hash = row.size();
-  for (const int64_t each : row) {
-    hash = (hash ^ static_cast<uint64_t>(each)) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
+  // Four chains of multiplications side by side: one would take as long as two ops
+  // of a small test. Each step is injective, for an odd factor.
+  constexpr uint64_t kFactor = 0x9e3779b97f4a7c15u;
+  std::array<uint64_t, 4> hashes{row.size(), 1, 2, 3};
+  size_t i = 0;
+  for (; i + 4 <= row.size(); i += 4) {
+    for (size_t k = 0; k < 4; ++k) {
+      hashes[k] = (hashes[k] ^ static_cast<uint64_t>(row[i + k])) * kFactor;
+    }
+  }
+  for (; i < row.size(); ++i) hashes[0] = (hashes[0] ^ static_cast<uint64_t>(row[i])) * kFactor;
+  uint64_t hash = 0;
+  for (const uint64_t each : hashes) {
+    hash = (hash ^ each) * kFactor;
+    hash ^= hash >> 29;  // what is high counts below as well
   }
   return hash;
 }

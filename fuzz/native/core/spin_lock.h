@@ -11,14 +11,19 @@ namespace litmusfuzz::executor {
 class SpinLock {
  public:
   void lock() {
-    // Acquire: its partner is the release in `unlock`.
-    for (int tries = 0; held_.exchange(true, std::memory_order_acquire); ++tries) {
-      if (tries >= 32) std::this_thread::yield();
-    }
+    // Acquire, here and in `wait`: its partner is the release in `unlock`.
+    if (held_.exchange(true, std::memory_order_acquire)) wait();
   }
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:
+  // Apart, so that who need not wait calls nothing.
+  [[gnu::noinline, gnu::cold]] void wait() {
+    for (int tries = 1; held_.exchange(true, std::memory_order_acquire); ++tries) {
+      if (tries >= 32) std::this_thread::yield();
+    }
+  }
+
   std::atomic<bool> held_{false};
 };
 

@@ -1,0 +1,349 @@
+"""How fast the native executor is: engines, strategies, and TensorFlow beside them.
+
+All that is compared takes turns, one lap each, so that what else the machine does
+hits all alike. No mutant, no noise, no histogram left out: what is timed is what a
+campaign runs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import defaultdict
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from corpus.builder import litmus
+from corpus.graph import all_nodes
+from fuzz.engines.settings import EngineSettings, Sort
+from fuzz.executors.native import _executor
+from fuzz.executors.native.lowering import lower
+from fuzz.executors.native.running import RunningEngine
+from fuzz.executors.protocol import Noise, Unavailable
+from reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpus.graph import LitmusTest
+
+REPEATS: Final = 7
+SIDE_BY_SIDE: Final = 64
+INLINE_NS: Final = 30.0
+TWO_THREADS_NS: Final = 80.0
+WALKS_PER_SECOND: Final = 3e6
+IRIW_S: Final = 1.0
+RATIO: Final = 5.0
+
+IRIW: Final = "X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X"
+IRIW_OUTCOMES: Final = 15
+ROUND: Final = 16 * SIDE_BY_SIDE
+"""Copies after which we look whether all outcomes are there."""
+STILL: Final = Noise(copies=SIDE_BY_SIDE, shuffle=False)
+VARIED: Final = Noise(copies=SIDE_BY_SIDE)
+
+ENGINES: Final = (
+    ("inline", 1),
+    *((name, 2) for name in ("pool", "fifo", "stealing", "gang", "tbb", "openmp")),
+    ("concurrent.futures:ThreadPoolExecutor", 2),
+)
+OURS: Final = ("pool", "fifo", "stealing", "gang")
+"""Those of which the best has a limit: the others belong to their runtimes."""
+# The first is the one with a limit. Depths as in the executor's configurations.
+STRATEGIES: Final = (("random", 0), ("pct", 3), ("pos", 0), ("urw", 0), ("surw", 0))
+EXECUTORS: Final = (("", "TensorFlow"), ("SINGLE_THREADED_EXECUTOR", "TensorFlow, static"))
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is done in one lap, about 10 milliseconds; a test takes less.
+
+    Parameters
+    ----------
+    repeats : int
+        Laps, of which the best counts.
+    ops : int
+        Of an engine, at least.
+    walks : int
+        Of a strategy.
+    patience_s : float
+        How long IRIW may take before we give up.
+    """
+
+    repeats: int = REPEATS
+    ops: int = 500_000
+    walks: int = 50_000
+    patience_s: float = 5.0
+
+
+def graph() -> LitmusTest:
+    """36 ops, 28 of them on four variables, in four chains of seven accesses.
+
+    Each chain writes a constant and what it computes from two reads; an update is
+    among them. What two chains have in common is each variable.
+    """
+    chains = []
+    for i in range(4):
+        a, b, c, d = ("XYZW"[(i + k) % 4] for k in range(4))
+        p, q, r = (f"r{3 * i + k}" for k in range(3))
+        chains.append(f"{a}={i + 1}; {p}={b}; {c}={p}+1; {q}={d}; {b}+={q}*2; {r}={a}; {d}={r}")
+    return litmus(" || ".join(chains))
+
+
+def ops(test: LitmusTest) -> tuple[int, int]:
+    """How many ops a test has, constants not counted, and how many are on resources."""
+    nodes = [node for node in all_nodes(test.graph.nodes) if node.op != "Const"]
+    return len(nodes), sum(bool(node.resources) for node in nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """One measurement; `share` as in `reports.speed.Speed`."""
+
+    seconds: float
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Something that takes its turn: what it is called, and a lap of it.
+
+    `amount` is what a lap does, in ops or copies.
+    """
+
+    figure: Speed
+    amount: int
+    lap: Callable[[], Lap]
+
+    def best(self, laps: list[Lap]) -> Speed:
+        """The fastest lap, of those on two threads if any was."""
+        figures = [replace(self.figure, value=self._value(lap), share=lap.share) for lap in laps]
+        counting = [figure for figure in figures if figure.counts] or figures
+        # Laps are equally long: the fastest is the one with most per second.
+        fastest = max if self.figure.unit is Unit.PER_SECOND else min
+        return fastest(counting, key=lambda figure: figure.value or 0.0)
+
+    def _value(self, lap: Lap) -> float:
+        if self.figure.unit is Unit.PER_SECOND:
+            return self.amount / lap.seconds
+        return lap.seconds / self.amount * 1e9
+
+
+def race(contenders: list[Contender], repeats: int) -> list[Speed]:
+    """The best of each; they take turns."""
+    laps: dict[int, list[Lap]] = defaultdict(list)
+    for contender in contenders:
+        contender.lap()  # to warm up
+    for _ in range(repeats):
+        for number, contender in enumerate(contenders):
+            laps[number].append(contender.lap())
+    return [contender.best(laps[number]) for number, contender in enumerate(contenders)]
+
+
+# --- who takes part --------------------------------------------------------------------
+
+
+def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
+    start = time.perf_counter()
+    _, here, elsewhere = threads.run(count, STILL.shuffle, 0, 1)
+    return Lap(time.perf_counter() - start, elsewhere / (here + elsewhere))
+
+
+def _engines(
+    test: LitmusTest, effort: Effort, open_until: ExitStack
+) -> tuple[list[Contender], list[Speed]]:
+    """Those that are here, with one copy and with many; and those that are not."""
+    core = _executor.load(lower(test, split_updates=False))
+    size, _ = ops(test)
+    contenders, missing = [], []
+    for name, threads in ENGINES:
+        try:
+            settings = EngineSettings(name, threads)
+            engine = open_until.enter_context(closing(RunningEngine(settings)))
+        except Unavailable as error:
+            missing.append(
+                Speed(name, Unit.NS_PER_OP, None, threads, SIDE_BY_SIDE, note=str(error))
+            )
+            continue
+        for copies in (1, SIDE_BY_SIDE):
+            figure = Speed(name, Unit.NS_PER_OP, None, threads, copies)
+            if (name, copies) == ("inline", SIDE_BY_SIDE):
+                figure = replace(figure, limit=INLINE_NS)
+            # One copy at a time is slow, above all where a thread must be woken for it,
+            # and what takes the GIL for each op is slow in any case.
+            wanted = effort.ops if copies > 1 else effort.ops // 10
+            wanted //= 50 if settings.sort is Sort.PYTHON else 1
+            count = max(1, wanted // size // copies) * copies
+            running = _executor.Threads(core, [engine.core], copies)
+            contenders.append(Contender(figure, count * size, partial(_engine_lap, running, count)))
+    return contenders, missing
+
+
+def _strategies(effort: Effort) -> list[Contender]:
+    core = _executor.load(lower(litmus("X=1; r0=Y || Y=1; r1=X"), split_updates=False))
+
+    def lap(strategy: str, depth: int) -> Lap:
+        start = time.perf_counter()
+        core.walk(strategy, depth, effort.walks, 1)
+        return Lap(time.perf_counter() - start, 0.0)  # all on the thread that asks
+
+    contenders = []
+    for name, depth in STRATEGIES:
+        figure = Speed(f"SB, controlled, {name}", Unit.PER_SECOND, None)
+        if name == "random":
+            figure = replace(figure, limit=WALKS_PER_SECOND)
+        contenders.append(Contender(figure, effort.walks, partial(lap, name, depth)))
+    return contenders
+
+
+def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list[Contender]:
+    """Its executors, on one thread of a pool and on two.
+
+    Raises
+    ------
+    Unavailable
+        Without TensorFlow.
+    """
+    # Its greetings are for those who start it themselves.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    try:
+        from fuzz.executors.tensorflow.steady import Steady
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"no {error.name}") from None
+    size = ops(test)[0] * SIDE_BY_SIDE
+    calls = max(1, effort.ops // 10 // size)
+
+    def lap(steady: Steady) -> Lap:
+        start = time.perf_counter()
+        for _ in range(calls):
+            steady()
+        return Lap(time.perf_counter() - start)
+
+    contenders = []
+    for executor_type, name in EXECUTORS:
+        for threads in (1, 2):
+            steady = open_until.enter_context(
+                closing(Steady(test, SIDE_BY_SIDE, threads=threads, executor_type=executor_type))
+            )
+            figure = Speed(name, Unit.NS_PER_OP, None, threads, SIDE_BY_SIDE)
+            contenders.append(Contender(figure, calls * size, partial(lap, steady)))
+    return contenders
+
+
+# --- all outcomes of IRIW --------------------------------------------------------------
+
+
+def iriw(effort: Effort) -> Speed:
+    """Time until a pool with random pop has shown all outcomes.
+
+    Its threads have started before; what they show meanwhile is not looked at.
+    """
+    core = _executor.load(lower(litmus(IRIW), split_updates=False))
+    figure = Speed(
+        "IRIW, pool, until all 15 outcomes", Unit.SECONDS, None, 2, SIDE_BY_SIDE, limit=IRIW_S
+    )
+    found = []
+    with closing(RunningEngine(EngineSettings("pool", 2))) as engine:
+        threads = _executor.Threads(core, [engine.core], SIDE_BY_SIDE)
+        for seed in range(effort.repeats):
+            threads.run(ROUND, VARIED.shuffle, 0, (1 << 63) + seed)
+            found.append(_until_all(threads, seed << 32, effort.patience_s, figure))
+        del threads  # before its engine
+    best = min(found, key=lambda each: (each.value is None, not each.counts, each.value or 0.0))
+    slowest = max((each.value or math.inf for each in found), default=math.inf)
+    return replace(best, note=f"{best.note}; the slowest of {len(found)} took {slowest:.4f} s")
+
+
+def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure: Speed) -> Speed:
+    seen: set[tuple[int, ...]] = set()
+    here = elsewhere = copies = 0
+    start = time.perf_counter()
+    seconds = 0.0
+    while len(seen) < IRIW_OUTCOMES and seconds < patience_s:
+        rows, more_here, more_elsewhere = threads.run(ROUND, VARIED.shuffle, 0, seed + copies)
+        seen |= {tuple(row) for row, _ in rows}
+        here, elsewhere = here + more_here, elsewhere + more_elsewhere
+        copies += ROUND
+        seconds = time.perf_counter() - start
+    # There is no sixteenth: it is forbidden.
+    assert len(seen) <= IRIW_OUTCOMES
+    return replace(
+        figure,
+        value=seconds if len(seen) == IRIW_OUTCOMES else None,
+        share=elsewhere / (here + elsewhere),
+        note=f"{copies:,} copies showed {len(seen)}",
+    )
+
+
+# --- the whole bench -------------------------------------------------------------------
+
+
+def report(
+    progress: Callable[[str], None], *, compare: bool = True, effort: Effort = Effort()
+) -> SpeedReport:
+    """All of it.
+
+    Parameters
+    ----------
+    progress : callable
+        Told the name of each part before it begins.
+    compare : bool
+        Also run TensorFlow.
+    effort : Effort
+    """
+    test = graph()
+    size, on_variables = ops(test)
+    assert size == 36
+    assert on_variables >= 24
+    missing: list[Speed] = []
+    with ExitStack() as open_until:
+        progress("starting engines")
+        contenders, absent = _engines(test, effort, open_until)
+        missing += absent
+        if compare:
+            progress("starting TensorFlow")
+            try:
+                contenders += _tensorflow(test, effort, open_until)
+            except Unavailable as error:
+                absent_tf = Speed("TensorFlow", Unit.NS_PER_OP, None, 2, SIDE_BY_SIDE)
+                missing.append(replace(absent_tf, note=str(error)))
+        progress("engines, in turns" + (", with TensorFlow" if compare else ""))
+        engines = race(contenders, effort.repeats)
+        del contenders  # before their engines
+    progress("strategies, in turns")
+    strategies = race(_strategies(effort), effort.repeats)
+    progress("all outcomes of IRIW")
+    return SpeedReport(
+        figures=(*engines, *missing, *_compared(engines), *strategies, iriw(effort)),
+        about=(
+            f"Graph: {size} ops, {on_variables} of them on variables; constants are not counted.",
+            "TensorFlow: session.run of copies side by side in one graph, built before; "
+            "it does not tell who ran what.",
+            f"A figure on two threads counts with {COUNTS_FROM:.0%} elsewhere or more.",
+        ),
+        repeats=effort.repeats,
+    )
+
+
+def _compared(figures: list[Speed]) -> list[Speed]:
+    """The best engine of two threads, and how much longer TensorFlow takes."""
+    many = [figure for figure in figures if figure.copies == SIDE_BY_SIDE]
+    ours = [figure for figure in many if figure.name in OURS]
+    two = min(ours, key=lambda figure: (not figure.counts, figure.value or math.inf))
+    found = [replace(two, name=f"best on two threads: {two.name}", limit=TWO_THREADS_NS)]
+    inline = next(figure for figure in many if figure.name == "inline")
+    for mine in (inline, two):
+        for theirs in many:
+            if theirs.threads != mine.threads or theirs.name not in dict(EXECUTORS).values():
+                continue
+            assert mine.value
+            assert theirs.value
+            # Promised of the default one; the other shows what remains beside its best.
+            limit = RATIO if theirs.name == EXECUTORS[0][1] else None
+            name = f"{mine.name} beside {theirs.name}"
+            ratio = theirs.value / mine.value
+            found.append(replace(mine, name=name, unit=Unit.RATIO, value=ratio, limit=limit))
+    return found
