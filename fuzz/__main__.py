@@ -1202,7 +1202,7 @@ def bench_oracle(compare: bool, as_json: bool) -> None:
 def bench_native(compare: bool, as_json: bool) -> None:
     """How fast the native executor is, by engine and strategy, beside TensorFlow's.
 
-    Takes less than a minute.
+    Takes half a minute on free cores.
     """
     from fuzz.bench.native import report
 

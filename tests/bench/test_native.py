@@ -18,7 +18,7 @@ from reports.speed import Speed, SpeedReport, Unit
 if TYPE_CHECKING:
     from reports.speed import SpeedReport as Report
 
-LITTLE = native.Effort(repeats=2, ops=3_000, walks=100)
+LITTLE = native.Effort(repeats=2, ops=3_000, walks=100, patience_s=0.05)
 
 
 def test_the_graph_is_as_large_as_promised() -> None:
