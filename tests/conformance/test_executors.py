@@ -15,6 +15,7 @@ from fuzz.executors import wire
 from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration, executor_class, names
+from fuzz.passes.placement import place
 from oracles.model import MODELS, RFC
 from oracles.reference import allowed_outcomes
 
@@ -112,6 +113,7 @@ WITH = {
     "critical sections": litmus("lock M; X=1; unlock M"),
     "queues": litmus("Q!1; X=1 || r0=Q?", queues={"Q": 1}),
     "clusters": replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)),
+    "transfers": place(litmus("X=1; r0=Y"), ("cpu:0", "cpu:1")),
 } | {
     feature: load(next(path for path in LITMUS if path.stem == stem)).test
     for feature, stem in (
