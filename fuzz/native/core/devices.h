@@ -17,7 +17,10 @@ using Engines = std::vector<Engine*>;
 class DeviceRuns {
  public:
   DeviceRuns(const Program& program, Engines engines)
-      : program_(program), engines_(std::move(engines)), devices_(engines_.size()) {}
+      : program_(program),
+        engines_(std::move(engines)),
+        devices_(engines_.size()),
+        several_(program.runs.size() * devices_ > 1) {}
 
   /// Random choices come from what `seed` returns.
   template <typename Seed>
@@ -47,7 +50,7 @@ class DeviceRuns {
   void end() { states_.clear(); }
 
   /// Whether one state's word that all is done is not enough.
-  bool several() const { return states_.size() > 1; }
+  bool several() const { return several_; }
 
   /// `perform` is given the event's frame, and the rest packed (`unpacked`).
   void schedule(const Event& event, void (*perform)(void* frame, uint64_t packed)) {
@@ -65,6 +68,7 @@ class DeviceRuns {
   const Program& program_;
   const Engines engines_;
   const size_t devices_;
+  const bool several_;
   std::vector<std::unique_ptr<RunState>> states_;  // by run, then by device
 };
 

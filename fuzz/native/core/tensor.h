@@ -47,17 +47,15 @@ class Tensor {
     if (shared()) buffer()->shares.fetch_add(1, std::memory_order_relaxed);
   }
   Tensor(Tensor&& other) noexcept : size_(std::exchange(other.size_, 0)), room_(other.room_) {}
-  Tensor& operator=(Tensor other) noexcept {
-    swap(*this, other);
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    size_ = std::exchange(other.size_, 0);
+    room_ = other.room_;
     return *this;
   }
-  ~Tensor() {
-    // Release, so that what this share's holder read or wrote comes before the
-    // buffer is freed, or written again by `make_unique`; acquire is the other side.
-    if (shared() && buffer()->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      ::operator delete(buffer());
-    }
-  }
+  Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
+  ~Tensor() { release(); }
   friend void swap(Tensor& a, Tensor& b) noexcept {
     std::swap(a.size_, b.size_);
     std::swap(a.room_, b.room_);
@@ -109,6 +107,13 @@ class Tensor {
   };
   static_assert(sizeof(Buffer) <= kHeader);
 
+  void release() noexcept {
+    // Release, so that what this share's holder read or wrote comes before the
+    // buffer is freed, or written again by `make_unique`; acquire is the other side.
+    if (shared() && buffer()->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      ::operator delete(buffer());
+    }
+  }
   bool shared() const { return size_ > kRoom; }
   Buffer* buffer() const {
     Buffer* found;

@@ -40,7 +40,7 @@ class Stint {
   const Engine& engine_;
   const RunState& run_;
   Stint* const around_;
-  static inline constinit thread_local Stint* innermost_ = nullptr;
+  static inline constinit thread_local Stint* innermost_ [[gnu::tls_model("initial-exec")]] = nullptr;
 };
 
 }  // namespace litmusfuzz::engines
