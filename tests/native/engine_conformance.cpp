@@ -9,9 +9,9 @@
 #include "check.h"
 #include "litmusfuzz/engine.h"
 
-using litmusfuzz::Closure;
 using litmusfuzz::Engine;
 using litmusfuzz::RunState;
+using litmusfuzz::Work;
 
 namespace {
 
@@ -28,28 +28,27 @@ struct Meter {
 };
 
 /// A run of closures that schedule others: a tree of them, `depth` high.
-struct Tree {
+struct Tree final : Work {
   Meter* meter;
   RunState* state = nullptr;
   std::vector<std::atomic<uint32_t>> times;
 
   Tree(Meter& its_meter, uint32_t depth) : meter(&its_meter), times(size_t{1} << depth) {}
 
-  static void visit(void* object, uint64_t number) {
-    Tree& tree = *static_cast<Tree*>(object);
-    tree.meter->enter();
-    tree.times[number].fetch_add(1);
+  void perform(uint64_t number) override {
+    meter->enter();
+    times[number].fetch_add(1);
     if (number % 8 == 0) std::this_thread::yield();  // others may come in now
     for (const uint64_t child : {2 * number, 2 * number + 1}) {
-      if (child < tree.times.size()) tree.state->schedule({&visit, &tree, child});
+      if (child < times.size()) state->schedule({this, child});
     }
-    tree.meter->leave();
+    meter->leave();
   }
 
   void run(Engine& engine, uint64_t seed) {
     const auto mine = engine.start_run(seed);
     state = mine.get();
-    state->schedule({&visit, this, 1});
+    state->schedule({this, 1});
     state->wait();
     for (size_t i = 1; i < times.size(); ++i) CHECK(times[i].load() == 1);
   }
@@ -73,33 +72,34 @@ void an_empty_run_ends(Engine& engine) {
 }
 
 /// A closure that waits for a run of its own, which holds its thread.
-struct Nested {
+struct Nested final : Work {
+  explicit Nested(Engine& its_engine) : engine(&its_engine) {}
+
   Engine* engine;
   Meter meter = {};
   std::atomic<uint32_t> done{0};
 
-  static void visit(void* object, uint64_t depth) {
-    Nested& self = *static_cast<Nested*>(object);
-    self.meter.enter();
+  void perform(uint64_t depth) override {
+    meter.enter();
     if (depth > 0) {
-      const auto inner = self.engine->start_run(depth);
-      for (int i = 0; i < 2; ++i) inner->schedule({&visit, object, depth - 1});
-      self.meter.leave();
+      const auto inner = engine->start_run(depth);
+      for (int i = 0; i < 2; ++i) inner->schedule({this, depth - 1});
+      meter.leave();
       inner->wait();
-      self.meter.enter();
+      meter.enter();
     }
-    self.done.fetch_add(1);
-    self.meter.leave();
+    done.fetch_add(1);
+    meter.leave();
   }
 };
 
 void nested_runs_do_not_deadlock(Engine& engine, uint32_t limit) {
-  Nested nested{.engine = &engine};
+  Nested nested(engine);
   std::vector<std::thread> clients;
   for (int c = 0; c < 3; ++c) {
     clients.emplace_back([&] {
       const auto outer = engine.start_run(0);
-      outer->schedule({&Nested::visit, &nested, 5});
+      outer->schedule({&nested, 5});
       outer->wait();
     });
   }
@@ -110,22 +110,22 @@ void nested_runs_do_not_deadlock(Engine& engine, uint32_t limit) {
 
 /// A thread that waits for one run must not be caught in a closure of another.
 void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
-  struct Mine {
+  struct Mine final : Work {
     std::thread::id other;
     std::atomic<uint32_t> wrong{0};
+
+    void perform(uint64_t) override {
+      std::this_thread::yield();
+      if (std::this_thread::get_id() == other) wrong.fetch_add(1);
+    }
   } first, second;
-  const auto look = [](void* object, uint64_t) {
-    Mine& mine = *static_cast<Mine*>(object);
-    std::this_thread::yield();
-    if (std::this_thread::get_id() == mine.other) mine.wrong.fetch_add(1);
-  };
   std::atomic<int> ready{0}, over{0};
   const auto client = [&](Mine& mine, Mine& theirs) {
     theirs.other = std::this_thread::get_id();
     ready.fetch_add(1);
     while (ready < 2) std::this_thread::yield();
     const auto run = engine.start_run(0);
-    for (uint64_t i = 0; i < 500; ++i) run->schedule({look, &mine, i});
+    for (uint64_t i = 0; i < 500; ++i) run->schedule({&mine, i});
     run->wait();
     over.fetch_add(1);
     while (over < 2) std::this_thread::yield();  // a thread's number may be used again
@@ -140,18 +140,17 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
 
 /// Closures of one run schedule into another, whose waiter must come round again.
 void a_run_may_schedule_into_another(Engine& engine) {
-  struct Pair {
+  struct Pair final : Work {
     std::unique_ptr<RunState> states[2];
     std::atomic<uint32_t> done{0};
 
-    static void bounce(void* object, uint64_t left) {
-      Pair& pair = *static_cast<Pair*>(object);
-      pair.done.fetch_add(1);
-      if (left) pair.states[left % 2]->schedule({&bounce, object, left - 1});
+    void perform(uint64_t left) override {
+      done.fetch_add(1);
+      if (left) states[left % 2]->schedule({this, left - 1});
     }
   } pair;
   for (auto& each : pair.states) each = engine.start_run(1);
-  pair.states[0]->schedule({&Pair::bounce, &pair, 1000});
+  pair.states[0]->schedule({&pair, 1000});
   while (pair.done < 1001) {
     for (auto& each : pair.states) each->wait();
   }
@@ -159,20 +158,22 @@ void a_run_may_schedule_into_another(Engine& engine) {
 }
 
 /// A closure that schedules a hundred others, and then ends their run.
-struct Ended {
+struct Ended final : Work {
+  enum : uint64_t { kCounts, kCancels, kThrows };  // and a number on top
+
+  explicit Ended(RunState& its_state) : state(&its_state) {}
+
   RunState* state;
   std::atomic<uint32_t> done{0};
 
-  static void count(void* object, uint64_t) { static_cast<Ended*>(object)->done.fetch_add(1); }
-  static void schedule_and_throw(void* object, uint64_t number) {
-    Ended& self = *static_cast<Ended*>(object);
-    for (uint64_t i = 0; i < 100; ++i) self.state->schedule({&count, object, i});
-    throw std::runtime_error("number " + std::to_string(number));
-  }
-  static void schedule_and_cancel(void* object, uint64_t) {
-    Ended& self = *static_cast<Ended*>(object);
-    for (uint64_t i = 0; i < 100; ++i) self.state->schedule({&count, object, i});
-    self.state->cancel();
+  void perform(uint64_t part) override {
+    if (part == kCounts) {
+      done.fetch_add(1);
+      return;
+    }
+    for (uint64_t i = 0; i < 100; ++i) state->schedule({this, kCounts});
+    if (part >= kThrows) throw std::runtime_error("number " + std::to_string(part - kThrows));
+    state->cancel();
   }
 };
 
@@ -188,20 +189,20 @@ std::string thrown_by(RunState& run) {
 
 void what_a_closure_throws_ends_its_run(Engine& engine, uint32_t limit) {
   const auto run = engine.start_run(0);
-  Ended ended{.state = run.get()};
-  run->schedule({&Ended::schedule_and_throw, &ended, 7});
+  Ended ended(*run);
+  run->schedule({&ended, Ended::kThrows + 7});
   CHECK(thrown_by(*run) == "number 7");
   const uint32_t done = ended.done;
   CHECK(limit > 1 || done == 0);  // one thread has not started another before
-  run->schedule({&Ended::count, &ended, 0});
+  run->schedule({&ended, Ended::kCounts});
   CHECK(thrown_by(*run) == "number 7");
   CHECK(ended.done == done);
   // Of several that throw, one is heard; another run hears nothing.
   const auto second = engine.start_run(0), third = engine.start_run(0);
-  Ended many{.state = second.get()};
-  for (uint64_t i = 0; i < 4; ++i) second->schedule({&Ended::schedule_and_throw, &many, i});
-  Ended other{.state = third.get()};
-  for (uint64_t i = 0; i < 50; ++i) third->schedule({&Ended::count, &other, i});
+  Ended many(*second);
+  for (uint64_t i = 0; i < 4; ++i) second->schedule({&many, Ended::kThrows + i});
+  Ended other(*third);
+  for (uint64_t i = 0; i < 50; ++i) third->schedule({&other, Ended::kCounts});
   CHECK(thrown_by(*third).empty());
   CHECK(other.done == 50);
   CHECK(thrown_by(*second).starts_with("number "));
@@ -210,29 +211,30 @@ void what_a_closure_throws_ends_its_run(Engine& engine, uint32_t limit) {
 void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
   {
     const auto run = engine.start_run(0);
-    Ended ended{.state = run.get()};
-    run->schedule({&Ended::schedule_and_cancel, &ended, 0});
+    Ended ended(*run);
+    run->schedule({&ended, Ended::kCancels});
     run->wait();
     const uint32_t done = ended.done;
     CHECK(limit > 1 || done == 0);
-    run->schedule({&Ended::count, &ended, 0});
+    run->schedule({&ended, Ended::kCounts});
     run->wait();
     CHECK(ended.done == done);
   }
   // From outside: a run that would never end.
-  struct Endless {
+  struct Endless final : Work {
+    explicit Endless(RunState& its_state) : state(&its_state) {}
+
     RunState* state;
     std::atomic<bool> begun{false};
 
-    static void again(void* object, uint64_t number) {
-      Endless& self = *static_cast<Endless*>(object);
-      self.begun = true;
-      self.state->schedule({&again, object, number});
+    void perform(uint64_t number) override {
+      begun = true;
+      state->schedule({this, number});
     }
   };
   const auto run = engine.start_run(0);
-  Endless endless{.state = run.get()};
-  for (uint64_t i = 0; i < 8; ++i) run->schedule({&Endless::again, &endless, i});
+  Endless endless(*run);
+  for (uint64_t i = 0; i < 8; ++i) run->schedule({&endless, i});
   std::thread other([&] {
     while (!endless.begun) std::this_thread::yield();
     run->cancel();
@@ -243,21 +245,23 @@ void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
 
 /// The innermost of several nested runs throws; each `wait` around it throws on.
 void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
-  struct Deep {
+  struct Deep final : Work {
+    explicit Deep(Engine& its_engine) : engine(&its_engine) {}
+
     Engine* engine;
 
-    static void visit(void* object, uint64_t depth) {
+    void perform(uint64_t depth) override {
       if (depth == 0) throw std::runtime_error("innermost");
-      const auto inner = static_cast<Deep*>(object)->engine->start_run(depth);
-      for (int i = 0; i < 2; ++i) inner->schedule({&visit, object, depth - 1});
+      const auto inner = engine->start_run(depth);
+      for (int i = 0; i < 2; ++i) inner->schedule({this, depth - 1});
       inner->wait();
     }
-  } deep{&engine};
+  } deep(engine);
   std::vector<std::thread> clients;
   for (int c = 0; c < 3; ++c) {
     clients.emplace_back([&] {
       const auto outer = engine.start_run(0);
-      outer->schedule({&Deep::visit, &deep, 4});
+      outer->schedule({&deep, 4});
       CHECK(thrown_by(*outer) == "innermost");
     });
   }
@@ -271,29 +275,31 @@ void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
 /// Of the gang alone: roots that wait for each other find each other, and what they
 /// lead to stays with them.
 void a_gang_starts_together_and_keeps_its_chains(Engine& engine, uint32_t threads) {
-  struct Chain {
+  struct Chain final : Work {
+    Chain(RunState& its_state, std::atomic<uint32_t>& its_arrived, uint32_t its_all)
+        : state(&its_state), arrived(&its_arrived), all(its_all) {}
+
     RunState* state;
     std::atomic<uint32_t>* arrived;
     uint32_t all;
     std::thread::id mine = {};
     uint32_t wrong = 0, done = 0;
 
-    static void visit(void* object, uint64_t left) {
-      Chain& self = *static_cast<Chain*>(object);
-      ++self.done;
-      if (self.mine == std::thread::id{}) {
-        self.mine = std::this_thread::get_id();
-        self.arrived->fetch_add(1);
-        while (*self.arrived < self.all) std::this_thread::yield();
+    void perform(uint64_t left) override {
+      ++done;
+      if (mine == std::thread::id{}) {
+        mine = std::this_thread::get_id();
+        arrived->fetch_add(1);
+        while (*arrived < all) std::this_thread::yield();
       }
-      self.wrong += self.mine != std::this_thread::get_id();
-      if (left) self.state->schedule({&visit, object, left - 1});
+      wrong += mine != std::this_thread::get_id();
+      if (left) state->schedule({this, left - 1});
     }
   };
   const auto run = engine.start_run(0);
   std::atomic<uint32_t> arrived{0};
-  std::vector<Chain> chains(threads, {run.get(), &arrived, threads});
-  for (Chain& each : chains) run->schedule({&Chain::visit, &each, 100});
+  std::vector<Chain> chains(threads, Chain(*run, arrived, threads));
+  for (Chain& each : chains) run->schedule({&each, 100});
   run->wait();
   for (const Chain& each : chains) {
     CHECK(each.done == 101);

@@ -224,6 +224,7 @@ void the_barrier_holds() {
   struct Nobody final : Scheduler {
     void ready(Event) override {}
     void transfer(Event) override {}
+    void perform(Event) override {}
   } nobody;
   Copy copy(program, nobody);
   Frame frame(copy, program, program.runs[0].body, 0, 0);

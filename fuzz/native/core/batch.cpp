@@ -7,7 +7,7 @@ namespace litmusfuzz::executor {
 
 Batch::Batch(const Program& program, Engines engines, uint32_t copies)
     : program_(program), runs_(program, std::move(engines)), link_([this](Event event) {
-        runs_.schedule(event, &Batch::perform);
+        runs_.schedule(event);
       }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
 }
@@ -96,18 +96,16 @@ void Batch::schedule(Event event) {
   // Relaxed: the closure that counts it here counts itself done, with release,
   // only afterwards.
   if (runs_.several()) scheduled_.fetch_add(1, std::memory_order_relaxed);
-  runs_.schedule(event, &Batch::perform);
+  runs_.schedule(event);
 }
 
-void Batch::perform(void* object, uint64_t packed) {
-  const Event event = DeviceRuns::unpacked(object, packed);
+void Batch::perform(Event event) {
   Copy& copy = event.frame->copy;
-  auto& batch = static_cast<Batch&>(copy.scheduler());
-  if (batch.perturbation_) batch.perturbation_->before(event, copy.number());
+  if (perturbation_) perturbation_->before(event, copy.number());
   copy.perform(event);
-  batch.performed_.add();
+  performed_.add();
   // Release: its partner is in `quiet`.
-  if (batch.runs_.several()) batch.done_.fetch_add(1, std::memory_order_release);
+  if (runs_.several()) done_.fetch_add(1, std::memory_order_release);
 }
 
 bool Batch::quiet() const {

@@ -40,7 +40,7 @@ class Batch final : public Scheduler {
   void execute(uint64_t seed, bool shuffle);
   void ready(Event event) override;
   void schedule(Event event);
-  static void perform(void* frame, uint64_t event);
+  void perform(Event event) override;
   void transfer(Event event) override;
   /// Nothing of it is left, whatever state it was in.
   void abandon();

@@ -111,6 +111,7 @@ class Controlled final : public Scheduler {
  private:
   void ready(Event event) override;
   void transfer(Event event) override { transfers_.push_back(event); }
+  void perform(Event event) override { copy_.perform(event); }
   /// Transfers are transparent: they are over before anything is chosen.
   void finish_transfers();
   Ticket new_ticket();

@@ -22,6 +22,8 @@ class Scheduler {
   virtual void transfer(Event event) = 0;
   /// A Send gives its value to the other process.
   virtual void send(const Frame&, const Node&, const Tensor&) {}
+  /// Its closure has come to run.
+  virtual void perform(Event event) = 0;
   /// All of the run that this process executes is done; told if there is another one.
   virtual void ended(const Copy&, uint32_t /*run*/) {}
 };

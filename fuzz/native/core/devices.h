@@ -52,16 +52,11 @@ class DeviceRuns {
   /// Whether one state's word that all is done is not enough.
   bool several() const { return several_; }
 
-  /// `perform` is given the event's frame, and the rest packed (`unpacked`).
-  void schedule(const Event& event, void (*perform)(void* frame, uint64_t packed)) {
+  void schedule(const Event& event) {
     size_t place = event.frame->run;
     // Where there is no choice, the node need not be looked at.
     if (devices_ != 1) place = place * devices_ + event.frame->node(event.node).device;
-    states_[place]->schedule({perform, event.frame, uint64_t{event.node} << 32 | event.step});
-  }
-  static Event unpacked(void* frame, uint64_t packed) {
-    return {static_cast<Frame*>(frame), static_cast<uint32_t>(packed >> 32),
-            static_cast<uint32_t>(packed)};
+    states_[place]->schedule(event.frame->closure(event.node, event.step));
   }
 
  private:

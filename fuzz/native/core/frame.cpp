@@ -1,6 +1,7 @@
 #include "frame.h"
 
 #include "control.h"
+#include "copy.h"
 
 namespace litmusfuzz::executor {
 
@@ -24,6 +25,10 @@ Frame::Frame(Copy& its_copy, const Program& its_program, uint32_t number, uint32
 }
 
 Frame::~Frame() = default;
+
+void Frame::perform(uint64_t part) {
+  copy.scheduler().perform({this, static_cast<uint32_t>(part >> 32), static_cast<uint32_t>(part)});
+}
 
 void Frame::reset() {
   for (const uint32_t n : body.counted) {

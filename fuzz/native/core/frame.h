@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "litmusfuzz/engine.h"
 #include "program.h"
 
 namespace litmusfuzz::executor {
@@ -29,12 +30,16 @@ struct InstanceState {
   Tensor values[2];
 };
 
-struct Frame {
+struct Frame final : Work {
   Frame(Copy& copy, const Program& program, uint32_t body, uint32_t run, uint64_t first_event);
   ~Frame();
 
   /// As if it were new. Only while no thread works on it.
   void reset();
+
+  /// An event in it, as a closure of an engine.
+  Closure closure(uint32_t node, uint32_t step) { return {this, uint64_t{node} << 32 | step}; }
+  void perform(uint64_t part) override;
 
   const Node& node(uint32_t number) const { return body.nodes[number]; }
 

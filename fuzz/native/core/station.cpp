@@ -22,7 +22,7 @@ Station::Station(const Program& program, Engines engines, uint32_t copies, bool 
     : program_(program),
       first_(first),
       runs_(program, std::move(engines)),
-      link_([this](Event event) { runs_.schedule(event, &Station::perform); }) {
+      link_([this](Event event) { runs_.schedule(event); }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
   thread_ = std::thread([this] { work(); });
 }
@@ -172,7 +172,7 @@ void Station::execute(const Setting& setting) {
 
 void Station::ready(Event event) {
   add_active();
-  runs_.schedule(event, &Station::perform);
+  runs_.schedule(event);
 }
 
 void Station::transfer(Event event) {
@@ -181,10 +181,9 @@ void Station::transfer(Event event) {
   link_.hold(event);
 }
 
-void Station::perform(void* object, uint64_t packed) {
-  const Event event = DeviceRuns::unpacked(object, packed);
+void Station::perform(Event event) {
   event.frame->copy.perform(event);
-  static_cast<Station&>(event.frame->copy.scheduler()).remove_active();
+  remove_active();
 }
 
 void Station::remove_active() {

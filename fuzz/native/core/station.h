@@ -72,7 +72,7 @@ class Station final : public Scheduler {
   void send(const Frame& frame, const Node& node, const Tensor& value) override;
   void ended(const Copy& copy, uint32_t run) override;
 
-  static void perform(void* frame, uint64_t packed);
+  void perform(Event event) override;
   void work();
   void execute(const Setting& setting);
   void add_active() { active_.fetch_add(1, std::memory_order_relaxed); }

@@ -24,13 +24,22 @@ namespace litmusfuzz {
 /// the same one.
 inline constexpr uint32_t kEngineInterface = 2;
 
-/// Work to be done once. Trivially copyable, so that no engine allocates for it.
-struct Closure {
-  void (*run)(void* object, uint64_t argument);
-  void* object;
-  uint64_t argument;
+/// What closures are parts of. Outlives them.
+class Work {
+ public:
+  virtual void perform(uint64_t part) = 0;
 
-  void operator()() const { run(object, argument); }
+ protected:
+  ~Work() = default;
+};
+
+/// Something to be done once. Trivially copyable, so that no engine allocates for it,
+/// and two words, so that it travels in registers.
+struct Closure {
+  Work* work;
+  uint64_t part;
+
+  void operator()() const { work->perform(part); }
 };
 
 /// Where the closures of one run go. Made when the run starts (ENGINES, 1); destroyed
