@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from reports.allowed import Refuted, Witnessed
     from reports.bench import BenchReport
     from reports.comparison import Log
+    from reports.kills import Row
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
 
@@ -1161,15 +1162,20 @@ def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> N
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{executor}: {strategy} ...", err=True, nl=False)
 
-    rows = list(hunts((SOUND, *(chosen or known)), seeds, tests, told))
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
-    complete = all(row.killed == row.mutant for row in rows)
-    if as_json:
-        _print_json({"rows": [asdict(row) for row in rows], "complete": complete})
-    else:
-        click.echo(kill_table(rows, list(HUNTS)))
-        click.echo(score(rows))
+    rows: list[Row] = []
+    wanted = (SOUND, *(chosen or known))
+    try:
+        for row in hunts(wanted, seeds, tests, told):
+            rows.append(row)
+    finally:  # of what was interrupted there is what there is
+        if sys.stderr.isatty():
+            click.echo("\r\x1b[K", err=True, nl=False)
+        complete = len(rows) == len(wanted) and all(row.killed == row.mutant for row in rows)
+        if as_json:
+            _print_json({"rows": [asdict(row) for row in rows], "complete": complete})
+        else:
+            click.echo(kill_table(rows, list(HUNTS)))
+            click.echo(score(rows))
     sys.exit(0 if complete else 1)
 
 
