@@ -21,7 +21,7 @@ test: setup
 
 # Too long for each submission: ten thousand small random tests on which all oracles
 # must agree (a quarter of an hour on two free cores), some of full size, then every
-# known defect put into them, one after another (another quarter).
+# known defect put into them, one after another (an hour and a half: each is a build).
 nightly: setup
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}

@@ -7,7 +7,9 @@ for all, and for the executor that they were made from, which must survive it.
 
 from __future__ import annotations
 
+import math
 import statistics
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -58,38 +60,6 @@ HUNTS: Final = MappingProxyType(
 """Columns of the kill table: strategies of the controlled engine, then real threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A mutant under one strategy.
-
-    Parameters
-    ----------
-    runs : tuple of (int or None)
-        For each seed, executions up to and with the test that killed it; None if
-        none did.
-    tests : int
-        Drawn in all, refused ones left out.
-    """
-
-    mutant: str
-    strategy: str
-    runs: tuple[int | None, ...]
-    tests: int
-
-    @property
-    def killed(self) -> bool:
-        """Whether any seed killed it."""
-        return any(run is not None for run in self.runs)
-
-    @property
-    def median(self) -> int | None:
-        """Median over all seeds, those that did not kill it taken for infinite."""
-        if sum(run is not None for run in self.runs) * 2 <= len(self.runs):
-            return None
-        known = [run if run is not None else float("inf") for run in self.runs]
-        return int(statistics.median_high(known))
-
-
 @lru_cache(maxsize=4096)
 def _drawn(seed: int, index: int) -> LitmusTest:
     return draw(_DRAWN[index % len(_DRAWN)], seed, index)
@@ -105,7 +75,7 @@ def mutants() -> tuple[str, ...]:
     return tuple(name for name in EXECUTORS if name.startswith("mutant/"))
 
 
-def hunt(executor: str, strategy: str, seeds: int, tests: int) -> Cell:
+def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:
     """Run random graphs until one is a kill, with each of several seeds.
 
     Parameters
@@ -116,38 +86,48 @@ def hunt(executor: str, strategy: str, seeds: int, tests: int) -> Cell:
     seeds : int
     tests : int
         Graphs for each seed, at most.
+
+    Returns
+    -------
+    list of (int or None)
+        For each seed, executions up to and with the test that killed it; None
+        if none did.
     """
     made = executor_class(executor)
     how = HUNTS[strategy]
     config = next((c for c in made.configurations() if c.name == how.config), None)
     if config is None:  # a mutant of another kind has no engines
-        return Cell(executor, strategy, (None,) * seeds, 0)
-    runs, drawn = [], 0
-    for seed in range(seeds):
-        kill, taken = _first_kill(made(), config, how, seed, tests)
-        runs.append(kill)
-        drawn += taken
-    return Cell(executor, strategy, tuple(runs), drawn)
+        return [None] * seeds
+    return [_first_kill(made(), config, how, seed, tests) for seed in range(seeds)]
 
 
-def _first_kill(
-    executor: Executor, config: Config, how: Hunt, seed: int, tests: int
-) -> tuple[int | None, int]:
-    """Executions up to the first kill, and how many tests that took."""
-    runs = taken = 0
+def median(runs: list[int | None]) -> int | None:
+    """Over all seeds; those that did not kill are taken for infinite."""
+    known = [run for run in runs if run is not None]
+    if 2 * len(known) <= len(runs):
+        return None
+    never = [math.inf] * (len(runs) - len(known))
+    return int(statistics.median_high([*known, *never]))
+
+
+def _first_kill(executor: Executor, config: Config, how: Hunt, seed: int, tests: int) -> int | None:
+    """Executions up to the first kill."""
+    runs = 0
     for index in range(tests):
         try:
             prepared = executor.prepare(_drawn(seed, index), config)
-            seen = prepared.run(how.count, how.noise, seed)
         except (Refused, Unavailable):
             continue
-        prepared.close()
-        taken += 1
+        with closing(prepared):
+            try:
+                seen = prepared.run(how.count, how.noise, seed)
+            except Unavailable:
+                continue
         runs += sum(seen.values())
         judge = _judge(seed, index, config.promises)
         if any(judge.judge(outcome) is Verdict.FORBIDDEN for outcome in seen):
-            return runs, taken
-    return None, taken
+            return runs
+    return None
 
 
 def hunts(
@@ -155,9 +135,9 @@ def hunts(
 ) -> Iterator[Row]:
     """A row for each executor; `told` hears of each strategy before it is tried."""
     for executor in chosen:
-        cells = {}
+        found = {}
         for strategy in HUNTS:
             told(executor, strategy)
-            cells[strategy] = hunt(executor, strategy, seeds, tests)
-        runs = {strategy: cell.median for strategy, cell in cells.items()}
-        yield Row(executor, runs, any(cell.killed for cell in cells.values()))
+            found[strategy] = hunt(executor, strategy, seeds, tests)
+        killed = any(run is not None for runs in found.values() for run in runs)
+        yield Row(executor, {name: median(runs) for name, runs in found.items()}, killed)

@@ -1,8 +1,8 @@
 """Defects put into the oracles, one line each, and what `make test` says of them.
 
 ``python tests/kills/oracle_defects.py`` puts in one after another, runs the
-tests named with it, expects them to fail, and takes it out again (a quarter of
-an hour, since the C++ core is built anew for most; `make nightly` does it).
+tests named with it, expects them to fail, and takes it out again (an hour
+and a half, since all of the C++ is built anew for most; `make nightly` does it).
 `make test` itself only checks that each still fits its file.
 """
 

@@ -104,13 +104,14 @@ class Copy {
   void close(Event event, Tasks& tasks);
   void acquire(Event event, Tasks& tasks);
   void release(Event event, Tasks& tasks);
+  void receive(Event event, Tasks& tasks);
+  /// Mutants: a value that a cell may change where it lies.
   Tensor owned(const Tensor& value) const;
   /// Mutants: what they do in place of a read or write; false if nothing.
   bool read_wrongly(const Node& node, Tensor& seen);
   bool write_wrongly(const Node& node, Tensor& value);
   /// Mutants: memory gets what this thread has stored.
   void drain();
-  void receive(Event event, Tasks& tasks);
   void next_part(Event event, Tensor&& result, Tasks& tasks);
   void wake(std::vector<Event> events);
 

@@ -111,7 +111,10 @@ void Perturbation::before(const Event& event, uint32_t copy) {
 /// more, since who comes last learns it first: by up to some hundred nanoseconds, which
 /// is what it takes a core to tell another.
 void Perturbation::meet(std::atomic<uint32_t>& awaited, uint64_t random) {
-  awaited.fetch_sub(1, std::memory_order_relaxed);
+  // Who was given up may come at the same moment as another: then one too many has.
+  if (awaited.fetch_sub(1, std::memory_order_relaxed) == 0) {
+    awaited.store(0, std::memory_order_relaxed);
+  }
   for (int patience = 4000; patience && awaited.load(std::memory_order_relaxed); --patience) {
   }
   for (uint64_t left = random >> 56; left; --left) awaited.load(std::memory_order_relaxed);

@@ -10,7 +10,9 @@ namespace litmusfuzz::executor {
 /// A small number for each thread, in the order in which they first ask.
 inline uint32_t thread_number() {
   static std::atomic<uint32_t> started{0};
-  static constinit thread_local uint32_t number [[gnu::tls_model("initial-exec")]] = 0;  // one more than it; 0 as long as it has none
+  // One more than it; 0 as long as it has none. Initial-exec: found without a call, for
+  // a few of the bytes that a process keeps for libraries that it loads later.
+  static constinit thread_local uint32_t number [[gnu::tls_model("initial-exec")]] = 0;
   // Relaxed: it hands out numbers and orders nothing.
   if (number == 0) number = started.fetch_add(1, std::memory_order_relaxed) + 1;
   return number - 1;

@@ -40,6 +40,7 @@ class Stint {
   const Engine& engine_;
   const RunState& run_;
   Stint* const around_;
+  // Initial-exec: found without a call; see Tally.
   static inline constinit thread_local Stint* innermost_ [[gnu::tls_model("initial-exec")]] = nullptr;
 };
 
