@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from fuzz.campaign.selftest import median
 from reports.kills import Row, kill_table, score
 
 
@@ -41,3 +44,13 @@ def test_a_sound_executor_that_is_reported_stands_in_the_last_line() -> None:
         "x                       -     SURVIVED",
     ]
     assert score(rows) == "0 of 1 mutant killed; reported though sound: native"
+
+
+@pytest.mark.parametrize(
+    ("runs", "middle"),
+    [([3, 1, 2], 2), ([200, None, 400], 400), ([200, None, None], None), ([8, None], None)],
+)
+def test_the_median_takes_seeds_that_did_not_kill_for_infinite(
+    runs: list[int | None], middle: int | None
+) -> None:
+    assert median(runs) == middle
