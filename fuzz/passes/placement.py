@@ -27,7 +27,7 @@ from corpus.graph import (
 from corpus.ops import ConstAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from corpus.graph import Resource
 
@@ -69,15 +69,13 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     Raises
     ------
     CannotPlace
-        For a test with clusters, which are chosen after placement; if what
-        works on one resource is told to be on several devices.
+        If what works on one resource is told to be on several devices, or a
+        cluster would be.
     MalformedTest
         If there are too many nodes with the transfers.
     """
-    if test.clusters:
-        raise CannotPlace("clusters")
     lives = _homes(test, devices)
-    placing = _Placing(test, lives, devices[0])
+    placing = _Placing(test, lives, devices[0], _of_clusters(test, lives, devices[0]))
     return replace(
         test,
         variables=tuple(replace(each, device=lives[each.name]) for each in test.variables),
@@ -100,8 +98,9 @@ def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     together = {each.name: {each.name} for each in resources}
     for graph in test.graphs:
         for node in all_nodes(graph.nodes):
-            joined = set[str]().union(*(together[name] for name in node.resources))
-            together.update(dict.fromkeys(joined, joined))
+            _join(node.resources, together)
+    for members in _members(test):
+        _join([name for node in members for name in node.resources], together)
     told = {each.name: {each.device} - {""} for each in resources}
     for graph in test.graphs:
         for node in all_nodes(graph.nodes):
@@ -119,11 +118,42 @@ def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     return lives
 
 
+def _join(names: Iterable[str], together: dict[str, set[str]]) -> None:
+    joined = set[str]().union(*(together[name] for name in names))
+    together.update(dict.fromkeys(joined, joined))
+
+
+def _members(test: LitmusTest) -> Iterator[list[Node]]:
+    """Of each cluster the nodes in it, and those inside them."""
+    nodes = {node.name: node for graph in test.graphs for node in all_nodes(graph.nodes)}
+    for cluster in test.clusters:
+        yield list(all_nodes(nodes[name] for name in cluster.members))
+
+
+def _of_clusters(test: LitmusTest, lives: Mapping[str, str], default: str) -> dict[str, str]:
+    """The devices of clusters' nodes."""
+    found: dict[str, str] = {}
+    for cluster, members in zip(test.clusters, _members(test), strict=True):
+        told = {node.device for node in members if node.device}
+        told |= {lives[name] for node in members for name in node.resources}
+        if len(told) > 1:
+            raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(told))}")
+        found.update(dict.fromkeys((node.name for node in members), (*told, default)[0]))
+    return found
+
+
 class _Placing:
-    def __init__(self, test: LitmusTest, lives: Mapping[str, str], default: str) -> None:
+    def __init__(
+        self,
+        test: LitmusTest,
+        lives: Mapping[str, str],
+        default: str,
+        clustered: Mapping[str, str],
+    ) -> None:
         self.test = test
         self.lives = lives
         self.default = default
+        self.clustered = clustered
         self.taken = {*test.types, *lives}
 
     def name(self, prefix: str, value: str, device: str) -> str:
@@ -176,7 +206,9 @@ class _Placing:
 
         for node in nodes:
             device = node.device or used.get(node.name, self.default)
-            if node.resources:
+            if node.name in self.clustered:
+                device = self.clustered[node.name]
+            elif node.resources:
                 device = self.lives[node.resources[0]]
             elif node.inputs and not node.device:
                 device = made[node.inputs[0]]

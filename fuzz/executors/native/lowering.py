@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from corpus import graph as corpus_graph
-from corpus.graph import BranchAttrs, Graph, LoopAttrs, all_nodes, bodies, enclosing, steps
+from corpus.graph import (
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LoopAttrs,
+    all_nodes,
+    bodies,
+    clusters_of,
+    enclosing,
+    steps,
+)
 from corpus.ops import (
     ConstAttrs,
     CountAttrs,
@@ -35,6 +45,7 @@ from corpus.ops import (
 )
 from fuzz.executors.protocol import Refused
 from fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
+from fuzz.passes.ssa import convert
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -110,6 +121,7 @@ class Node:
     arguments: Sequence[int] = ()
     input_sizes: Sequence[int] = ()
     resources: Sequence[int] = ()
+    written: Sequence[int] = ()
     rows: Sequence[int] = ()
     row_elements: int = 1
     inner: int = 0
@@ -117,7 +129,7 @@ class Node:
     nesterov: bool = False
     parts: int = 1
     many: bool = False
-    constant: bytes = b""
+    constant: object = b""
     bodies: Sequence[int] = ()
     results: int = 0
     carried: int = 0
@@ -125,6 +137,9 @@ class Node:
     bound: int = 0
     gathers: bool = False
     late: bool = False
+    call: int = 0
+    name: str = ""
+    """Of the node or cluster that it is."""
 
 
 @dataclass(slots=True)
@@ -148,8 +163,10 @@ class Resource:
 
     sort: str
     type: Type
-    initial: Sequence[bytes]
+    initial: Sequence[object]
     capacity: int = 0
+    device: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,7 @@ class Observed:
     run: int
     slot: int
     type: Type
+    device: int
 
 
 Place = tuple[tuple[tuple[int, int, bool], ...], int]
@@ -201,6 +219,8 @@ class Program:
         iterations = iter(map(int, re.findall(r"\[(\d+)\]", key.frame)))
         frames = [(node, which, next(iterations) if loop else 0) for node, which, loop in around]
         step = key.part
+        if key.access in ("snapshot", "write-back"):
+            step = int(key.access == "write-back")
         if key.node in self.split:
             resources = self.split[key.node]
             step = resources.index(key.resource) + (key.access == "W") * len(resources)
@@ -215,6 +235,7 @@ def lower(
     lanes: int = 1,
     devices: Sequence[str] = (DEFAULT,),
     part: int | None = None,
+    compiles: bool = False,
 ) -> Program:
     """The test as numbers, placed on devices.
 
@@ -234,6 +255,8 @@ def lower(
     lanes : int
         Of what has none, where that changes nothing else: not in a test with
         queues, MatMul, or lanes of its own.
+    compiles : bool
+        Whether it takes clusters: a backend is to compute.
 
     Raises
     ------
@@ -241,6 +264,8 @@ def lower(
         For a test with clusters, or a device that is not there; in parts, for a
         loop, conditional or section that is in both.
     """
+    if test.clusters and not compiles:
+        raise Refused("clusters")
     # As it is told, not as it is placed: what the promise is about is the test given.
     everything = (node for graph in test.graphs for node in all_nodes(graph.nodes))
     loops = (node for node in everything if isinstance(node.attrs, LoopAttrs))
@@ -251,7 +276,7 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
-        if not device.startswith("cpu:"):
+        if not compiles and not device.startswith("cpu:"):
             raise Refused(f"device {device} (built without CUDA)")
     if part is not None:
         here = here[part::2]
@@ -276,7 +301,10 @@ def lower(
         bodies=lowering.bodies,
         resources=lowering.resources(),
         runs=runs,
-        observed=[Observed(*slots[name], lowering.type(test.type_of(name))) for name in observed],
+        observed=[
+            Observed(*slots[name], lowering.type(test.type_of(name)), lowering.device_of(name))
+            for name in observed
+        ],
         devices=max(1, len(here)),
         processes=1 if part is None else 2,
         device_names=here,
@@ -323,6 +351,12 @@ class _Lowering:
         self.lanes = lanes
         # Where some have rows, a scalar stands for each of them and stays as it is.
         self.rows = any(v.shape for v in test.variables)
+        self.keys = test.nodes_by_key()
+        self.nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
+
+    def device_of(self, observed: str) -> int:
+        """Of what is observed."""
+        return self.devices[self.nodes[self.keys[observed].partition(".")[0]].device]
 
     def type(self, given: TensorType | None) -> Type:
         if given is None:
@@ -340,8 +374,15 @@ class _Lowering:
 
     def resources(self) -> list[Resource]:
         test = self.test
+        # What lives elsewhere is on no device here.
         variables = [
-            Resource("variable", self.type(v.type), [self.bytes(test.initial(v), v.type)])
+            Resource(
+                "variable",
+                self.type(v.type),
+                [self.bytes(test.initial(v), v.type)],
+                device=self.devices.get(v.device, 0),
+                name=v.name,
+            )
             for v in test.variables
         ]
         queues = [
@@ -350,6 +391,8 @@ class _Lowering:
                 self.type(queue.type),
                 [self.bytes(each, queue.type) for each in test.initial_elements(queue)],
                 queue.capacity,
+                self.devices.get(queue.device, 0),
+                queue.name,
             )
             for queue in test.queues
         ]
@@ -402,9 +445,13 @@ class _Lowering:
         over: dict[str, int] = {}  # nodes: ready when every instance inside is done
         held: dict[str, list[int]] = {}  # nodes: acquires of the sections around them
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-        for step, node in steps(graph):
-            assert isinstance(node, corpus_graph.Node)
+        for step, node in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
             place = (around, len(body.nodes))
+            if isinstance(node, Cluster):
+                self.places[node.name, ""] = place
+                body.nodes.append(self.cluster(node, graph, body, slots, held))
+                over |= dict.fromkeys(node.members, body.nodes[-1].slot)
+                continue
             waits = [slots[name] for name in (*node.inputs, *node.after)]
             if step == "node":
                 self.places[node.name, ""] = place
@@ -459,6 +506,7 @@ class _Lowering:
             inputs=[slots[name] for name in node.inputs],
             input_sizes=[self.size(each) for each in types if each],
             resources=[self.numbers[name] for name in node.resources],
+            name=node.name,
         )
         if types and types[-1]:
             # Of Select the last, since its first is the condition.
@@ -486,6 +534,39 @@ class _Lowering:
             assert right
             lowered.inner, lowered.columns = left.shape[1], right.shape[1]
         return lowered
+
+    def cluster(
+        self,
+        cluster: Cluster,
+        graph: Graph,
+        body: Body,
+        slots: dict[str, int],
+        held: Mapping[str, list[int]],
+    ) -> Node:
+        """A cluster as one node; adds its members' values to `slots`."""
+        function = convert(self.test, cluster)
+        members = [node for node in graph.nodes if node.name in cluster.members]
+        devices = {each.device for node in members for each in all_nodes([node])}
+        if len(devices) > 1:
+            raise Refused(f"a cluster on several devices ({cluster.name})")
+        waits = [slots[name] for name in function.arguments]
+        waits += [
+            slots[name] for node in members for name in node.after if name not in cluster.members
+        ]
+        slot = body.new_slots(1 + len(function.outputs))
+        slots |= dict.fromkeys(cluster.members, slot)
+        slots |= {name: slot + 1 + i for i, name in enumerate(function.outputs)}
+        return Node(
+            "cluster",
+            slot,
+            device=self.devices[devices.pop()],
+            waits=[*waits, *held.get(cluster.members[0], ())],
+            inputs=[slots[name] for name in function.arguments],
+            resources=[self.numbers[name] for name in function.initial],
+            written=[self.numbers[name] for name in function.finals],
+            results=len(function.outputs),
+            name=cluster.name,
+        )
 
     def kind(self, node: corpus_graph.Node) -> str:
         kind = node.definition.kind

@@ -14,6 +14,7 @@
 #include "controlled.h"
 #include "engines.h"
 #include "exhaustive.h"
+#include "python_backend.h"
 #include "station.h"
 #include "strategies/bounded.h"
 #include "strategies/table.h"
@@ -26,6 +27,7 @@
 
 namespace nb = nanobind;
 using namespace litmusfuzz::executor;
+using litmusfuzz::bindings::PythonBackend;
 
 namespace {
 
@@ -64,6 +66,7 @@ Kind kind_named(const std::string& name) {
                                                            {"close", Kind::kClose},
                                                            {"send", Kind::kSend},
                                                            {"recv", Kind::kRecv},
+                                                           {"cluster", Kind::kCluster},
                                                            {"if", Kind::kIf},
                                                            {"while", Kind::kWhile}};
   return named(names, name);
@@ -117,7 +120,11 @@ Type read_type(nb::handle object) {
           field<uint32_t>(object, "ints")};
 }
 
-Tensor read_tensor(nb::handle object, const Type& type) {
+using Backends = std::vector<PythonBackend*>;
+
+/// Bytes, or on a device with a backend a value of its.
+Tensor read_tensor(nb::handle object, const Type& type, PythonBackend* backend) {
+  if (backend) return backend->keep(nb::borrow(object));
   const nb::bytes bytes = nb::cast<nb::bytes>(object);
   if (bytes.size() != type.bytes()) throw nb::value_error("a tensor of another size");
   return Tensor::copy_of(bytes.c_str(), bytes.size());
@@ -125,7 +132,7 @@ Tensor read_tensor(nb::handle object, const Type& type) {
 
 using Numbers = std::vector<uint32_t>;
 
-Node read_node(nb::handle from) {
+Node read_node(nb::handle from, const Backends& backends) {
   Node node;
   node.kind = kind_named(field<std::string>(from, "kind"));
   if (node.kind == Kind::kPure || node.kind == Kind::kUpdate || node.kind == Kind::kSplitUpdate) {
@@ -149,7 +156,8 @@ Node read_node(nb::handle from) {
   node.nesterov = field<bool>(from, "nesterov");
   node.parts = field<uint32_t>(from, "parts");
   node.many = field<bool>(from, "many");
-  if (node.op == Op::kConst) node.constant = read_tensor(from.attr("constant"), node.type);
+  PythonBackend* const backend = backends.empty() ? nullptr : backends.at(node.device);
+  if (node.op == Op::kConst) node.constant = read_tensor(from.attr("constant"), node.type, backend);
   node.bodies = field<Numbers>(from, "bodies");
   node.results = field<uint32_t>(from, "results");
   node.carried = field<uint32_t>(from, "carried");
@@ -157,41 +165,52 @@ Node read_node(nb::handle from) {
   node.bound = field<uint32_t>(from, "bound");
   node.gathers = field<bool>(from, "gathers");
   node.late = field<bool>(from, "late");
+  node.written = field<Numbers>(from, "written");
+  node.call = field<uint32_t>(from, "call");
+  if (node.kind == Kind::kCluster && !backend) throw nb::value_error("a cluster, and no backend");
   return node;
 }
 
-Body read_body(nb::handle from) {
+Body read_body(nb::handle from, const Backends& backends) {
   Body body;
-  for (nb::handle each : from.attr("nodes")) body.nodes.push_back(read_node(each));
+  for (nb::handle each : from.attr("nodes")) body.nodes.push_back(read_node(each, backends));
   body.arguments = field<uint32_t>(from, "arguments");
   body.results = field<Numbers>(from, "results");
   body.slot_count = field<uint32_t>(from, "slots");
   return body;
 }
 
-Resource read_resource(nb::handle from) {
+Resource read_resource(nb::handle from, const Backends& backends) {
   Resource resource;
   resource.sort = sort_named(field<std::string>(from, "sort"));
   resource.type = read_type(from.attr("type"));
   resource.capacity = field<uint32_t>(from, "capacity");
+  resource.device = field<uint32_t>(from, "device");
+  PythonBackend* const backend = backends.empty() ? nullptr : backends.at(resource.device);
   for (nb::handle each : from.attr("initial")) {
-    resource.initial.push_back(read_tensor(each, resource.type));
+    resource.initial.push_back(read_tensor(each, resource.type, backend));
   }
   return resource;
 }
 
 /// Of fuzz.executors.native.lowering.Program.
-Program read_program(nb::handle from, Defect defect = Defect::kNone) {
+/// `backends` has one for each device, or none at all.
+Program read_program(nb::handle from, const Backends& backends, Defect defect = Defect::kNone) {
   Program program;
   program.defect = defect;
-  for (nb::handle each : from.attr("bodies")) program.bodies.push_back(read_body(each));
-  for (nb::handle each : from.attr("resources")) program.resources.push_back(read_resource(each));
+  program.backends.assign(backends.begin(), backends.end());
+  for (nb::handle each : from.attr("bodies")) {
+    program.bodies.push_back(read_body(each, backends));
+  }
+  for (nb::handle each : from.attr("resources")) {
+    program.resources.push_back(read_resource(each, backends));
+  }
   for (nb::handle each : from.attr("runs")) {
     program.runs.push_back({field<uint32_t>(each, "body"), field<Numbers>(each, "after")});
   }
   for (nb::handle each : from.attr("observed")) {
     program.observed.push_back({field<uint32_t>(each, "run"), field<uint32_t>(each, "slot"),
-                                read_type(each.attr("type"))});
+                                read_type(each.attr("type")), field<uint32_t>(each, "device")});
   }
   program.devices = field<uint32_t>(from, "devices");
   program.processes = field<uint32_t>(from, "processes");
@@ -370,7 +389,7 @@ void deliver(Station& station, const nb::bytes& bytes) {
 }  // namespace
 
 #ifdef LITMUSFUZZ_MUTANTS
-Program read_mutant(nb::handle from, const std::string& defect) {
+Program read_mutant(nb::handle from, const std::string& defect, const Backends& backends) {
   static const std::unordered_map<std::string, Defect> names{
       {"", Defect::kNone},
       {"relaxed atomics", Defect::kRelaxedAtomics},
@@ -391,7 +410,7 @@ Program read_mutant(nb::handle from, const std::string& defect) {
       {"old frame", Defect::kOldFrame},
       {"early body", Defect::kEarlyBody},
       {"no window", Defect::kNoWindow}};
-  return read_program(from, named(names, defect));
+  return read_program(from, backends, named(names, defect));
 }
 #endif
 
@@ -425,10 +444,16 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("wait", &Station::wait, nb::call_guard<nb::gil_scoped_release>())
       .def("rows", &Station::rows)
       .def("close", &Station::close);
+  // The backends must live as long.
 #ifdef LITMUSFUZZ_MUTANTS
-  m.def("load", &read_mutant);
+  m.def("load", &read_mutant, nb::arg("program"), nb::arg("defect"),
+        nb::arg("backends") = Backends(), nb::keep_alive<0, 3>());
 #else
-  m.def("load", [](nb::handle from) { return read_program(from); });
+  m.def(
+      "load",
+      [](nb::handle from, const Backends& backends) { return read_program(from, backends); },
+      nb::arg("program"), nb::arg("backends") = Backends(), nb::keep_alive<0, 2>());
 #endif
+  litmusfuzz::bindings::bind_backend(m);
   litmusfuzz::bindings::bind_engines(m);
 }

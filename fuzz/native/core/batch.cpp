@@ -36,6 +36,7 @@ void Batch::execute(uint64_t seed, bool shuffle) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   runs_.start(random);
   link_.set(transfer_delay_us_max_, random());
+  program_.begin_execution();
   starting_ = true;
   for (Copy& each : copies_) {
     each.reset();

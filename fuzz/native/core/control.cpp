@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend.h"
 #include "copy.h"
 
 namespace litmusfuzz::executor {
+namespace {
+
+bool truth(const Node& node, const Tensor& predicate) {
+  return node.backend ? node.backend->truth(predicate) : *predicate.as<uint8_t>();
+}
+
+}  // namespace
 
 std::unique_ptr<Control> Control::make(const Program& program, Frame& frame, uint32_t number) {
   const Node& node = frame.node(number);
@@ -65,7 +73,7 @@ Branch::Branch(const Program& program, Frame& frame, const Node& node)
 
 void Branch::begin(Tasks& tasks) {
   const std::lock_guard guard(lock_);
-  const bool predicate = *frame_.slots[node_.inputs[0]].as<uint8_t>();
+  const bool predicate = truth(node_, frame_.slots[node_.inputs[0]]);
   taken_ = open(predicate ? 0 : 1, 0, arguments_, tasks);
 }
 
@@ -135,7 +143,7 @@ void Loop::result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks
   } else {
     Iteration& iteration = iterations_[frame.iteration];
     iteration.tested = true;
-    iteration.goes_on = *value.as<uint8_t>();
+    iteration.goes_on = truth(node_, value);
     for (uint32_t k = 0; !iteration.goes_on && k < node_.carried; ++k) {
       if (iteration.arguments[k]) leave(k, iteration.arguments[k], tasks);
     }

@@ -5,13 +5,7 @@ namespace litmusfuzz::executor {
 Step step_of(const Event& event) {
   const Node& node = event.frame->node(event.node);
   const uint64_t id = event.frame->first_event + node.first_event + event.step;
-  const auto reads = static_cast<uint32_t>(node.resources.size());
-  if (node.kind == Kind::kSplitUpdate) {
-    const uint32_t resource = node.resources[event.step % reads];
-    return {id, {resource, resource}, event.step < reads};
-  }
-  const bool looks = node.kind == Kind::kRead || node.kind == Kind::kSize;
-  return {id, {node.resources[0], node.resources.back()}, looks};
+  return {id, node.touched(event.step), node.looks(event.step)};
 }
 
 // --- the events that may come next -----------------------------------------------
@@ -52,7 +46,7 @@ void Controlled::ready(Event event) {
   const Ticket ticket = new_ticket();
   strategy_->ready(event, ticket);
   if (program_.blocks) {
-    const uint32_t resource = event.frame->node(event.node).resources[0];
+    const uint32_t resource = event.frame->node(event.node).touched(event.step)[0];
     if (blocks(resource)) contenders_[resource].push_back({event, ticket});
     if (!copy_.possible(event)) return;
   }
@@ -87,6 +81,7 @@ bool Controlled::run(Strategy& strategy) {
   free_.clear();
   tickets_ = 0;
   transfers_.clear();
+  program_.begin_execution();
   copy_.reset();
   strategy.begin();
   copy_.start();
@@ -102,7 +97,7 @@ bool Controlled::run(Strategy& strategy) {
       finish_transfers();
       continue;
     }
-    const uint32_t resource = next.event.frame->node(next.event.node).resources[0];
+    const uint32_t resource = next.event.frame->node(next.event.node).touched(next.event.step)[0];
     if (blocks(resource)) {
       std::erase_if(contenders_[resource],
                     [&](const Pending& each) { return each.ticket == next.ticket; });

@@ -5,8 +5,10 @@
 // is the matter of a strategy. Those that draw are in strategies/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "copy.h"
@@ -17,21 +19,17 @@ namespace litmusfuzz::executor {
 /// An event as strategies see it.
 struct Step {
   uint64_t id;  // the same in all executions
-  uint32_t resources[2];  // the second is the first again, if there is only one
-  bool looks;   // leaves its resource as it is
+  std::span<const uint32_t> resources;  // that it touches, each once
+  bool looks;  // leaves them as they are
 
   bool touches(uint32_t resource) const {
-    return resources[0] == resource || resources[1] == resource;
+    return std::find(resources.begin(), resources.end(), resource) != resources.end();
   }
   /// Whether the order of the two matters to what either does.
   bool depends_on(const Step& other) const {
     if (looks && other.looks) return false;
-    for (const uint32_t mine : resources) {
-      for (const uint32_t theirs : other.resources) {
-        if (mine == theirs) return true;
-      }
-    }
-    return false;
+    return std::any_of(resources.begin(), resources.end(),
+                       [&](uint32_t each) { return other.touches(each); });
   }
 };
 

@@ -16,6 +16,41 @@ Operands operands_of(const Frame& frame, const Node& node) {
   return operands;
 }
 
+/// Locks of several variables, in the order of their addresses, as all who hold more
+/// than one take them.
+class Locks {
+ public:
+  Locks(std::vector<Cell>& cells, std::vector<uint32_t> resources)
+      : cells_(cells), resources_(std::move(resources)) {
+    std::sort(resources_.begin(), resources_.end());
+    for (const uint32_t each : resources_) cells_[each].lock.lock();
+  }
+  ~Locks() {
+    for (const uint32_t each : resources_) cells_[each].lock.unlock();
+  }
+  Locks(const Locks&) = delete;
+
+ private:
+  std::vector<Cell>& cells_;
+  std::vector<uint32_t> resources_;
+};
+
+Tensor computed(const Frame& frame, const Node& node) {
+  if (node.op == Op::kIdentity) return frame.slots[node.inputs[0]];
+  const Operands operands = operands_of(frame, node);
+  return node.backend ? node.backend->compute(node, operands) : compute(node, operands);
+}
+
+Tensor rows_of(const Node& node, const Tensor& contents) {
+  return node.backend ? node.backend->gathered(node, contents) : gathered(node, contents);
+}
+
+void updated(const Frame& frame, const Node& node, Tensor* contents, bool in_place = false) {
+  const Operands operands = operands_of(frame, node);
+  if (node.backend) return node.backend->apply_update(node, contents, operands);
+  apply_update(node, contents, operands, in_place);
+}
+
 }  // namespace
 
 Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
@@ -130,7 +165,12 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
     case Kind::kPure: {
       if (node.op == Op::kNoOp) return complete_later(frame, node, {}, tasks);
       if (node.op == Op::kConst) return complete_later(frame, node, Tensor(node.constant), tasks);
-      return complete_later(frame, node, compute(node, operands_of(frame, node)), tasks);
+      return complete_later(frame, node, computed(frame, node), tasks);
+    }
+    case Kind::kCluster: {
+      if (!node.resources.empty()) return scheduler_.ready({&frame, number, Node::kSnapshot});
+      if (!node.written.empty()) return scheduler_.ready({&frame, number, Node::kWriteBack});
+      return end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
     }
     case Kind::kRecv: return scheduler_.transfer({&frame, number, 0});
     case Kind::kSend:
@@ -222,6 +262,7 @@ void Copy::perform(Event event) {
     case Kind::kWrite: write(event, tasks); break;
     case Kind::kUpdate: update(event, tasks); break;
     case Kind::kSplitUpdate: split_update(event, tasks); break;
+    case Kind::kCluster: cluster(event, tasks); break;
     case Kind::kEnqueue: enqueue(event, tasks); break;
     case Kind::kDequeue: dequeue(event, tasks); break;
     case Kind::kSize: size(event, tasks); break;
@@ -242,14 +283,15 @@ void Copy::read(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     seen = cell.value;  // a share: a writer makes a new buffer
   }
-  if (node.gathers_rows) seen = gathered(node, seen);
+  if (node.gathers_rows) seen = rows_of(node, seen);
   complete(*event.frame, node, std::move(seen), tasks);
 }
 
 void Copy::receive(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
-  complete(frame, node, Tensor(frame.slots[node.inputs[0]]), tasks);
+  const Tensor& value = frame.slots[node.inputs[0]];
+  complete(frame, node, node.backend ? node.backend->moved(node, value) : Tensor(value), tasks);
 }
 
 void Copy::write(Event event, Tasks& tasks) {
@@ -265,7 +307,6 @@ void Copy::write(Event event, Tasks& tasks) {
 
 void Copy::update(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
-  const Operands operands = operands_of(*event.frame, node);
   Cell& first = cells_[node.resources[0]];
   Cell& last = cells_[node.resources.back()];
   // One order of locks for all updates of several variables.
@@ -274,7 +315,7 @@ void Copy::update(Event event, Tasks& tasks) {
   if (&first != &last) upper = std::unique_lock(std::max(&first, &last)->lock);
   std::array<Tensor, 2> contents{std::move(first.value)};
   if (&first != &last) contents[1] = std::move(last.value);
-  apply_update(node, contents.data(), operands, program_.broken(Defect::kInPlaceUpdate));
+  updated(*event.frame, node, contents.data(), program_.broken(Defect::kInPlaceUpdate));
   first.value = std::move(contents[0]);
   if (&first != &last) last.value = std::move(contents[1]);
   if (upper.owns_lock()) upper.unlock();
@@ -297,9 +338,49 @@ void Copy::split_update(Event event, Tasks& tasks) {
   // Its partner is itself, in the instance's other event of this group.
   if (state.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (writes) return complete(frame, node, {}, tasks);
-  apply_update(node, state.values, operands_of(frame, node));
+  updated(frame, node, state.values);
   state.left.store(count, std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) scheduler_.ready({&frame, event.node, count + i});
+}
+
+void Copy::cluster(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  std::vector<Tensor>& snapshot = frame.states[node.state].several;
+  if (event.step == Node::kSnapshot) {
+    {
+      const Locks guard(cells_, node.resources);
+      snapshot.clear();
+      for (const uint32_t resource : node.resources) snapshot.push_back(cells_[resource].value);
+    }
+    if (!node.written.empty()) {
+      return scheduler_.ready({&frame, event.node, Node::kWriteBack});
+    }
+    return end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
+  }
+  ClusterResult result = result_of_cluster(frame, node);
+  {
+    const Locks guard(cells_, node.written);
+    for (size_t i = 0; i < node.written.size(); ++i) {
+      if (result.finals[i]) std::swap(cells_[node.written[i]].value, result.finals[i]);
+    }
+  }
+  end_cluster(frame, node, std::move(result.outputs), tasks);
+}
+
+ClusterResult Copy::result_of_cluster(Frame& frame, const Node& node) {
+  std::vector<const Tensor*> arguments;
+  for (const uint32_t slot : node.inputs) arguments.push_back(&frame.slots[slot]);
+  return node.backend->apply_cluster(node, frame.states[node.state].several, arguments);
+}
+
+void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs,
+                       Tasks& tasks) {
+  tasks.push({Task::Sort::kFinish, &frame});
+  tasks.push({Task::Sort::kArrive, &frame, node.slot});
+  for (uint32_t k = 0; k < node.results; ++k) {
+    tasks.push({Task::Sort::kArrive, &frame, node.slot + 1 + k, std::move(outputs[k])});
+  }
 }
 
 /// The next element's turn, or the end of the op.
@@ -315,7 +396,9 @@ void Copy::next_part(Event event, Tensor&& result, Tasks& tasks) {
 void Copy::enqueue(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor element = event.frame->slots[node.inputs[0]];
-  if (node.many) {
+  if (node.many && node.backend) {
+    element = node.backend->element(node, element, event.step);
+  } else if (node.many) {
     const size_t bytes = program_.resources[node.resources[0]].type.bytes();
     element = Tensor::copy_of(element.bytes() + event.step * bytes, bytes);
   }
@@ -349,7 +432,13 @@ void Copy::dequeue(Event event, Tasks& tasks) {
     woken.swap(cell.waiting);
   }
   wake(std::move(woken));
-  if (node.many) {
+  if (node.many && node.backend) {
+    std::vector<Tensor>& taken = event.frame->states[node.state].several;
+    if (event.step == 0) taken.clear();
+    taken.push_back(std::move(element));
+    element = {};
+    if (event.step + 1 == node.parts) element = node.backend->stacked(node, taken);
+  } else if (node.many) {
     Tensor& taken = event.frame->states[node.state].values[0];
     if (event.step == 0) taken = Tensor::of_size(node.type.bytes());
     std::memcpy(taken.bytes() + event.step * element.size_bytes(), element.bytes(),
@@ -367,7 +456,9 @@ void Copy::size(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     count = static_cast<int32_t>(cell.elements.size());
   }
-  complete(*event.frame, node, Tensor::scalar(count), tasks);
+  Backend* const backend = node.backend;
+  complete(*event.frame, node, backend ? backend->number(node, count) : Tensor::scalar(count),
+           tasks);
 }
 
 void Copy::close(Event event, Tasks& tasks) {

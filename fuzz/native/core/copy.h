@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend.h"
 #include "frame.h"
 #include "mutants/store_buffers.h"
 #include "spin_lock.h"
@@ -98,6 +99,7 @@ class Copy {
   void write(Event event, Tasks& tasks);
   void update(Event event, Tasks& tasks);
   void split_update(Event event, Tasks& tasks);
+  void cluster(Event event, Tasks& tasks);
   void enqueue(Event event, Tasks& tasks);
   void dequeue(Event event, Tasks& tasks);
   void size(Event event, Tasks& tasks);
@@ -112,6 +114,9 @@ class Copy {
   bool write_wrongly(const Node& node, Tensor& value);
   /// Mutants: memory gets what this thread has stored.
   void drain();
+  /// What the cluster makes of its snapshot; its values leave with `end_cluster`.
+  ClusterResult result_of_cluster(Frame& frame, const Node& node);
+  void end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs, Tasks& tasks);
   void next_part(Event event, Tensor&& result, Tasks& tasks);
   void wake(std::vector<Event> events);
 

@@ -27,11 +27,14 @@ Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()
       for (const uint32_t inner : node.bodies) {
         times[inner] += times[b] * (node.kind == Kind::kWhile ? node.bound + 1 : 1);
       }
-      const bool looks = node.kind == Kind::kRead || node.kind == Kind::kSize;
+      const bool looks = node.looks(0);
       for (const uint32_t resource : node.resources) {
-        if (looks || node.kind == Kind::kSplitUpdate) total_[resource].looks += times[b];
-        if (!looks) total_[resource].changes += times[b] * node.parts;
+        if (looks) total_[resource].looks += times[b];
+        if (!looks || node.kind == Kind::kSplitUpdate) {
+          total_[resource].changes += times[b] * node.parts;
+        }
       }
+      for (const uint32_t resource : node.written) total_[resource].changes += times[b];
     }
   }
   left_ = total_;
@@ -39,16 +42,15 @@ Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()
 
 /// Whether an event that the step depends on may still come.
 bool Exhaustive::may_depend(const Step& step) const {
-  return std::any_of(std::begin(step.resources), std::end(step.resources), [&](uint32_t resource) {
+  return std::any_of(step.resources.begin(), step.resources.end(), [&](uint32_t resource) {
     const Left& left = left_[resource];
     return step.looks ? left.changes > 0 : left.changes + left.looks > 1;
   });
 }
 
 void Exhaustive::take(const Step& step) {
-  const size_t count = step.resources[0] == step.resources[1] ? 1 : 2;
-  for (size_t i = 0; i < count; ++i) {
-    Left& left = left_[step.resources[i]];
+  for (const uint32_t resource : step.resources) {
+    Left& left = left_[resource];
     --(step.looks ? left.looks : left.changes);
   }
 }

@@ -28,6 +28,8 @@ struct InstanceState {
   std::atomic<uint32_t> left{0};
   /// What a split update read, then what it writes; what a dequeue has taken.
   Tensor values[2];
+  /// What a cluster's snapshot saw; what a dequeue has taken, if a backend has it.
+  std::vector<Tensor> several;
 };
 
 struct Frame final : Work {

@@ -5,6 +5,8 @@
 #include <span>
 #include <type_traits>
 
+#include "backend.h"
+
 namespace litmusfuzz::executor {
 namespace {
 
@@ -48,12 +50,12 @@ void append_plain(const Tensor& value, Row& row) {
 }
 
 template <typename Values>
-void append(const Values& values, const Type& type, bool queue, Row& row) {
+void append(const Values& values, const Type& type, bool queue, Backend* backend, Row& row) {
   const size_t start = row.size();
   row.push_back(kValue);
   if (queue) row.push_back(static_cast<int64_t>(values.size()));
   for (const Tensor& each : values) {
-    if (append_ints(each, type, row)) continue;
+    if (append_ints(backend ? backend->read(each, type) : each, type, row)) continue;
     row.resize(start);
     row.push_back(kTorn);
     return;
@@ -72,25 +74,25 @@ void read_outcome(const Program& program, const Copy& copy, Row& row) {
   const Status status = copy.status();
   row.assign(1, static_cast<int64_t>(status));
   if (status == Status::kFailed) return;
+  const auto append_one = [&](const Tensor& value, const Type& type, uint32_t device) {
+    Backend* const backend = program.backend(device);
+    if (!backend && plain(type)) return append_plain(value, row);
+    append(std::span(&value, 1), type, false, backend, row);
+  };
   for (const Observed& each : program.observed) {
-    if (!copy.ended(each.run)) {
-      row.push_back(kUnseen);
-    } else if (plain(each.type)) {
-      append_plain(copy.slot(each.run, each.slot), row);
+    if (copy.ended(each.run)) {
+      append_one(copy.slot(each.run, each.slot), each.type, each.device);
     } else {
-      append(std::span(&copy.slot(each.run, each.slot), 1), each.type, false, row);
+      row.push_back(kUnseen);
     }
   }
   for (uint32_t r = 0; r < program.resources.size(); ++r) {
     const Resource& resource = program.resources[r];
     if (resource.sort == Resource::Sort::kQueue) {
-      append(copy.cell(r).elements, resource.type, true, row);
+      Backend* const backend = program.backend(resource.device);
+      append(copy.cell(r).elements, resource.type, true, backend, row);
     } else if (resource.sort == Resource::Sort::kVariable) {
-      if (plain(resource.type)) {
-        append_plain(copy.cell(r).value, row);
-      } else {
-        append(std::span(&copy.cell(r).value, 1), resource.type, false, row);
-      }
+      append_one(copy.cell(r).value, resource.type, resource.device);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend.h"
 #include "mutants/rewrite.h"
 
 namespace litmusfuzz::executor {
@@ -12,6 +13,7 @@ uint64_t event_count(const Program& program, const Node& node) {
     case Kind::kSend:
     case Kind::kRecv: return 0;
     case Kind::kSplitUpdate: return 2 * node.resources.size();
+    case Kind::kCluster: return 2;
     case Kind::kEnqueue:
     case Kind::kDequeue: return node.parts;
     case Kind::kIf:
@@ -49,13 +51,13 @@ void reduce(Body& body) {
     });
     for (const uint32_t slot : node.waits) implied[slot] = true;
     // None of its slots is ready before its turn has come.
-    const uint32_t slots = node.bodies.empty() ? 1 : 2 + node.results;
-    for (uint32_t k = 0; k < slots; ++k) before[node.slot + k] = implied;
+    for (uint32_t k = 0; k < node.slots(); ++k) before[node.slot + k] = implied;
   }
 }
 
 void link_node(const Program& program, Body& body, uint32_t number) {
   Node& node = body.nodes[number];
+  node.backend = program.backend(node.device);
   for (const uint32_t slot : node.waits) {
     body.slots[slot].edges.push_back({number, Edge::kWaits});
   }
@@ -66,7 +68,7 @@ void link_node(const Program& program, Body& body, uint32_t number) {
   body.events += event_count(program, node);
   if (!node.bodies.empty()) {
     node.state = body.controls++;
-  } else if (node.kind == Kind::kSplitUpdate || node.many) {
+  } else if (node.kind == Kind::kSplitUpdate || node.kind == Kind::kCluster || node.many) {
     node.state = body.instance_states++;
   }
 }
@@ -79,10 +81,11 @@ bool is_settled(const Body& body, const Node& node) {
 }
 
 /// A node with bodies always: what waits for one of its results does not wait for the
-/// instances inside. Nor does what merely has an argument of it.
+/// instances inside. Nor does what merely has an argument of it. A cluster, because one
+/// slot does not tell who waits for it.
 bool is_last(const Body& body, const Node& node) {
   const std::vector<Edge>& edges = body.slots[node.slot].edges;
-  return !node.bodies.empty() ||
+  return node.slots() > 1 ||
          std::none_of(edges.begin(), edges.end(),
                       [](const Edge& edge) { return edge.argument == Edge::kWaits; });
 }
@@ -114,13 +117,21 @@ void settle(Body& body) {
     for (Edge& edge : slot.edges) {
       const Kind kind = body.nodes[edge.node].kind;
       edge.alone = body.pending[edge.node] == 1;
-      edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kSend &&
-                   kind != Kind::kRecv && kind != Kind::kIf && kind != Kind::kWhile;
+      edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kCluster &&
+                   kind != Kind::kSend && kind != Kind::kRecv && kind != Kind::kIf &&
+                   kind != Kind::kWhile;
     }
   }
 }
 
 }  // namespace
+
+void Program::begin_backends() const {
+  for (size_t d = 0; d < backends.size(); ++d) {
+    const auto end = backends.begin() + static_cast<std::ptrdiff_t>(d);
+    if (backends[d] && std::find(backends.begin(), end, backends[d]) == end) backends[d]->begin();
+  }
+}
 
 void Program::link() {
   if (kMutants) rewrite(*this);

@@ -4,10 +4,11 @@
 // A *slot* becomes ready once in each frame, and may then hold a value. A body's
 // first slots are its arguments; then each node has one, ready when it is done.
 // A node with bodies has more: one for each result, then one that is ready when
-// all instances inside are done.
+// all instances inside are done. So has a cluster: one for each value of a member.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "tensor.h"
 
 namespace litmusfuzz::executor {
+
+class Backend;
 
 /// What happens when a node's turn comes. A new kind: a line here, and a case in
 /// `Copy::perform` or `Copy::node_ready`.
@@ -24,6 +27,7 @@ enum class Kind : uint8_t {
   kWrite,
   kUpdate,       // one event: reads and writes its variables
   kSplitUpdate,  // an event for each read, then one for each write
+  kCluster,      // a snapshot of `resources`, then a write-back of `written`
   kAcquire,
   kRelease,
   kEnqueue,
@@ -86,6 +90,7 @@ struct Node {
   std::vector<uint32_t> arguments;   // slots handed on to the bodies one by one
   std::vector<uint32_t> input_sizes;  // elements of each operand
   std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
+  std::vector<uint32_t> written;     // likewise: what a cluster may write
   uint32_t slot = 0;
   uint32_t device = 0;
   uint32_t slot_there = 0;  // of a Send: where its value arrives, in the same run
@@ -102,17 +107,39 @@ struct Node {
 
   // Of a node with bodies. If: then, else. While: condition, body.
   std::vector<uint32_t> bodies;
-  uint32_t results = 0;
+  uint32_t results = 0;  // a cluster's, too
   uint32_t carried = 0;
   uint32_t parallel = 0;  // iterations at once, at most
   uint32_t bound = 0;     // iterations, at most
   bool gathers = false;   // begins only when all arguments are there
   bool late = false;      // results leave only when every instance is done
 
+  uint32_t call = 0;  // what the backend does, by its own numbering
+
   // Set by `Program::link`.
   bool last = false;         // nothing else in the body waits for it
   uint32_t state = 0;        // place among the body's nodes of its sort that keep a state
   uint64_t first_event = 0;  // numbers of its events, in the frame
+  Backend* backend = nullptr;  // of its device
+
+  /// The steps of a cluster's two events.
+  static constexpr uint32_t kSnapshot = 0, kWriteBack = 1;
+
+  /// What its event of that number touches; and whether it leaves that as it is.
+  std::span<const uint32_t> touched(uint32_t step) const {
+    if (kind == Kind::kSplitUpdate) return {&resources[step % resources.size()], 1};
+    if (kind == Kind::kCluster && step == kWriteBack) return written;
+    return resources;
+  }
+  bool looks(uint32_t step) const {
+    if (kind == Kind::kSplitUpdate) return step < resources.size();
+    if (kind == Kind::kCluster) return step == kSnapshot;
+    return kind == Kind::kRead || kind == Kind::kSize;
+  }
+  /// How many slots it has.
+  uint32_t slots() const {
+    return kind == Kind::kCluster ? 1 + results : bodies.empty() ? 1 : 2 + results;
+  }
 };
 
 /// From a slot to a node: one of what it waits for, or one of its arguments.
@@ -159,6 +186,7 @@ struct Resource {
   Type type;  // of the value, or of one element
   std::vector<Tensor> initial;
   uint32_t capacity = 0;
+  uint32_t device = 0;
 };
 
 struct Run {
@@ -172,6 +200,7 @@ struct Observed {
   uint32_t run;
   uint32_t slot;
   Type type;
+  uint32_t device;
 };
 
 struct Program {
@@ -184,13 +213,25 @@ struct Program {
   /// arguments of a run's body.
   uint32_t processes = 1;
   bool blocks = false;  // set by `link`: an event may have to wait for others
+  /// By device: who computes there, and has the values; null where the core does.
+  std::vector<Backend*> backends;
   Defect defect = Defect::kNone;
 
   bool broken(Defect which) const { return kMutants && defect == which; }
+  Backend* backend(uint32_t device) const {
+    return backends.empty() ? nullptr : backends[device];
+  }
+  /// Tells the backends.
+  void begin_execution() const {
+    if (!backends.empty()) begin_backends();
+  }
 
   /// Sets what follows from the rest. Events get numbers that are the same in
   /// every execution: the k-th of a node in a frame.
   void link();
+
+ private:
+  void begin_backends() const;
 };
 
 /// How many events an instance of the node has, those inside included.

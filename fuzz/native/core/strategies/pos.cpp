@@ -12,24 +12,24 @@ void Pos::begin() {
 
 void Pos::insert(Ticket ticket, const Step& step) {
   if (ticket >= places_.size()) places_.resize(ticket + 1);
-  Places& at = places_[ticket];
-  at.count = step.resources[0] == step.resources[1] ? 1 : 2;
-  for (uint32_t i = 0; i < at.count; ++i) {
-    at.lists[i] = 2 * step.resources[i] + step.looks;
-    at.places[i] = static_cast<uint32_t>(touching_[at.lists[i]].size());
-    touching_[at.lists[i]].push_back(ticket);
+  std::vector<Place>& at = places_[ticket];
+  at.clear();
+  for (const uint32_t resource : step.resources) {
+    const uint32_t list = 2 * resource + step.looks;
+    at.push_back({list, static_cast<uint32_t>(touching_[list].size())});
+    touching_[list].push_back(ticket);
   }
 }
 
 void Pos::remove(Ticket ticket) {
-  const Places& at = places_[ticket];
-  for (uint32_t i = 0; i < at.count; ++i) {
-    std::vector<Ticket>& list = touching_[at.lists[i]];
+  for (const Place& at : places_[ticket]) {
+    std::vector<Ticket>& list = touching_[at.list];
     const Ticket last = list.back();
-    list[at.places[i]] = last;
+    list[at.place] = last;
     list.pop_back();
-    Places& moved = places_[last];
-    moved.places[moved.lists[0] == at.lists[i] ? 0 : 1] = at.places[i];
+    for (Place& moved : places_[last]) {
+      if (moved.list == at.list) moved.place = at.place;
+    }
   }
 }
 
@@ -49,10 +49,9 @@ std::optional<size_t> Pos::choose(const Choices& choices) {
   const Ticket chosen = heap_.pop(choices);
   const size_t place = choices.place_of(chosen);
   remove(chosen);
-  const Places& at = places_[chosen];
-  for (uint32_t i = 0; i < at.count; ++i) {
-    const uint32_t changing = at.lists[i] & ~1u;
-    const bool looks = at.lists[i] & 1u;
+  for (const Place& at : places_[chosen]) {
+    const uint32_t changing = at.list & ~1u;
+    const bool looks = at.list & 1u;
     draw_again(choices, changing);
     if (!looks) draw_again(choices, changing + 1);
   }

@@ -22,11 +22,10 @@ class Pos final : public Strategy {
   std::optional<size_t> choose(const Choices& choices) override;
 
  private:
-  /// Where the event stands in `touching_`: at most twice.
-  struct Places {
-    uint32_t lists[2];
-    uint32_t places[2];
-    uint32_t count;
+  /// Where the event stands in `touching_`, once for each resource that it touches.
+  struct Place {
+    uint32_t list;
+    uint32_t place;
   };
 
   void insert(Ticket ticket, const Step& step);
@@ -37,7 +36,7 @@ class Pos final : public Strategy {
   ScoreHeap heap_;
   /// Pending events: for each resource those that change it, then those that only look.
   std::vector<std::vector<Ticket>> touching_;
-  std::vector<Places> places_;  // by ticket
+  std::vector<std::vector<Place>> places_;  // by ticket
 };
 
 }  // namespace litmusfuzz::executor
