@@ -409,7 +409,11 @@ Program read_mutant(nb::handle from, const std::string& defect, const Backends& 
       {"lost wake-up", Defect::kLostWakeUp},
       {"old frame", Defect::kOldFrame},
       {"early body", Defect::kEarlyBody},
-      {"no window", Defect::kNoWindow}};
+      {"no window", Defect::kNoWindow},
+      {"split snapshot", Defect::kSplitSnapshot},
+      {"split write-back", Defect::kSplitWriteBack},
+      {"aliased snapshot", Defect::kAliasedSnapshot},
+      {"early snapshot", Defect::kEarlySnapshot}};
   return read_program(from, backends, named(names, defect));
 }
 #endif

@@ -130,6 +130,11 @@ void Copy::work_off(Tasks& tasks) {
 }
 
 void Copy::start_frame(Frame& frame, Tasks& tasks) {
+  if (program_.broken(Defect::kEarlySnapshot)) {
+    for (const Node& node : frame.body.nodes) {
+      if (node.kind == Kind::kCluster) take_snapshot(frame, node);
+    }
+  }
   for (const uint32_t number : frame.body.at_once) node_ready(frame, number, tasks);
   finish_node(frame, tasks);
 }
@@ -168,9 +173,12 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
       return complete_later(frame, node, computed(frame, node), tasks);
     }
     case Kind::kCluster: {
-      if (!node.resources.empty()) return scheduler_.ready({&frame, number, Node::kSnapshot});
-      if (!node.written.empty()) return scheduler_.ready({&frame, number, Node::kWriteBack});
-      return end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
+      if (!program_.broken(Defect::kEarlySnapshot)) {
+        frame.states[node.state].several.clear();
+        frame.states[node.state].left.store(0, std::memory_order_relaxed);
+        if (!node.resources.empty()) return scheduler_.ready({&frame, number, Node::kSnapshot});
+      }
+      return end_snapshot({&frame, number, Node::kSnapshot}, tasks);
     }
     case Kind::kRecv: return scheduler_.transfer({&frame, number, 0});
     case Kind::kSend:
@@ -346,17 +354,10 @@ void Copy::split_update(Event event, Tasks& tasks) {
 void Copy::cluster(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
-  std::vector<Tensor>& snapshot = frame.states[node.state].several;
+  if (kMutants && cluster_wrongly(event, tasks)) return;
   if (event.step == Node::kSnapshot) {
-    {
-      const Locks guard(cells_, node.resources);
-      snapshot.clear();
-      for (const uint32_t resource : node.resources) snapshot.push_back(cells_[resource].value);
-    }
-    if (!node.written.empty()) {
-      return scheduler_.ready({&frame, event.node, Node::kWriteBack});
-    }
-    return end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
+    take_snapshot(frame, node);
+    return end_snapshot(event, tasks);
   }
   ClusterResult result = result_of_cluster(frame, node);
   {
@@ -366,6 +367,20 @@ void Copy::cluster(Event event, Tasks& tasks) {
     }
   }
   end_cluster(frame, node, std::move(result.outputs), tasks);
+}
+
+void Copy::take_snapshot(Frame& frame, const Node& node) {
+  std::vector<Tensor>& snapshot = frame.states[node.state].several;
+  snapshot.clear();
+  const Locks guard(cells_, node.resources);
+  for (const uint32_t resource : node.resources) snapshot.push_back(cells_[resource].value);
+}
+
+void Copy::end_snapshot(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  if (!node.written.empty()) return scheduler_.ready({&frame, event.node, Node::kWriteBack});
+  end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
 }
 
 ClusterResult Copy::result_of_cluster(Frame& frame, const Node& node) {

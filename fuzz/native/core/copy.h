@@ -112,8 +112,11 @@ class Copy {
   /// Mutants: what they do in place of a read or write; false if nothing.
   bool read_wrongly(const Node& node, Tensor& seen);
   bool write_wrongly(const Node& node, Tensor& value);
+  bool cluster_wrongly(Event event, Tasks& tasks);
   /// Mutants: memory gets what this thread has stored.
   void drain();
+  void take_snapshot(Frame& frame, const Node& node);
+  void end_snapshot(Event event, Tasks& tasks);
   /// What the cluster makes of its snapshot; its values leave with `end_cluster`.
   ClusterResult result_of_cluster(Frame& frame, const Node& node);
   void end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs, Tasks& tasks);

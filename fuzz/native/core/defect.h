@@ -33,6 +33,11 @@ enum class Defect : uint8_t {
   kOldFrame,
   kEarlyBody,
   kNoWindow,
+  // Clusters.
+  kSplitSnapshot,
+  kSplitWriteBack,
+  kAliasedSnapshot,
+  kEarlySnapshot,
 };
 
 #ifdef LITMUSFUZZ_MUTANTS

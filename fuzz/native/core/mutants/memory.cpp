@@ -94,6 +94,55 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
   }
 }
 
+bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  InstanceState& state = frame.states[node.state];
+  const bool snapshot = event.step == Node::kSnapshot;
+  const auto contents = [&](uint32_t resource) {
+    const std::lock_guard guard(cells_[resource].lock);
+    return cells_[resource].value;
+  };
+  switch (program_.defect) {
+    case Defect::kSplitSnapshot:  // one variable a turn
+      if (!snapshot) return false;
+      state.several.push_back(contents(node.resources[state.several.size()]));
+      if (state.several.size() < node.resources.size()) {
+        scheduler_.ready(event);
+      } else {
+        end_snapshot(event, tasks);
+      }
+      return true;
+    case Defect::kSplitWriteBack: {  // likewise
+      if (snapshot) return false;
+      const uint32_t turn = state.left.fetch_add(1, std::memory_order_relaxed);
+      if (turn == 0) {
+        ClusterResult result = result_of_cluster(frame, node);
+        state.several = std::move(result.finals);
+        state.several.insert(state.several.end(), result.outputs.begin(), result.outputs.end());
+      }
+      if (state.several[turn]) {
+        Cell& cell = cells_[node.written[turn]];
+        const std::lock_guard guard(cell.lock);
+        cell.value = state.several[turn];
+      }
+      if (turn + 1 < node.written.size()) {
+        scheduler_.ready(event);
+      } else {
+        const auto outputs = state.several.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
+        end_cluster(frame, node, {outputs, state.several.end()}, tasks);
+      }
+      return true;
+    }
+    case Defect::kAliasedSnapshot:  // it sees what others have written since
+      for (size_t i = 0; !snapshot && i < node.resources.size(); ++i) {
+        state.several[i] = contents(node.resources[i]);
+      }
+      return false;
+    default: return false;
+  }
+}
+
 void Copy::drain() {
   if (!stores_) return;
   stores_->drain([this](uint32_t resource, Tensor value) {

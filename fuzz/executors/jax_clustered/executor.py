@@ -1,0 +1,151 @@
+"""The executor protocol over JAX: clusters are compiled, the rest runs op by op.
+
+Who runs what when is decided by the same core, engines and strategies as in the
+executor `native`; it asks JAX for whatever is computed
+(``fuzz/native/core/backend.h``).
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpus.graph import FEATURES
+from fuzz.executors.native import _executor
+from fuzz.executors.native.executor import (
+    PreparedTest,
+    check_engine,
+    controlled_config,
+    engine_config,
+    on_devices,
+)
+from fuzz.executors.native.lowering import lower
+from fuzz.executors.native.pair import devices_for
+from fuzz.engines.settings import EngineSettings
+from fuzz.passes.clustering import cluster
+from fuzz.passes.placement import place
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from fuzz.executors.native.lowering import Program, Strictness
+    from fuzz.executors.protocol import Config
+
+_CHOSEN: Final = "clusters"
+"""Of a configuration: who chooses clusters, where a test has none."""
+
+
+def _config(made: Config, clusters: str = "greedy") -> Config:
+    return replace(made, settings=(*made.settings, (_CHOSEN, clusters)))
+
+
+def _configurations() -> Iterator[Config]:
+    for name, engine, threads in (
+        ("plain", "pool", 2),
+        ("fifo", "fifo", 2),
+        ("stealing", "stealing", 2),
+        ("inline", "inline", 1),
+    ):
+        yield _config(engine_config(name, engine, threads, split_updates=True))
+    for name, strategy, depth in (("controlled", "random", 0), ("pct", "pct", 3), ("pos", "pos", 0)):
+        yield _config(controlled_config(name, strategy, depth, split_updates=True))
+    pool = engine_config("", "pool", 2, split_updates=True)
+    yield _config(on_devices(pool, "two_devices"))
+    yield _config(replace(pool, name="unclustered"), "none")
+
+
+_CONFIGURATIONS: Final = tuple(_configurations())
+
+
+class JaxClusteredExecutor:
+    """Resource graphs cut into clusters that XLA compiles."""
+
+    name: ClassVar[str] = "jax"
+    features: ClassVar[frozenset[str]] = FEATURES
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """Engines and strategies as those of `native`; all promise `rfc`.
+
+        A test's own clusters are taken as they are; where it has none, all but
+        `unclustered` choose some (`fuzz.passes.clustering`). Two_devices puts what
+        has no device on two of JAX's.
+        """
+        return _CONFIGURATIONS
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """Any engine with any number of threads: ``engine=NAME;threads=N``.
+
+        Raises
+        ------
+        UnknownEngine
+            In one line.
+        """
+        settings = EngineSettings.from_name(name)
+        made = engine_config(settings.name, settings.engine, settings.threads, split_updates=True)
+        return _config(made)
+
+    def check(self, config: Config) -> None:
+        """Start the configuration's engine and end it.
+
+        Raises
+        ------
+        Unavailable
+            Saying what is missing.
+        """
+        check_engine(config)
+
+    @classmethod
+    def versions(cls) -> Mapping[str, str]:
+        """Of JAX, its compiler, NumPy and Python."""
+        names = ("jax", "jaxlib", "numpy")
+        return {name: version(name) for name in names} | {"python": platform.python_version()}
+
+    @classmethod
+    def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
+        """The test with the clusters that it runs as: its own, or those chosen."""
+        if test.clusters or dict(config.settings)[_CHOSEN] == "none":
+            return test
+        devices = devices_for(config)
+        return cluster(test if len(devices) == 1 else place(test, devices))
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
+        """Cluster, compile and load the test.
+
+        Raises
+        ------
+        Refused
+            For a device that is not there, or a cluster on several.
+        """
+        return PreparedJaxTest(self.clustered(test, config), config)
+
+    def counters(self) -> Mapping[str, float]:
+        """Of this process: structures of clusters that were compiled, and so on."""
+        from fuzz.executors.jax_clustered.functions import counters
+
+        return counters()
+
+
+class PreparedJaxTest(PreparedTest):
+    """A loaded test. Not to be used by several threads at once."""
+
+    def lowered(self, lanes: int) -> Program:
+        """As numbers, with clusters."""
+        return lower(
+            self._test,
+            split_updates=True,
+            strictness=self._strictness,
+            lanes=lanes,
+            devices=self._devices,
+            compiles=True,
+        )
+
+    def load(self, program: Program) -> _executor.Program:
+        """The lowered test, in the core."""
+        from fuzz.executors.jax_clustered.backend import Computing
+
+        computing = Computing(program)
+        return _executor.load(computing.program(), computing.backends())
