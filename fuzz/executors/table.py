@@ -20,6 +20,7 @@ EXECUTORS: Final = MappingProxyType(
     {
         "tf": "fuzz.executors.tensorflow.executor:TensorFlowExecutor",
         "native": "fuzz.executors.native.executor:NativeExecutor",
+        "jax": "fuzz.executors.jax_clustered.executor:JaxClusteredExecutor",
         CANARY: "fuzz.mutants.canary:Canary",
         "mutant/stale-reads": "fuzz.mutants.stale_reads:StaleReads",
         "mutant/relaxed-atomics": "fuzz.mutants.native:RelaxedAtomics",

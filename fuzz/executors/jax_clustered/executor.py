@@ -8,13 +8,11 @@ executor `native`; it asks JAX for whatever is computed
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpus.graph import FEATURES
-from fuzz.executors.native import _executor
 from fuzz.executors.native.executor import (
     PreparedTest,
     check_engine,
@@ -29,7 +27,11 @@ from fuzz.passes.clustering import cluster
 from fuzz.passes.placement import place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from corpus.graph import LitmusTest
+    from fuzz.executors.jax_clustered.functions import Compiler
+    from fuzz.executors.native import _executor
     from fuzz.executors.native.lowering import Program, Strictness
     from fuzz.executors.protocol import Config
 
@@ -112,6 +114,9 @@ class JaxClusteredExecutor:
         devices = devices_for(config)
         return cluster(test if len(devices) == 1 else place(test, devices))
 
+    def __init__(self) -> None:
+        self._compiler: Compiler | None = None  # made with the first test: it imports JAX
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test.
 
@@ -120,20 +125,34 @@ class JaxClusteredExecutor:
         Refused
             For a device that is not there, or a cluster on several.
         """
-        return PreparedJaxTest(self.clustered(test, config), config)
+        if self._compiler is None:
+            from fuzz.executors.jax_clustered.functions import Compiler
+
+            self._compiler = Compiler()
+        return PreparedJaxTest(self.clustered(test, config), config, self._compiler)
 
     def counters(self) -> Mapping[str, float]:
-        """Of this process: structures of clusters that were compiled, and so on."""
-        from fuzz.executors.jax_clustered.functions import counters
-
-        return counters()
+        """So far: structures compiled, those wanted again, and the time that took."""
+        if self._compiler is None:
+            return {}
+        return asdict(self._compiler.statistics)
 
 
 class PreparedJaxTest(PreparedTest):
-    """A loaded test. Not to be used by several threads at once."""
+    """A loaded test. Not to be run by several threads at once."""
+
+    def __init__(
+        self,
+        test: LitmusTest,
+        config: Config,
+        compiler: Compiler,
+        strictness: Mapping[str, Strictness] | None = None,
+    ) -> None:
+        self._compiler = compiler
+        super().__init__(test, config, strictness)
 
     def lowered(self, lanes: int) -> Program:
-        """As numbers, with clusters."""
+        """The test as the core takes it, with so many lanes where it has none."""
         return lower(
             self._test,
             split_updates=True,
@@ -147,5 +166,9 @@ class PreparedJaxTest(PreparedTest):
         """The lowered test, in the core."""
         from fuzz.executors.jax_clustered.backend import Computing
 
-        computing = Computing(program)
-        return _executor.load(computing.program(), computing.backends())
+        computing = Computing(program, self._compiler)
+        backend = self.module.PythonBackend(computing.calls, computing)
+        loaded: _executor.Program = self.module.load(
+            computing.program, [backend] * len(program.device_names)
+        )
+        return loaded

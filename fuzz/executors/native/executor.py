@@ -203,9 +203,7 @@ class NativeExecutor:
         Unavailable
             Saying what is missing.
         """
-        settings = _engine_settings(config)
-        if settings.engine != "controlled":
-            RunningEngine(settings).close()
+        check_engine(config)
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -236,6 +234,19 @@ class NativeExecutor:
         if self.peer is not None:
             self.peer.close()
             self.peer = None
+
+
+def check_engine(config: Config) -> None:
+    """Start the configuration's engine and end it.
+
+    Raises
+    ------
+    Unavailable
+        Saying what is missing.
+    """
+    settings = _engine_settings(config)
+    if settings.engine != "controlled":
+        RunningEngine(settings).close()
 
 
 def _engine_settings(config: Config) -> EngineSettings:
@@ -281,7 +292,7 @@ class PreparedTest:
         self._noise = Noise()
         self._strictness = strictness
         self._devices = devices_for(config)
-        self._program = self._lowered(lanes=1)
+        self._program = self.lowered(lanes=1)
         self._core = self.load(self._program)
         self._rows = Rows(test, test.observe)
 
@@ -315,7 +326,8 @@ class PreparedTest:
             engine.close()
         self._engines = []
 
-    def _lowered(self, lanes: int) -> Program:
+    def lowered(self, lanes: int) -> Program:
+        """The test as the core takes it, with so many lanes where it has none."""
         return lower(
             self._test,
             split_updates=self._settings.split,
@@ -325,7 +337,7 @@ class PreparedTest:
         )
 
     def _perturbed(self, noise: Noise) -> _executor.Threads:
-        core = self._core if noise.lanes == 1 else self.load(self._lowered(noise.lanes))
+        core = self._core if noise.lanes == 1 else self.load(self.lowered(noise.lanes))
         engines = [engine.core for engine in self._engines]
         threads: _executor.Threads = self.module.Threads(core, engines, noise.copies)
         together = self._settings.threads if noise.together else 0

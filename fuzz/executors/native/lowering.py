@@ -211,6 +211,10 @@ class Program:
     """By name and, for a section, "lock" or "unlock"."""
     split: Mapping[str, Sequence[str]]
     """Updates in parts, with their resources."""
+    test: LitmusTest
+    """As it was placed."""
+    lanes: int
+    """That were added."""
 
     def locate(self, key: EventKey) -> tuple[int, list[tuple[int, int, int]], int, int]:
         """An event's run, the frames around it (node, body, iteration), its node and step."""
@@ -313,6 +317,8 @@ def lower(
         run_names=numbers if len(runs) > 1 else {"": 0},
         places=lowering.places,
         split=lowering.split,
+        test=test,
+        lanes=lowering.lanes,
     )
 
 
@@ -563,7 +569,7 @@ class _Lowering:
             waits=[*waits, *held.get(cluster.members[0], ())],
             inputs=[slots[name] for name in function.arguments],
             resources=[self.numbers[name] for name in function.initial],
-            written=[self.numbers[name] for name in function.finals],
+            written=[self.numbers[final.variable] for final in function.finals],
             results=len(function.outputs),
             name=cluster.name,
         )

@@ -1,0 +1,47 @@
+"""What the tests of the executor over JAX need: one compiler, and any strictness."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from fuzz.executors.jax_clustered.functions import Compiler
+from fuzz.executors.native.lowering import Strictness
+from oracles import events
+from oracles.model import RFC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+
+CONFIGS: Final = {config.name: config for config in JaxClusteredExecutor.configurations()}
+COMPILER: Final = Compiler()
+"""For all tests of a process: each structure is compiled once."""
+
+
+def prepared(test: LitmusTest) -> Iterator[PreparedJaxTest]:
+    """Under the controlled engine with each choice of strictness; the loosest first.
+
+    It alone where nothing blocks.
+    """
+    for number, chosen in enumerate(events.strictnesses(test, RFC)):
+        if number and not {"queues", "critical sections"} & test.features:
+            return
+        strictness = {
+            name: Strictness(each.parallel, each.gathers, each.late)
+            for name, each in chosen.items()
+        }
+        yield PreparedJaxTest(test, CONFIGS["controlled"], COMPILER, strictness)
+
+
+def all_outcomes(test: LitmusTest, limit: int) -> set[Outcome] | None:
+    """What the executor can show; None if that takes more than `limit` executions."""
+    outcomes: set[Outcome] = set()
+    for each in prepared(test):
+        found = each.exhaust(limit)
+        if not found.complete:
+            return None
+        outcomes |= set(found.histogram)
+    return outcomes
