@@ -1,0 +1,313 @@
+"""SSA conversion: a cluster as a pure function of what its snapshot saw.
+
+Every name is assigned once. A variable ``v`` is ``v_ssa_0`` as the snapshot saw
+it, and ``v_ssa_1`` and so on as the members leave it. Where a path may not write
+it, ``v_written_0`` and so on say whether it has been. Both pass through
+conditionals and loops beside their own values.
+
+Not a pass from test to test: what comes out is for an executor to compile, and
+for `fuzz.passes.listing` to print.
+
+References
+----------
+semantics.md, section 5; BLOG, "XLA Clusters and Resource Variables (sort of)".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import BranchAttrs, LoopAttrs, Node, all_nodes, bodies, taken_from_outside
+from corpus.ops import ConstAttrs, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from corpus.graph import Body, Cluster, LitmusTest
+
+NO: Final = "0"
+YES: Final = "1"
+"""Scalar bools that are known; no node has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements, one after another; they may use what stands before them outside, too."""
+
+    parameters: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``results = node(operands)``.
+
+    `operands` of a read or an update begin with the contents of its variables,
+    and `results` of a write or an update are the contents after it, in the
+    order of the node's resources.
+
+    A conditional's operand is its predicate. Its blocks, one for each branch,
+    have no parameters; their results are the statement's.
+
+    A loop's operands are what goes round: its first carried values, then what
+    state the loop changes. Both of its blocks have that as parameters. The
+    condition's results are the predicate and the state that the condition
+    leaves; the body's what goes round next; the statement's the carried values
+    and the state when the predicate is false.
+    """
+
+    node: Node
+    results: tuple[str, ...]
+    operands: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBack:
+    """Of a variable that may be written: what it holds then, and whether it was.
+
+    `written` is None where every path writes it.
+    """
+
+    variable: str
+    value: str
+    written: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A cluster as a pure function.
+
+    Parameters
+    ----------
+    name : str
+        The cluster's.
+    initial : tuple of str
+        The variables that the snapshot sees: those that a member reads or
+        updates, whatever the path.
+    arguments : tuple of str
+        Values of others that the members use.
+    outputs : tuple of str
+        Values of members that others use, or that are observed.
+    finals : tuple of WriteBack
+        What the write-back writes.
+    block : Block
+        Its parameters are `initial`'s values, then `arguments`; its results
+        `outputs`, then the values of `finals`, then those `written` that are not
+        None.
+    """
+
+    name: str
+    initial: tuple[str, ...]
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    finals: tuple[WriteBack, ...]
+    block: Block
+
+
+def convert(test: LitmusTest, cluster: Cluster) -> Function:
+    """The function that `cluster`, one of `test`'s, computes."""
+    everything = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
+    members = [everything[name] for name in cluster.members]
+    inside = {node.name: node for node in all_nodes(members)}
+    effects = [node for node in inside.values() if node.resources]
+    reads = [v for n in effects if n.definition.kind is not Kind.WRITE for v in n.resources]
+    writes = [v for n in effects if n.definition.kind is not Kind.READ for v in n.resources]
+    sources = [s for n in members for s in (*n.inputs, *(o for _, o in taken_from_outside(n)))]
+    arguments = dict.fromkeys(s for s in sources if s.partition(".")[0] not in cluster.members)
+
+    conversion = _Conversion(test)
+    initial = {v: conversion.assign((v, _VALUE)) for v in dict.fromkeys(reads)}
+    values = {name: name for name in arguments}
+    statements = conversion.block(members, values)
+    state = conversion.state
+    finals = tuple(
+        WriteBack(v, state[v, _VALUE], None if state[v, _FLAG] == YES else state[v, _FLAG])
+        for v in dict.fromkeys(writes)
+        if (v, _FLAG) in state
+    )
+    wanted = _wanted(test, [n for n in everything.values() if n.name not in inside])
+    outputs = tuple(name for name in values if name in wanted and name not in arguments)
+    return Function(
+        cluster.name,
+        tuple(initial),
+        tuple(arguments),
+        outputs,
+        finals,
+        Block(
+            (*initial.values(), *arguments),
+            statements,
+            (
+                *(values[name] for name in outputs),
+                *(final.value for final in finals),
+                *(final.written for final in finals if final.written),
+            ),
+        ),
+    )
+
+
+def single(test: LitmusTest, node: Node) -> Block:
+    """One op without bodies as a function of the contents of its variables and its inputs.
+
+    A write's result are the contents that it leaves, and so are an update's.
+    """
+    conversion = _Conversion(test)
+    kind = node.definition.kind
+    reads = () if kind is Kind.WRITE else node.resources
+    contents = [conversion.assign((v, _VALUE)) for v in reads]
+    # An operand may be given twice: each has a name of its own here.
+    inputs = tuple(f"{position}" for position, _ in enumerate(node.inputs, start=2))
+    statement = Statement(node, (node.name,), (*contents, *inputs))
+    if kind.writes:
+        results = tuple(conversion.assign((v, _VALUE)) for v in node.resources)
+        statement = Statement(node, results, (*contents, *inputs))
+    return Block(statement.operands, (statement,), statement.results)
+
+
+def _wanted(test: LitmusTest, others: Iterable[Node]) -> set[str]:
+    """Names of values that these nodes use, that leave their bodies, or that are observed."""
+    observed = test.nodes_by_key()
+    wanted = {observed[key] for key in test.observe}
+    for node in others:
+        wanted.update(node.inputs, (outer for _, outer in taken_from_outside(node)))
+        for _, body in bodies(node):
+            wanted.update(body.results)
+    return wanted
+
+
+_VALUE: Final = "ssa"
+_FLAG: Final = "written"
+_Cell = tuple[str, str]
+"""A variable, and which of the two is meant."""
+
+
+class _Conversion:
+    """The state of the variables along the statements that there are so far.
+
+    `state` has the SSA name of each variable's contents, from its first read or
+    write, and of whether it has been written, from its first write.
+    """
+
+    def __init__(self, test: LitmusTest) -> None:
+        self.test = test
+        self.state: dict[_Cell, str] = {}
+        self.statements: list[Statement] = []
+        self.counts: Counter[_Cell] = Counter()
+
+    def assign(self, cell: _Cell) -> str:
+        """A new name for what the cell holds from here on."""
+        name = "_".join((*cell, str(self.counts[cell])))
+        self.counts[cell] += 1
+        taken = name in self.test.types
+        self.state[cell] = self.assign(cell) if taken else name
+        return self.state[cell]
+
+    def current(self, cell: _Cell) -> str:
+        """What the cell holds; something, if it has not been written and nobody reads it."""
+        if cell in self.state or cell[1] == _FLAG:
+            return self.state.get(cell, NO)
+        name = self.assign(cell)
+        (variable,) = (v for v in self.test.variables if v.name == cell[0])
+        nothing = ConstAttrs(variable.dtype, variable.shape, 0)
+        self.statements.append(Statement(Node(name, "Const", attrs=nothing), (name,)))
+        return name
+
+    def block(self, nodes: Iterable[Node], values: dict[str, str]) -> tuple[Statement, ...]:
+        """The nodes' statements; adds to `values` the SSA names of what they return."""
+        around, self.statements = self.statements, []
+        self.nodes(nodes, values)
+        statements, self.statements = self.statements, around
+        return tuple(statements)
+
+    def nodes(self, nodes: Iterable[Node], values: dict[str, str]) -> None:
+        for node in nodes:
+            if isinstance(node.attrs, BranchAttrs):
+                self.branch(node, node.attrs, values)
+            elif isinstance(node.attrs, LoopAttrs):
+                self.loop(node, node.attrs, values)
+            else:
+                self.op(node, values)
+
+    def op(self, node: Node, values: dict[str, str]) -> None:
+        kind = node.definition.kind
+        inputs = tuple(values[name] for name in node.inputs)
+        if not kind.writes:
+            contents = tuple(self.state[v, _VALUE] for v in node.resources)
+            if self.test.types[node.name] is not None:
+                values[node.name] = node.name
+                self.statements.append(Statement(node, (node.name,), contents + inputs))
+            return
+        seen = () if kind is Kind.WRITE else node.resources
+        operands = (*(self.state[v, _VALUE] for v in seen), *inputs)
+        results = tuple(self.assign((v, _VALUE)) for v in node.resources)
+        self.state |= {(v, _FLAG): YES for v in node.resources}
+        self.statements.append(Statement(node, results, operands))
+
+    def branch(self, node: Node, attrs: BranchAttrs, values: dict[str, str]) -> None:
+        before = self.state
+        made: list[tuple[tuple[Statement, ...], list[str]]] = []
+        left: list[dict[_Cell, str]] = []
+        for body in (attrs.then, attrs.orelse):
+            self.state = dict(before)
+            made.append(self.body(body, {inner: values[outer] for inner, outer in attrs.takes}))
+            left.append(self.state)
+        then, orelse = left
+        changed = [cell for cell in then | orelse if then.get(cell) != orelse.get(cell)]
+        self.state = {cell: name for cell, name in then.items() if cell not in changed}
+        blocks = tuple(
+            Block((), statements, (*results, *(state.get(c) or self.current(c) for c in changed)))
+            for (statements, results), state in zip(made, left, strict=True)
+        )
+        names = self.results(node, attrs.results, values)
+        results = (*names, *map(self.assign, changed))
+        self.statements.append(Statement(node, results, (values[node.inputs[0]],), blocks))
+
+    def loop(self, node: Node, attrs: LoopAttrs, values: dict[str, str]) -> None:
+        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        inputs = [values[name] for name in node.inputs]
+        if not self.test.bounds[node.name]:
+            # The body is never reached: all that happens is the condition, once.
+            self.nodes(attrs.condition.nodes, takes | dict(zip(attrs.carried, inputs, strict=True)))
+            values |= {f"{node.name}.{c}": v for c, v in zip(attrs.carried, inputs, strict=True)}
+            return
+        cells = [
+            (variable, what)
+            for variable in dict.fromkeys(self.written_in([node]))
+            for what in (_VALUE, _FLAG)
+            if self.state.get((variable, what)) != YES
+        ]
+        first = (*inputs, *map(self.current, cells))
+        scope = takes | {name: name for name in attrs.carried}
+        blocks = []
+        for body in (attrs.condition, attrs.body):
+            parameters = (*attrs.carried, *map(self.assign, cells))
+            statements, ends = self.body(body, scope)
+            state = [self.state[cell] for cell in cells]
+            blocks.append(Block(parameters, statements, (*ends, *state)))
+        names = self.results(node, attrs.carried, values)
+        results = (*names, *map(self.assign, cells))
+        self.statements.append(Statement(node, results, first, tuple(blocks)))
+
+    def body(self, body: Body, scope: Mapping[str, str]) -> tuple[tuple[Statement, ...], list[str]]:
+        """Its statements, and the SSA names of its results."""
+        inside = dict(scope)
+        statements = self.block(body.nodes, inside)
+        return statements, [inside[name] for name in body.results]
+
+    def results(self, node: Node, names: Sequence[str], values: dict[str, str]) -> list[str]:
+        """Adds to `values` a node's results; their SSA names."""
+        full = [f"{node.name}.{name}" for name in names]
+        values |= dict(zip(full, full, strict=True))
+        return full
+
+    def written_in(self, nodes: Iterable[Node]) -> Iterator[str]:
+        """Variables that the nodes write on some path."""
+        for node in nodes:
+            if node.definition.kind.writes:
+                yield from node.resources
+            for where, body in bodies(node):
+                if where != "body" or self.test.bounds[node.name]:
+                    yield from self.written_in(body.nodes)
