@@ -72,15 +72,12 @@ def somehow(test: LitmusTest, rng: random.Random) -> LitmusTest:
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_placement_changes_no_allowed_set(path) -> None:
     test = load(path).test
-    if test.clusters:
-        with pytest.raises(CannotPlace, match="clusters"):
-            place(test, TWO)
-        return
     allowed = explorer.allowed_outcomes(test, RFC)
     assert allowed.complete
     anywhere = random.Random(path.stem)
     placements = [place(test, TWO)]
-    if "transfers" not in test.features:  # these say themselves where everything is
+    # These say themselves where everything is, and clusters what belongs together.
+    if not {"transfers", "clusters"} & test.features:
         placements.append(somehow(test, anywhere))
     for placed in placements:
         for graph in placed.graphs:
@@ -156,6 +153,16 @@ def test_a_resource_that_is_told_to_be_on_two_devices_is_refused() -> None:
         place(replace(test, graphs=(replace(graph, nodes=nodes),)))
 
 
-def test_clusters_are_chosen_after_placement() -> None:
-    with pytest.raises(CannotPlace, match="clusters"):
-        place(replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)))
+def test_a_cluster_is_on_one_device_with_all_that_it_works_on() -> None:
+    placed = place(litmus("cluster {r0=X; r1=Y; Z=r1} || W=1"), TWO)
+    lives = {variable.name: variable.device for variable in placed.variables}
+    assert lives == {"X": "cpu:0", "Y": "cpu:0", "Z": "cpu:0", "W": "cpu:1"}
+    members = placed.clusters[0].members
+    assert {n.device for n in placed.graph.nodes if n.name in members} == {"cpu:0"}
+
+
+def test_a_cluster_whose_variables_are_told_to_be_apart_is_refused() -> None:
+    test = litmus("cluster {r0=X; Y=r0}")
+    apart = tuple(replace(v, device=d) for v, d in zip(test.variables, TWO, strict=True))
+    with pytest.raises(CannotPlace, match="'X' on several devices: cpu:0, cpu:1"):
+        place(replace(test, variables=apart))

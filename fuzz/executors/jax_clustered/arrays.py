@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # int64 and float64 are dtypes of the model.
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
+jax.config.update("jax_num_cpu_devices", 4)  # virtual ones, for tests on several
 # A function is done when it returns: who runs when is the engine's business.
 jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
 
