@@ -322,6 +322,16 @@ def lower(
     )
 
 
+def names_of(node: corpus_graph.Node) -> list[str]:
+    """Of the node, and of its results."""
+    results: tuple[str, ...] = ()
+    if isinstance(node.attrs, BranchAttrs):
+        results = node.attrs.results
+    elif isinstance(node.attrs, LoopAttrs):
+        results = node.attrs.carried
+    return [node.name, *(f"{node.name}.{name}" for name in results)]
+
+
 def observed_on(test: LitmusTest, devices: Collection[str]) -> list[str]:
     """What is observed of the nodes on those devices."""
     nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
@@ -557,10 +567,14 @@ class _Lowering:
             raise Refused(f"a cluster on several devices ({cluster.name})")
         waits = [slots[name] for name in function.arguments]
         waits += [
-            slots[name] for node in members for name in node.after if name not in cluster.members
+            slots[name]
+            for node in members
+            for name in node.after
+            if name.partition(".")[0] not in cluster.members
         ]
         slot = body.new_slots(1 + len(function.outputs))
-        slots |= dict.fromkeys(cluster.members, slot)
+        # All is done at once; what nobody uses has no value.
+        slots |= dict.fromkeys((name for node in members for name in names_of(node)), slot)
         slots |= {name: slot + 1 + i for i, name in enumerate(function.outputs)}
         return Node(
             "cluster",
