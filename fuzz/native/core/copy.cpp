@@ -391,7 +391,7 @@ ClusterResult Copy::result_of_cluster(Frame& frame, const Node& node) {
 
 void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs,
                        Tasks& tasks) {
-  tasks.push({Task::Sort::kFinish, &frame});
+  if (node.last) tasks.push({Task::Sort::kFinish, &frame});
   tasks.push({Task::Sort::kArrive, &frame, node.slot});
   for (uint32_t k = 0; k < node.results; ++k) {
     tasks.push({Task::Sort::kArrive, &frame, node.slot + 1 + k, std::move(outputs[k])});
