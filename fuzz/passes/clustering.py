@@ -209,7 +209,9 @@ def broken(test: LitmusTest) -> list[Refusal]:
                 members = [here[name] for name in each.members]
                 for a, b in combinations_with_replacement(members, 2):
                     rule = level.apart(a, b)
-                    found += [Refusal(a.name, b.name, rule)] if rule else []
+                    # What can be in no cluster is said of it alone.
+                    if rule is not None and (a is b or rule is not Rule.NOT_COMPILABLE):
+                        found.append(Refusal(a.name, b.name, rule))
                 found += _out_of_order(nodes, members)
     return found
 
@@ -304,7 +306,7 @@ class _Level:
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
         """Whether two nodes in one cluster break a rule on pairs."""
         if rule is Rule.NOT_COMPILABLE:
-            return not (_compilable(a) and _compilable(b))
+            return not (compilable(a) and compilable(b))
         if rule is Rule.SECTION:
             return self.sections[a.name] != self.sections[b.name]
         if rule is Rule.DEVICE:
@@ -427,7 +429,7 @@ class _Level:
         return found
 
 
-def _compilable(node: Node) -> bool:
+def compilable(node: Node) -> bool:
     """Whether a node may be in a cluster at all."""
     inner = list(all_nodes([node]))
     if any(each.definition.kind in _NEVER for each in inner):
