@@ -29,6 +29,10 @@ def _by(mutant: ClusteringMutant, test: LitmusTest) -> LitmusTest:
 
 
 CLUSTERINGS: Final[Mapping[str, Callable[[LitmusTest], LitmusTest]]] = MappingProxyType(
-    {"file": _own, "ours": _ours, **{each.name: partial(_by, each) for each in CLUSTERING_MUTANTS}}
+    {
+        "file": _own,
+        "ours": _ours,
+        **{name: partial(_by, mutant) for name, mutant in CLUSTERING_MUTANTS.items()},
+    }
 )
 """Name to a function that gives a test its clusters, or leaves those that it has."""

@@ -8,6 +8,7 @@ that kills each, and one that it survives.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fuzz.passes.clustering import Clustering, Rule, cluster, compilable
@@ -64,7 +65,7 @@ def _always(options: Clustering) -> Callable[[LitmusTest], Clustering]:
     return lambda _: options
 
 
-CLUSTERING_MUTANTS: Final = (
+_ALL: Final = (
     ClusteringMutant(
         "mutant/no-safety-analysis",
         "BLOG's problem: unsafe pairs are not looked for",
@@ -101,3 +102,5 @@ CLUSTERING_MUTANTS: Final = (
         _whole,
     ),
 )
+CLUSTERING_MUTANTS: Final = MappingProxyType({mutant.name: mutant for mutant in _ALL})
+"""Name to mutant."""
