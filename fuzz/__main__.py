@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from oracles.model import Model
     from reports.allowed import Refuted, Witnessed
     from reports.bench import BenchReport
+    from reports.clusters import ClustersReport
     from reports.comparison import Log
     from reports.kills import Row
     from reports.speed import SpeedReport
@@ -1299,6 +1300,20 @@ def bench_native(compare: bool, as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("clusters")
+@_json
+def bench_clusters(as_json: bool) -> None:
+    """How fast clusters are chosen and validated.
+
+    Takes some seconds.
+    """
+    from fuzz.bench.clusters import report
+
+    with _parts_told() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 @contextmanager
 def _parts_told() -> Iterator[Callable[[str], None]]:
     """What is being measured, on a terminal."""
@@ -1315,7 +1330,7 @@ def _parts_told() -> Iterator[Callable[[str], None]]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show_bench(measured: BenchReport | SpeedReport, as_json: bool) -> None:
+def _show_bench(measured: BenchReport | ClustersReport | SpeedReport, as_json: bool) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:
