@@ -20,11 +20,13 @@ test: setup
 	$(VENV)/bin/python -m pytest -n auto
 
 # Too long for each submission: ten thousand small random tests on which all oracles
-# must agree (a quarter of an hour on two free cores), some of full size, then every
+# must agree (a quarter of an hour on two free cores), some of full size, then ten
+# thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build).
 nightly: setup
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
+	$(VENV)/bin/python -m tests.passes.soundness --tests 10000 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python tests/kills/oracle_defects.py
 
 lint: setup

@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from oracles.model import Model
     from reports.allowed import Refuted, Witnessed
     from reports.bench import BenchReport
+    from reports.clusters import ClustersReport
     from reports.comparison import Log
     from reports.kills import Row
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
+    from reports.translation import TranslationReport
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
 MAX_SEED = (1 << 63) - 1  # what a file holds
@@ -333,12 +335,15 @@ def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
 
 
 def _refuted(
-    test: LitmusTest, model: Model, values: Mapping[str, Value], status: Status | None
+    test: LitmusTest,
+    model: Model,
+    wanted: Mapping[str, Value] | Outcome,
+    status: Status | None = None,
 ) -> Refuted:
     from oracles.reason import explain
     from reports.allowed import Refuted
 
-    reason = explain(test, model, values, status=status)
+    reason = explain(test, model, wanted, status=status)
     if reason is None:
         return Refuted(model.name)
     return Refuted(
@@ -347,6 +352,84 @@ def _refuted(
         bool(reason.cycle),
         tuple(map(str, reason.edges)),
         reason.broken,
+    )
+
+
+# --- validate --------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--clusters",
+    "source",
+    default=None,
+    help="Whose: file, ours, or a mutant's; if not given, the file's, or ours if it has none.",
+)
+@_budget
+@_json
+def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_json: bool) -> None:
+    """Decide whether clusters are sound, without running anything.
+
+    They are if each outcome that the clustered graph allows is one that the
+    graph without them allows, both under rfc. Exits 1 if some are not, 3 if
+    that is not known of some.
+    """
+    from fuzz.clusterings import CLUSTERINGS
+
+    if source is not None and source not in CLUSTERINGS:
+        _fail(f"--clusters: no {source!r}; there are {', '.join(CLUSTERINGS)}")
+    reports = [_validated(file, _load(file).test, source, budget) for file in files]
+    if as_json:
+        _print_json([report.as_json() for report in reports])
+    else:
+        click.echo("\n\n".join(report.text() for report in reports))
+    verdicts = {report.verdict for report in reports}
+    if "unsound" in verdicts:
+        sys.exit(FORBIDDEN)
+    sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
+
+
+def _validated(
+    file: str, test: LitmusTest, source: str | None, budget: int | None
+) -> TranslationReport:
+    from fuzz.clusterings import CLUSTERINGS
+    from fuzz.passes.clustering import RegionRefused, broken
+    from oracles.allowed import ValueTooLarge
+    from oracles.explorer import DEFAULT_BUDGET
+    from oracles.model import RFC
+    from oracles.translation import validate
+    from reports.allowed import Witnessed
+    from reports.translation import TranslationReport
+
+    name = source or ("file" if test.clusters else "ours")
+    try:
+        clustered = CLUSTERINGS[name](test)
+    except MalformedTest as error:
+        return TranslationReport(file, test.name, name, (), "unsound", problem=str(error))
+    except RegionRefused as error:
+        _fail(f"{file}: {error}")
+    states = DEFAULT_BUDGET.states if budget is None else budget
+    try:
+        found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
+    except ValueTooLarge as error:
+        _fail(f"{file}: {error}")
+    report = TranslationReport(
+        file,
+        test.name,
+        name,
+        clustered.clusters,
+        str(found.verdict),
+        found.outcomes,
+        broken=tuple(map(str, broken(clustered))),
+    )
+    if found.added is None:
+        return report
+    original = replace(clustered, clusters=())
+    return replace(
+        report,
+        witness=Witnessed(RFC.name, found.added, tuple(map(str, found.witness))),
+        reason=_refuted(original, RFC, found.added),
     )
 
 
@@ -1217,6 +1300,20 @@ def bench_native(compare: bool, as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("clusters")
+@_json
+def bench_clusters(as_json: bool) -> None:
+    """How fast clusters are chosen and validated.
+
+    Takes some seconds.
+    """
+    from fuzz.bench.clusters import report
+
+    with _parts_told() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 @contextmanager
 def _parts_told() -> Iterator[Callable[[str], None]]:
     """What is being measured, on a terminal."""
@@ -1233,7 +1330,7 @@ def _parts_told() -> Iterator[Callable[[str], None]]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show_bench(measured: BenchReport | SpeedReport, as_json: bool) -> None:
+def _show_bench(measured: BenchReport | ClustersReport | SpeedReport, as_json: bool) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Verdict
+from corpus.outcome import Status, Verdict, distance, nearest
 from oracles.explorer import DEFAULT_BUDGET, Explorer
 from oracles.model import RFC
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
     from oracles.allowed import Witness
@@ -36,6 +38,10 @@ class Soundness(StrEnum):
     """The oracle ran out of its budget."""
 
 
+MOST_ADDED: Final = 16
+"""Outcomes that clustering adds, of which the most telling is shown; more are not looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """What validation found.
@@ -44,10 +50,10 @@ class Translation:
     ----------
     verdict : Soundness
     outcomes : int
-        Allowed with clusters, as many as were looked at.
+        Allowed with clusters, as many as were found.
     added : Outcome or None
-        Allowed with clusters, and not without; of an unsound clustering.
-    witness : Witness
+        Of an unsound clustering: allowed with clusters, forbidden without.
+    witness : tuple of Event
         A total order of the clustered graph that yields it.
     """
 
@@ -75,12 +81,32 @@ def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
     original = Explorer(replace(test, clusters=()), RFC, budget)
     allowed = clustered.allowed_outcomes()
     verdict = Soundness.SOUND if allowed.complete else Soundness.UNKNOWN
+    kept: list[Outcome] = []
+    added: list[Outcome] = []
     for outcome in allowed.witnesses:
         answer = original.judge(outcome)
         if answer is Verdict.FORBIDDEN:
-            witness = clustered.witness(outcome)
-            assert witness is not None, outcome
-            return Translation(Soundness.UNSOUND, len(allowed.witnesses), outcome, witness)
-        if answer is Verdict.UNKNOWN:
+            added.append(outcome)
+            if len(added) == MOST_ADDED:
+                break
+        elif answer is Verdict.UNKNOWN:
             verdict = Soundness.UNKNOWN
-    return Translation(verdict, len(allowed.witnesses))
+        else:
+            kept.append(outcome)
+    if not added:
+        return Translation(verdict, len(allowed.witnesses))
+    shown = most_telling(added, kept)
+    witness = clustered.witness(shown)
+    assert witness is not None, shown
+    return Translation(Soundness.UNSOUND, len(allowed.witnesses), shown, witness)
+
+
+def most_telling(added: Sequence[Outcome], kept: Sequence[Outcome]) -> Outcome:
+    """One that completes if there is one, and that differs least from one that may be."""
+
+    def strangeness(outcome: Outcome) -> tuple[bool, int, str]:
+        closest = nearest(outcome, kept)
+        blocked = outcome.status is not Status.COMPLETED
+        return blocked, 0 if closest is None else distance(outcome, closest), str(outcome)
+
+    return min(added, key=strangeness)

@@ -74,7 +74,9 @@ def test_frameworks_are_imported_by_their_own_executor_only(path: Path) -> None:
         assert "jax" not in names
 
 
-@pytest.mark.parametrize("arguments", [["oracle"], ["show"], ["herd", "log"], ["herd", "export"]])
+@pytest.mark.parametrize(
+    "arguments", [["oracle"], ["show"], ["validate"], ["herd", "log"], ["herd", "export"]]
+)
 def test_commands_that_run_nothing_load_nothing_heavy(arguments: list[str]) -> None:
     """No framework, no NumPy, no rich: what keeps `oracle` and `show` quick."""
     code = (

@@ -25,6 +25,7 @@ from corpus.graph import (
     Node,
     all_nodes,
     bodies,
+    clusters_of,
     steps,
     steps_before,
     taken_from_outside,
@@ -35,7 +36,7 @@ from fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence, Set
 
     from fuzz.passes.waits import Waits
 
@@ -69,6 +70,10 @@ class Rule(StrEnum):
     SIZE = "size"
     """They are too many."""
 
+    READS_FIRST = "reads first"
+    """Of the SSA order: what waits for no write of the cluster stands before
+    all its writes. Else it sees what others do not see yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
@@ -98,6 +103,7 @@ DEFAULT: Final = Clustering()
 _ON_PAIRS: Final = (
     *(Rule.NOT_COMPILABLE, Rule.SECTION, Rule.DEVICE, Rule.WAITS_ALIKE, Rule.UNSAFE_PAIR),
 )
+_WRITES: Final = (Kind.WRITE, Kind.UPDATE)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 
 
@@ -190,6 +196,37 @@ def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
     return found
 
 
+def broken(test: LitmusTest) -> list[Refusal]:
+    """What in a test's own clusters, whoever chose them, our rules do not permit."""
+    plain = replace(test, clusters=())
+    known = waits(plain)
+    found: list[Refusal] = []
+    for graph in test.graphs:
+        for nodes in _levels(graph.nodes):
+            level = _Level(plain, nodes, DEFAULT, known)
+            here = {node.name: node for node in nodes}
+            for each in clusters_of(nodes, test.clusters):
+                members = [here[name] for name in each.members]
+                for a, b in combinations_with_replacement(members, 2):
+                    rule = level.apart(a, b)
+                    # What can be in no cluster is said of it alone.
+                    if rule is not None and (a is b or rule is not Rule.NOT_COMPILABLE):
+                        found.append(Refusal(a.name, b.name, rule))
+                found += _out_of_order(nodes, members)
+    return found
+
+
+def _out_of_order(nodes: Sequence[Node], members: Sequence[Node]) -> Iterator[Refusal]:
+    """Reads in a cluster that could stand before all its writes, and do not."""
+    late = _late(nodes, {node.name for node in members})
+    written = ""
+    for node in members:
+        if access(node) in _WRITES:
+            written = written or node.name
+        elif written and access(node) is Kind.READ and node.name not in late:
+            yield Refusal(written, node.name, Rule.READS_FIRST)
+
+
 def ssa_order(nodes: Sequence[Node], members: Iterable[str]) -> tuple[str, ...]:
     """Members of a cluster in the order in which they are made a pure function.
 
@@ -202,13 +239,19 @@ def ssa_order(nodes: Sequence[Node], members: Iterable[str]) -> tuple[str, ...]:
     semantics.md, section 5, "SSA order"; docs/clusters.md.
     """
     mine = set(members)
-    late: set[str] = set()
-    for node in nodes:
-        writes = access(node) in (Kind.WRITE, Kind.UPDATE)
-        if node.name in mine and (writes or late.intersection(_sources(node))):
-            late.add(node.name)
+    late = _late(nodes, mine)
     ordered = [node.name for node in nodes if node.name in mine]
     return (*(n for n in ordered if n not in late), *(n for n in ordered if n in late))
+
+
+def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
+    """Members that write, or wait for one that does."""
+    late: set[str] = set()
+    for node in nodes:
+        waits_for = _sources(node) & late
+        if node.name in members and (waits_for or access(node) in _WRITES):
+            late.add(node.name)
+    return late
 
 
 def _sources(node: Node) -> set[str]:
@@ -263,7 +306,7 @@ class _Level:
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
         """Whether two nodes in one cluster break a rule on pairs."""
         if rule is Rule.NOT_COMPILABLE:
-            return not (_compilable(a) and _compilable(b))
+            return not (compilable(a) and compilable(b))
         if rule is Rule.SECTION:
             return self.sections[a.name] != self.sections[b.name]
         if rule is Rule.DEVICE:
@@ -386,7 +429,7 @@ class _Level:
         return found
 
 
-def _compilable(node: Node) -> bool:
+def compilable(node: Node) -> bool:
     """Whether a node may be in a cluster at all."""
     inner = list(all_nodes([node]))
     if any(each.definition.kind in _NEVER for each in inner):

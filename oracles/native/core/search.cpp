@@ -32,6 +32,7 @@ class Search {
         blocking_(component.program->blocking()),
         outcomes_(1 + component.observations.size() + component.variables.size()) {
     keep_.assign(c_.slots, 0);
+    typical_.assign(c_.slots, kNoValue);
     token_ready_.assign(c_.dynamic ? c_.program->tokens.size() : 0, 0);
     for (const Observation& each : c_.observations) {
       for (const int32_t t : each.ending) {
@@ -223,9 +224,26 @@ class Search {
     asked_.assign(slots(depth), slots(depth) + c_.slots);
     for (size_t e = 0; e < n_; ++e) {
       const int32_t slot = c_.events[e].slot;
-      if (slot >= 0 && !has(bits(depth, kDone), static_cast<int32_t>(e))) asked_[slot] = kNoValue;
+      if (slot < 0) continue;
+      if (!has(bits(depth, kDone), static_cast<int32_t>(e))) {
+        asked_[slot] = kNoValue;
+      } else if (forgotten(slot, depth)) {
+        // Nothing depends on it, but it is computed with: it needs the right size.
+        asked_[slot] = typical_[slot];
+      }
     }
     return asked_.data();
+  }
+
+  /// Whether what this read returned is not needed any more.
+  bool forgotten(int32_t slot, size_t depth) {
+    return !keep_[slot] && !left(c_.consumers.row(slot), depth);
+  }
+
+  void store(const LocalEvent& event, size_t depth, Value value) {
+    if (event.slot < 0) return;
+    slots(depth)[event.slot] = value;
+    if (typical_[event.slot] == kNoValue) typical_[event.slot] = value;
   }
 
   int32_t local(int32_t global) {
@@ -284,7 +302,7 @@ class Search {
   /// Values that only `e` needed are not part of the state any more.
   void forget(int32_t e, size_t depth) {
     for (const int32_t slot : c_.events[e].consumed) {
-      if (!keep_[slot] && !left(c_.consumers.row(slot), depth)) slots(depth)[slot] = 0;
+      if (forgotten(slot, depth)) slots(depth)[slot] = 0;
     }
   }
 
@@ -334,7 +352,7 @@ class Search {
           return false;
         }
         if (event.slot >= 0) {
-          slots(depth)[event.slot] = event.gathers ? gathered(*event.op, whole, table_) : whole;
+          store(event, depth, event.gathers ? gathered(*event.op, whole, table_) : whole);
         }
         break;
       }
@@ -360,7 +378,7 @@ class Search {
         break;
       }
       case Access::kSnapshot:
-        if (event.slot >= 0) slots(depth)[event.slot] = snapshot(event, memory);
+        if (event.slot >= 0) store(event, depth, snapshot(event, memory));
         break;
       case Access::kWriteBack:
         evaluator_.compute(event.closure, read_slots(depth));
@@ -452,7 +470,7 @@ class Search {
         return true;
     }
     if (query_ && query_->told[e] != kNoValue && query_->told[e] != returned) return false;
-    if (event.slot >= 0) slots(depth)[event.slot] = returned;
+    store(event, depth, returned);
     return true;
   }
 
@@ -717,7 +735,8 @@ class Search {
   StateSet seen_;
   const bool blocking_;
   StateSet outcomes_;
-  std::vector<uint8_t> keep_;  // by slot: until the end
+  std::vector<uint8_t> keep_;   // by slot: until the end
+  std::vector<Value> typical_;  // by slot: some value that was read
   // By depth: one state for each event on the way that was a choice.
   std::vector<uint64_t> bits_;
   std::vector<Value> values_;

@@ -1,0 +1,35 @@
+"""What `litmusfuzz bench clusters` has measured."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from reports.text import table
+
+if TYPE_CHECKING:
+    from reports.bench import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class ClustersReport:
+    """A whole bench; `about` says in words what was measured on."""
+
+    figures: tuple[Figure, ...]
+    about: tuple[str, ...]
+    repeats: int
+
+    def text(self) -> str:
+        """A table."""
+        header = ["", "median", "worst", "limit", "load", "unknown", ""]
+        how = f"CPU times, best of {self.repeats}; of outcomes the median."
+        lines = table(header, [figure.cells() for figure in self.figures])
+        return "\n\n".join([lines, "\n".join([how, *self.about])])
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        return {
+            "repeats": self.repeats,
+            "about": list(self.about),
+            "figures": [asdict(figure) | {"met": figure.met} for figure in self.figures],
+        }

@@ -1,0 +1,108 @@
+"""What translation validation says of a test's clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reports.allowed import ended_as, numbered
+from reports.text import counted
+
+if TYPE_CHECKING:
+    from corpus.graph import Cluster
+    from reports.allowed import Refuted, Witnessed
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationReport:
+    """One test's clusters judged.
+
+    Parameters
+    ----------
+    file, test : str
+    source : str
+        Who chose the clusters.
+    clusters : tuple of Cluster
+    verdict : str
+        "sound", "unsound" or "unknown".
+    outcomes : int
+        Allowed with clusters.
+    witness : Witnessed, optional
+        Of an unsound clustering, what it adds, and an order that yields it.
+    reason : Refuted, optional
+        Why the graph without clusters forbids that.
+    broken : tuple of str
+        What in the clusters the rules do not permit.
+    problem : str
+        Why what was chosen is no litmus test at all.
+    """
+
+    file: str
+    test: str
+    source: str
+    clusters: tuple[Cluster, ...]
+    verdict: str
+    outcomes: int = 0
+    witness: Witnessed | None = None
+    reason: Refuted | None = None
+    broken: tuple[str, ...] = ()
+    problem: str = ""
+
+    def text(self) -> str:
+        """The verdict, the clusters, then what is added and why it may not be."""
+        lines = [f"{self.test}: {self.verdict}{self._looked_at()}"]
+        if self.problem:
+            return f"{lines[0]}\n  {self.problem}"
+        lines.append(f"clusters, by {self.source}:" if self.clusters else "no clusters")
+        width = max((len(each.name) for each in self.clusters), default=0)
+        lines += [f"  {each.name:{width}}  {' '.join(each.members)}" for each in self.clusters]
+        if self.witness is not None:
+            lines += ["", f"added by the clusters  {ended_as(self.witness.outcome)}"]
+            lines += ["witness, a total order of the clustered graph:"]
+            lines += numbered(self.witness.events) or ["  of no event at all"]
+        if self.reason is not None:
+            rules = f" ({', '.join(self.reason.rules)})" if self.reason.rules else ""
+            lines += ["", f"forbidden without them{rules}:"]
+            lines += [f"  {step}" for step in self.reason.steps]
+            if self.reason.cycle:
+                lines.append("which is a cycle: no total order has all of it")
+            elif not self.reason.steps:
+                lines.append("  no total order yields it: the search came to its end")
+        if self.witness is not None:
+            lines += ["", "the rules do not permit:" if self.broken else "the rules permit them"]
+        elif self.broken:
+            lines += ["", "the rules do not permit:"]
+        lines += [f"  {each}" for each in self.broken]
+        if self.verdict == "unknown":
+            lines += ["", "unknown: the search ran out of its budget; see --budget"]
+        return "\n".join(lines)
+
+    def _looked_at(self) -> str:
+        if self.problem or self.verdict == "unsound":
+            return ""
+        return f", {counted(self.outcomes, 'outcome')} with clusters"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with everything that the screen shows."""
+        plain: dict[str, Any] = {
+            "file": self.file,
+            "test": self.test,
+            "source": self.source,
+            "verdict": self.verdict,
+            "clusters": {each.name: list(each.members) for each in self.clusters},
+            "outcomes": self.outcomes,
+            "broken": list(self.broken),
+        }
+        if self.problem:
+            plain["problem"] = self.problem
+        if self.witness is not None:
+            plain["added"] = self.witness.outcome.plain
+            plain["witness"] = list(self.witness.events)
+        if self.reason is not None:
+            plain["reason"] = {
+                "steps": list(self.reason.steps),
+                "cycle": self.reason.cycle,
+                "edges": list(self.reason.edges),
+                "rules": list(self.reason.rules),
+            }
+        return plain

@@ -1,0 +1,91 @@
+"""Translation validation: sound, unsound and unknown; what an unsound clustering adds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import Cluster
+from corpus.outcome import Outcome, Status, Verdict
+from corpus.textfile import load
+from oracles import explorer, reference
+from oracles.explorer import Budget
+from oracles.model import RFC
+from oracles.reference import outcome_of
+from oracles.translation import MOST_ADDED, Soundness, most_telling, validate
+
+SMALL = Budget(states=20_000)
+CLUSTERED = [path for path in LITMUS if load(path).test.clusters]
+
+
+@pytest.mark.parametrize("path", CLUSTERED, ids=lambda path: path.stem)
+def test_the_verdict_is_that_of_the_two_sets(path) -> None:
+    """The corpus has the clustered set; the other is the explorer's, or judged by it."""
+    entry = load(path)
+    test = replace(entry.test, clusters=())
+    found = validate(entry.test, SMALL)
+    if found.verdict is Soundness.UNKNOWN:
+        return
+    original = explorer.allowed_outcomes(test, RFC)
+    assert original.complete
+    clustered = explorer.allowed_outcomes(entry.test, RFC)
+    added = clustered.witnesses.keys() - original.witnesses.keys()
+    assert found.verdict is (Soundness.UNSOUND if added else Soundness.SOUND)
+    assert found.outcomes == len(clustered.witnesses)
+    if found.added is not None:
+        assert found.added in added
+        assert outcome_of(entry.test, RFC, found.witness) == found.added
+
+
+def test_blogs_problem() -> None:
+    """BLOG, "The Problem": v0 is 6, although r0 is not 8; by the reference as well."""
+    test = litmus("cluster {X=6; r0=Y} || Y=8; X=7")
+    found = validate(test)
+    assert found.verdict is Soundness.UNSOUND
+    assert str(found.added) == "r0=0 X=6 Y=8"
+    assert [str(event) for event in found.witness] == [
+        *("snapshot(Y) k0", "W(Y) w1", "W(X) w2", "write-back(X) k0")
+    ]
+    plain = replace(test, clusters=())
+    assert reference.allowed_outcomes(plain, RFC).judge(found.added) is Verdict.FORBIDDEN
+
+
+def test_an_order_that_ends_blocked_counts() -> None:
+    """The read alone would happen; in a cluster it waits for what never comes."""
+    test = litmus("r0=Q?; X=1 || Y=1; X=2", queues={"Q": 1})
+    found = validate(replace(test, clusters=(Cluster("k", ("w0", "w1")),)))
+    assert found.verdict is Soundness.UNSOUND
+    assert found.added is not None
+    assert found.added.status is Status.BLOCKED
+
+
+def test_without_clusters_all_is_sound() -> None:
+    found = validate(litmus("X=1; r0=Y || Y=1; r1=X"))
+    assert (found.verdict, found.added, found.outcomes) == (Soundness.SOUND, None, 3)
+
+
+@pytest.mark.parametrize(
+    "program", ["cluster {X=1; Y=1} || r0=X; r1=Y", "cluster {X=1; r0=Y} || Y=1"]
+)
+def test_out_of_budget_is_unknown(program: str) -> None:
+    assert validate(litmus(program), Budget(states=1)).verdict is Soundness.UNKNOWN
+
+
+def test_what_is_added_is_found_within_a_budget_that_is_too_small_for_all() -> None:
+    """Some of the set will do, where it holds what may not be."""
+    test = litmus("cluster {X=6; r0=Y} || Y=8; X=7 || Z=1; Z=2; Z=3 || r1=Z; r2=X; r3=Y; r4=Z")
+    verdicts = {validate(test, Budget(states=2**power)).verdict for power in range(16)}
+    assert verdicts == {Soundness.UNKNOWN, Soundness.UNSOUND}
+
+
+def test_the_most_telling_completes_and_is_near_to_what_may_be() -> None:
+    def seen(x: int, y: int, status: Status = Status.COMPLETED) -> Outcome:
+        return Outcome((("X", (x,)), ("Y", (y,))), status)
+
+    far, near, blocked = seen(5, 5), seen(0, 5), seen(0, 0, Status.BLOCKED)
+    assert most_telling([blocked, far, near], [seen(0, 0)]) == near
+    assert most_telling([blocked], []) == blocked
+    assert MOST_ADDED > 1

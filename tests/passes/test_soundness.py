@@ -1,0 +1,41 @@
+"""Random graphs of every family, as `soundness` asks them at night, fewer."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import soundness
+from soundness import Tally, ask, without
+
+from fuzz.passes.clustering import Rule
+from fuzz.strategies import FAMILIES
+from oracles.translation import Soundness
+
+SEED = 5
+TESTS = 50
+"""Of each family."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_analysis_agrees_and_what_is_permitted_is_sound(family: str) -> None:
+    tally = Tally()
+    for index in range(TESTS):
+        ask(family, SEED, index, tally)
+    assert tally.problems == []
+    assert tally.clusterings[Soundness.SOUND] >= TESTS // 2
+    judged = tally.clusterings.total() - tally.clusterings["none"]
+    assert tally.clusterings[Soundness.UNKNOWN] <= soundness.UNKNOWN_MAX * judged
+    assert any(members >= 2 for members in tally.members)
+
+
+@pytest.mark.parametrize("rule", [Rule.UNSAFE_PAIR, Rule.WAITS_ALIKE])
+def test_random_graphs_show_that_a_rule_is_needed(rule: Rule) -> None:
+    """The seed decides everything: it is one at which they do."""
+    found = without(rule, ("sections",), 1, 150)
+    assert found.clusterings[Soundness.UNSOUND] > 0
+
+
+def test_the_command_line_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert soundness.main(["--tests", "8", "--seed", str(random.Random(1).randrange(9))]) == 0
+    assert "8 tests" in capsys.readouterr().out
