@@ -42,6 +42,17 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/old-frame": "fuzz.mutants.native:OldFrame",
         "mutant/early-body": "fuzz.mutants.native:EarlyBody",
         "mutant/no-window": "fuzz.mutants.native:NoWindow",
+        "mutant/no-safety-analysis": "fuzz.mutants.jax:NoSafetyAnalysis",
+        "mutant/direct-dependencies-only": "fuzz.mutants.jax:DirectDependenciesOnly",
+        "mutant/data-edges-only": "fuzz.mutants.jax:DataEdgesOnly",
+        "mutant/update-taken-for-a-write": "fuzz.mutants.jax:UpdateTakenForAWrite",
+        "mutant/update-taken-for-a-read": "fuzz.mutants.jax:UpdateTakenForARead",
+        "mutant/region-without-analysis": "fuzz.mutants.jax:RegionWithoutAnalysis",
+        "mutant/no-cycle-check": "fuzz.mutants.jax:NoCycleCheck",
+        "mutant/split-snapshot": "fuzz.mutants.jax:SplitSnapshot",
+        "mutant/split-write-back": "fuzz.mutants.jax:SplitWriteBack",
+        "mutant/aliased-snapshot": "fuzz.mutants.jax:AliasedSnapshot",
+        "mutant/early-snapshot": "fuzz.mutants.jax:EarlySnapshot",
     }
 )
 

@@ -1,8 +1,10 @@
 """Types of the native executor's core with one defect; otherwise as `_executor`."""
 
 from fuzz.executors.native import lowering
-from fuzz.executors.native._executor import Program, Threads
+from fuzz.executors.native._executor import Program, PythonBackend, Threads
 
-__all__ = ["Program", "Threads", "load"]
+__all__ = ["Program", "PythonBackend", "Threads", "load"]
 
-def load(program: lowering.Program, defect: str) -> Program: ...
+def load(
+    program: lowering.Program, defect: str, backends: list[PythonBackend] = ...
+) -> Program: ...

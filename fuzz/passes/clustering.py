@@ -156,6 +156,19 @@ def cluster(
         cluster, a queue op in it.
     """
     assert not test.clusters, "is clustered already"
+    return replace(test, clusters=chosen(test, options, rng))
+
+
+def chosen(
+    test: LitmusTest, options: Clustering = DEFAULT, rng: random.Random | None = None
+) -> tuple[Cluster, ...]:
+    """The clusters alone, whether a litmus test can have them or not.
+
+    Raises
+    ------
+    RegionRefused
+        If a region breaks a rule.
+    """
     home = {n.name: nodes for g in test.graphs for nodes in _levels(g.nodes) for n in nodes}
     for region in options.regions:
         for name in region:
@@ -176,7 +189,7 @@ def cluster(
             for group in level.clusters():
                 members.update(group)
                 clusters.append(Cluster(next(names), group))
-    return replace(test, clusters=tuple(clusters))
+    return tuple(clusters)
 
 
 def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:

@@ -52,9 +52,7 @@ class Played:
             elif node.definition.kind.writes:
                 seen = [self.memory[v] for v in node.resources]
                 size = self.row_size(node)
-                self.memory |= zip(
-                    node.resources, written(node, seen, inputs, size), strict=True
-                )
+                self.memory |= zip(node.resources, written(node, seen, inputs, size), strict=True)
                 self.written |= set(node.resources)
             elif node.op != "NoOp":
                 self.values[node.name] = compute(self.test, node, self.memory, inputs)
@@ -80,9 +78,7 @@ def row_size(test: LitmusTest, node: Node) -> int:
     return test.size_of(shape) // shape[0] if shape else 1
 
 
-def compute(
-    test: LitmusTest, node: Node, memory: Mapping[str, Ints], inputs: list[Ints]
-) -> Ints:
+def compute(test: LitmusTest, node: Node, memory: Mapping[str, Ints], inputs: list[Ints]) -> Ints:
     """What a pure op or a read returns."""
     if isinstance(node.attrs, ConstAttrs):
         return test.constant(node)

@@ -93,7 +93,8 @@ class Computing:
             node.constant = constant(self._test, ints, given, self._lanes, device)
         elif node.kind in _COMPUTED and node.op not in _NOTHING_TO_DO:
             self._add(
-                node, self._compiler.op_call(self._test, self._nodes[node.name], self._lanes, device)
+                node,
+                self._compiler.op_call(self._test, self._nodes[node.name], self._lanes, device),
             )
 
     def _add(self, node: Node, call: Call, flagged: tuple[int, ...] = ()) -> None:
@@ -131,4 +132,3 @@ class Computing:
     def moved(self, value: jax.Array, device: int) -> jax.Array:
         """What a Recv returns."""
         return jax.device_put(value, self.devices[device])
-

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpus.graph import FEATURES
+from fuzz.executors.native import _executor
 from fuzz.executors.native.executor import (
     PreparedTest,
     check_engine,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from fuzz.executors.jax_clustered.functions import Compiler
-    from fuzz.executors.native import _executor
     from fuzz.executors.native.lowering import Program, Strictness
     from fuzz.executors.protocol import Config
 
@@ -51,7 +51,11 @@ def _configurations() -> Iterator[Config]:
         ("inline", "inline", 1),
     ):
         yield _config(engine_config(name, engine, threads, split_updates=True))
-    for name, strategy, depth in (("controlled", "random", 0), ("pct", "pct", 3), ("pos", "pos", 0)):
+    for name, strategy, depth in (
+        ("controlled", "random", 0),
+        ("pct", "pct", 3),
+        ("pos", "pos", 0),
+    ):
         yield _config(controlled_config(name, strategy, depth, split_updates=True))
     pool = engine_config("", "pool", 2, split_updates=True)
     yield _config(on_devices(pool, "two_devices"))
@@ -115,7 +119,7 @@ class JaxClusteredExecutor:
         return cluster(test if len(devices) == 1 else place(test, devices))
 
     def __init__(self) -> None:
-        self._compiler: Compiler | None = None  # made with the first test: it imports JAX
+        self._compiler: Compiler | None = None
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test.
@@ -125,11 +129,15 @@ class JaxClusteredExecutor:
         Refused
             For a device that is not there, or a cluster on several.
         """
+        return PreparedJaxTest(self.clustered(test, config), config, self.compiler())
+
+    def compiler(self) -> Compiler:
+        """For all tests of this process. Made with the first one: it imports JAX."""
         if self._compiler is None:
             from fuzz.executors.jax_clustered.functions import Compiler
 
             self._compiler = Compiler()
-        return PreparedJaxTest(self.clustered(test, config), config, self._compiler)
+        return self._compiler
 
     def counters(self) -> Mapping[str, float]:
         """So far: structures compiled, those wanted again, and the time that took."""
@@ -168,7 +176,10 @@ class PreparedJaxTest(PreparedTest):
 
         computing = Computing(program, self._compiler)
         backend = self.module.PythonBackend(computing.calls, computing)
-        loaded: _executor.Program = self.module.load(
-            computing.program, [backend] * len(program.device_names)
-        )
-        return loaded
+        return self.load_with(computing.program, [backend] * len(program.device_names))
+
+    def load_with(
+        self, program: Program, backends: list[_executor.PythonBackend]
+    ) -> _executor.Program:
+        """The program, in the core."""
+        return _executor.load(program, backends)

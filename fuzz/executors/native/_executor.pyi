@@ -1,6 +1,7 @@
 """Types of the native executor's core; `fuzz.executors.native.executor` is what others use."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fuzz.executors.native import lowering
 
@@ -51,5 +52,12 @@ class Station:
     def rows(self) -> list[tuple[_Row, list[bool]]]: ...
     def close(self) -> None: ...
 
-def load(program: lowering.Program) -> Program: ...
+class PythonBackend:
+    def __init__(
+        self,
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]],
+        helpers: object,
+    ) -> None: ...
+
+def load(program: lowering.Program, backends: list[PythonBackend] = ...) -> Program: ...
 def engine(name: str, threads: int) -> Engine: ...

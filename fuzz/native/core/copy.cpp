@@ -84,7 +84,10 @@ void Copy::reset() {
     const Resource::Sort sort = program_.resources[i].sort;
     Cell& cell = cells_[i];
     if (sort == Resource::Sort::kVariable) cell.value = owned(cell.initial[0]);
-    if (kMutants) cell.cached = {};
+    if (kMutants) {
+      cell.cached = {};
+      keep_buffer(cell, false);
+    }
     if (sort == Resource::Sort::kQueue) {
       cell.elements.assign(cell.initial.begin(), cell.initial.end());
     }
@@ -309,6 +312,7 @@ void Copy::write(Event event, Tasks& tasks) {
     Cell& cell = cells_[node.resources[0]];
     const std::lock_guard guard(cell.lock);
     std::swap(cell.value, value);
+    if (kMutants) keep_buffer(cell, false);
   }
   complete(*event.frame, node, {}, tasks);
 }
@@ -342,6 +346,7 @@ void Copy::split_update(Event event, Tasks& tasks) {
     Cell& cell = cells_[node.resources[place]];
     const std::lock_guard guard(cell.lock);
     (writes ? cell.value : state.values[place]) = writes ? state.values[place] : cell.value;
+    if (kMutants && writes) keep_buffer(cell, true);
   }
   // Its partner is itself, in the instance's other event of this group.
   if (state.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -363,7 +368,10 @@ void Copy::cluster(Event event, Tasks& tasks) {
   {
     const Locks guard(cells_, node.written);
     for (size_t i = 0; i < node.written.size(); ++i) {
-      if (result.finals[i]) std::swap(cells_[node.written[i]].value, result.finals[i]);
+      Cell& cell = cells_[node.written[i]];
+      if (!result.finals[i]) continue;
+      std::swap(cell.value, result.finals[i]);
+      if (kMutants) keep_buffer(cell, false);
     }
   }
   end_cluster(frame, node, std::move(result.outputs), tasks);

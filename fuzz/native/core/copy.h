@@ -41,6 +41,8 @@ struct Cell {
   bool held = false;             // a mutex
   std::vector<Event> waiting;    // events that found it empty, full or held
   Tensor cached;                 // mutants only: what a read saw
+  /// Mutants only: contents that updates change where they lie.
+  std::shared_ptr<Tensor> buffer;
 };
 
 enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
@@ -112,6 +114,8 @@ class Copy {
   /// Mutants: what they do in place of a read or write; false if nothing.
   bool read_wrongly(const Node& node, Tensor& seen);
   bool write_wrongly(const Node& node, Tensor& value);
+  /// Mutants: the cell has a new value, where the last one was or elsewhere.
+  static void keep_buffer(Cell& cell, bool in_place);
   bool cluster_wrongly(Event event, Tasks& tasks);
   /// Mutants: memory gets what this thread has stored.
   void drain();

@@ -30,6 +30,7 @@ struct InstanceState {
   Tensor values[2];
   /// What a cluster's snapshot saw; what a dequeue has taken, if a backend has it.
   std::vector<Tensor> several;
+  std::vector<std::shared_ptr<Tensor>> aliases;  // mutants only: where a snapshot saw it
 };
 
 struct Frame final : Work {

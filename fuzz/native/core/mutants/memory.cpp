@@ -94,6 +94,14 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
   }
 }
 
+void Copy::keep_buffer(Cell& cell, bool in_place) {
+  if (in_place) {
+    *cell.buffer = cell.value;
+  } else {
+    cell.buffer = std::make_shared<Tensor>(cell.value);
+  }
+}
+
 bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
@@ -134,9 +142,18 @@ bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
       }
       return true;
     }
-    case Defect::kAliasedSnapshot:  // it sees what others have written since
-      for (size_t i = 0; !snapshot && i < node.resources.size(); ++i) {
-        state.several[i] = contents(node.resources[i]);
+    case Defect::kAliasedSnapshot:  // it sees what updates have changed since
+      if (snapshot) {
+        state.aliases.clear();
+        for (const uint32_t each : node.resources) {
+          const std::lock_guard guard(cells_[each].lock);
+          state.aliases.push_back(cells_[each].buffer);
+        }
+      } else {
+        for (size_t i = 0; i < node.resources.size(); ++i) {
+          const std::lock_guard guard(cells_[node.resources[i]].lock);
+          state.several[i] = *state.aliases[i];
+        }
       }
       return false;
     default: return false;
