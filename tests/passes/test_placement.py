@@ -9,7 +9,7 @@ import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
-from corpus.graph import Body, Cluster, LitmusTest, Node, all_nodes, bodies, taken_from_outside
+from corpus.graph import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
 from corpus.textfile import Entry, dumps, load, loads
 from fuzz.passes.placement import CannotPlace, devices_of, place
 from oracles import explorer

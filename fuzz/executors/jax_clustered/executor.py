@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpus.graph import FEATURES
+from fuzz.engines.settings import EngineSettings
 from fuzz.executors.native import _executor
 from fuzz.executors.native.executor import (
     PreparedTest,
@@ -23,7 +24,6 @@ from fuzz.executors.native.executor import (
 )
 from fuzz.executors.native.lowering import lower
 from fuzz.executors.native.pair import devices_for
-from fuzz.engines.settings import EngineSettings
 from fuzz.passes.clustering import cluster
 from fuzz.passes.placement import place
 
