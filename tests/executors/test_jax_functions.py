@@ -34,7 +34,7 @@ from fuzz.executors.jax_clustered.arrays import (
     to_numpy,
     truth,
 )
-from fuzz.executors.jax_clustered.functions import Compiler
+from fuzz.executors.jax_clustered.functions import QUICK, Compiler
 from fuzz.passes.ssa import convert
 from fuzz.strategies import draw
 from oracles.allowed import ValueTooLarge
@@ -49,6 +49,12 @@ CLUSTERED = [test for path in LITMUS if (test := load(path).test).clusters]
 @pytest.fixture(scope="module")
 def compiler() -> Compiler:
     """One for all tests: what is compiled once is found again."""
+    return Compiler(options=QUICK)
+
+
+@pytest.fixture(scope="module")
+def default() -> Compiler:
+    """As XLA compiles if it is not told otherwise."""
     return Compiler()
 
 
@@ -253,9 +259,9 @@ def test_random_clusters_do_what_their_members_do_in_order(compiler: Compiler) -
 
 @pytest.mark.parametrize("test", CLUSTERED, ids=lambda test: test.name)
 def test_clusters_of_the_corpus_do_what_their_members_do_in_order(
-    test: LitmusTest, compiler: Compiler
+    test: LitmusTest, default: Compiler
 ) -> None:
-    check_clusters(random.Random(4), test, 8, compiler)
+    check_clusters(random.Random(4), test, 8, default)
 
 
 def test_a_condition_may_write(compiler: Compiler) -> None:
@@ -278,7 +284,7 @@ COUNT = "cluster { r0=X; r1=r0+1; Y=r1 } || r2=Y"
 
 
 def test_names_and_constants_are_no_part_of_a_structure() -> None:
-    compiler = Compiler()
+    compiler = Compiler(options=QUICK)
     for text in (COUNT, "r5=V || cluster { r3=U; r4=r3+7; V=r4 }"):
         test = litmus(text)
         function, _ = compiler.cluster_call(test, test.clusters[0], 8)
@@ -288,7 +294,7 @@ def test_names_and_constants_are_no_part_of_a_structure() -> None:
 
 
 def test_rows_are_no_part_of_a_structure_but_their_number_is() -> None:
-    compiler = Compiler()
+    compiler = Compiler(options=QUICK)
     shape = (4,)
     for rows, compiled in (("0,1", 1), ("3,2", 1), ("1", 2)):
         test = litmus(f"X[{rows}]+=1", shape=shape)
@@ -308,14 +314,14 @@ def test_rows_are_no_part_of_a_structure_but_their_number_is() -> None:
     ],
 )
 def test_structures_that_differ_are_compiled_anew(text: str, options: dict[str, Any]) -> None:
-    compiler = Compiler()
+    compiler = Compiler(options=QUICK)
     for test in (litmus(COUNT), litmus(text, **options)):
         compiler.cluster_call(test, test.clusters[0], 8)
     assert compiler.statistics.compiled == 2
 
 
 def test_the_bodies_of_a_loop_are_part_of_its_structure() -> None:
-    compiler = Compiler()
+    compiler = Compiler(options=QUICK)
     for text in ("cluster { loop 2 { X+=1 } }", "cluster { loop 2 { X-=1 } }"):
         test = litmus(text)
         compiler.cluster_call(test, test.clusters[0], 8)
@@ -323,7 +329,7 @@ def test_the_bodies_of_a_loop_are_part_of_its_structure() -> None:
 
 
 def test_the_least_recently_used_structure_is_dropped() -> None:
-    compiler = Compiler(limit=2)
+    compiler = Compiler(limit=2, options=QUICK)
     one, two, three = (an_op(op, "int32", (), None) for op in ("Neg", "Relu", "AddV2"))
     for test in (one, two, one, three, one, two):
         compiler.op_call(test, test.graph.nodes[-1], 1)
