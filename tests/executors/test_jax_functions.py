@@ -278,6 +278,16 @@ def test_a_condition_may_write(compiler: Compiler) -> None:
     assert check_clusters(random.Random(5), asked, 8, compiler, states=5) == 5
 
 
+def test_a_cluster_without_values_returns_nothing(compiler: Compiler) -> None:
+    test = replace(
+        litmus("X=1"),
+        clusters=(Cluster("k", ("nothing",)),),
+        graphs=(Graph("main", (Node("nothing", "NoOp"),)),),
+    )
+    function, call = compiler.cluster_call(test, test.clusters[0], 8)
+    assert function.block.parameters == call.bound == call.function() == ()
+
+
 # --- the cache ---------------------------------------------------------------------------
 
 COUNT = "cluster { r0=X; r1=r0+1; Y=r1 } || r2=Y"
@@ -326,6 +336,16 @@ def test_the_bodies_of_a_loop_are_part_of_its_structure() -> None:
         test = litmus(text)
         compiler.cluster_call(test, test.clusters[0], 8)
     assert compiler.statistics.compiled == 2
+
+
+def test_a_cluster_of_one_op_returns_a_tuple_all_the_same() -> None:
+    compiler = Compiler(options=QUICK)
+    test = an_op("AddV2", "int32", (), None)
+    clustered = replace(test, clusters=(Cluster("k", ("it",)),), observe=("it",))
+    one, two = (constant(test, (i,), TensorType("int32", ()), 1) for i in (1, 2))
+    assert compiler.op_call(test, test.graph.nodes[-1], 1).function(one, two) == 3
+    _, call = compiler.cluster_call(clustered, clustered.clusters[0], 1)
+    assert call.function(one, two) == (3,)
 
 
 def test_the_least_recently_used_structure_is_dropped() -> None:

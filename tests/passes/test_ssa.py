@@ -150,6 +150,21 @@ def test_a_loop_that_never_turns_writes_nothing_but_is_read_for() -> None:
     assert [each.variable for each in function.finals] == ["Z"]
 
 
+def test_a_loop_that_never_turns_inside_one_that_does_writes_nothing_either() -> None:
+    function = only(litmus("cluster { loop 2 { loop 0 { X+=1 }; Y=1 } }"))
+    assert function.initial == ("X",)
+    assert [each.variable for each in function.finals] == ["Y"]
+
+
+def test_outputs_are_what_others_use_or_what_is_observed() -> None:
+    test = litmus("cluster { r0=X; r1=r0+1; r2=r1+2 } || Y=1")
+    assert only(test).outputs == ("r0", "r1", "r2")
+    assert only(replace(test, observe=("r2",))).outputs == ("r2",)
+    use = Node("use", "AssignVariableOp", ("r1",), ("Y",))
+    used = replace(test, observe=(), graphs=(Graph("main", (*test.graph.nodes, use)),))
+    assert only(used).outputs == ("r1",)
+
+
 def test_an_update_of_two_variables_has_two_results() -> None:
     test = next(t for t in drawn() if has_op(t, "ResourceApplyKerasMomentum"))
     found = [

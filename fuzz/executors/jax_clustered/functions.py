@@ -100,7 +100,7 @@ class Compiler:
         if node.op in ("Identity", "ReadVariableOp"):
             return Call(_same)  # arrays never change: they may be shared
         contents = () if kind is Kind.WRITE else node.resources
-        given = [test.type_of(name) for name in (*contents, *node.inputs)]
+        given = [_type(test, name) for name in (*contents, *node.inputs)]
         return self._call(test, block, given, lanes, device, alone=not kind.writes)
 
     def cluster_call(
@@ -112,7 +112,7 @@ class Compiler:
         a tuple, the results of `Function.block`.
         """
         function = convert(test, cluster)
-        given = [test.type_of(name) for name in (*function.initial, *function.arguments)]
+        given = [_type(test, name) for name in (*function.initial, *function.arguments)]
         return function, self._call(test, function.block, given, lanes, device, alone=False)
 
     def _call(
@@ -148,6 +148,11 @@ class Compiler:
             self._functions.move_to_end(key)
             self.statistics.found += 1
         return Call(function, tuple(bound.values()))
+
+
+def _type(test: LitmusTest, name: str) -> TensorType:
+    """Of a value, or of a variable's contents."""
+    return test.types.get(name) or test.type_of(name)
 
 
 def _same(value: jax.Array) -> jax.Array:
