@@ -204,6 +204,17 @@ def test_lanes_are_added_to_what_has_none() -> None:
     assert shape_of(litmus("X=1 || Q!1", queues={"Q": 1}), scalar, 8) == ()
 
 
+def test_a_scalar_with_lanes_meets_rows_with_lanes(compiler: Compiler) -> None:
+    """Where no variable has rows, a scalar has lanes; a constant may have rows all the same."""
+    rows = Node("c", "Const", attrs=ConstAttrs("int32", (3,), (1, 2, 3)))
+    five = Node("five", "Const", attrs=ConstAttrs("int32", (), 5))
+    add = Node("it", "AddV2", ("five", "c"))
+    graph = Graph("main", (rows, five, add))
+    check_op(
+        random.Random(1), LitmusTest("rows", (Variable("X", "int32", ()),), (graph,)), 8, compiler
+    )
+
+
 def test_elements_stacks_and_truth() -> None:
     test = litmus("X=1")
     three = constant(test, (4, 5, 6), TensorType("float64", (3,)), 1)
