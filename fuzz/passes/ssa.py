@@ -69,7 +69,7 @@ class Statement:
 class WriteBack:
     """Of a variable that may be written: what it holds then, and whether it was.
 
-    `written` is None where every path writes it.
+    `written` is None where every path writes it; a loop's condition is not looked at.
     """
 
     variable: str

@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import jax
@@ -27,13 +28,17 @@ from fuzz.executors.jax_clustered.ops import apply, indices_of
 from fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from corpus.graph import Cluster, LitmusTest, Node
 
 _Shape: Any = jax.ShapeDtypeStruct  # whose own annotations are incomplete
-LIMIT: Final = 1024
+LIMIT: Final = 2048
 """Structures that are kept."""
+QUICK: Final[Mapping[str, str | bool | int]] = MappingProxyType(
+    {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+)
+"""Options that make compiling three to four times as quick, and calls no slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,16 @@ class Compiler:
     Parameters
     ----------
     limit : int
-        Each keeps some hundred KiB.
+        Each keeps about 0.3 MiB.
+    options : mapping, optional
+        XLA's, by their names in ``XLA_FLAGS``.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(
+        self, limit: int = LIMIT, options: Mapping[str, str | bool | int] | None = None
+    ) -> None:
         self.limit = limit
+        self.options = dict(options or {})
         self.statistics = Statistics()
         self._functions: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 
@@ -90,7 +100,7 @@ class Compiler:
         if node.op in ("Identity", "ReadVariableOp"):
             return Call(_same)  # arrays never change: they may be shared
         contents = () if kind is Kind.WRITE else node.resources
-        given = [test.type_of(name) for name in (*contents, *node.inputs)]
+        given = [_type(test, name) for name in (*contents, *node.inputs)]
         return self._call(test, block, given, lanes, device, alone=not kind.writes)
 
     def cluster_call(
@@ -102,7 +112,7 @@ class Compiler:
         a tuple, the results of `Function.block`.
         """
         function = convert(test, cluster)
-        given = [test.type_of(name) for name in (*function.initial, *function.arguments)]
+        given = [_type(test, name) for name in (*function.initial, *function.arguments)]
         return function, self._call(test, function.block, given, lanes, device, alone=False)
 
     def _call(
@@ -123,12 +133,12 @@ class Compiler:
         function = self._functions.get(key)
         if function is None:
             start = time.perf_counter()
-            function = _jitted(block, tuple(bound), alone=alone)
             place = SingleDeviceSharding(device)
             shapes = [_Shape(s, d, sharding=place) for d, s in arguments]
-            # What is compiled here is found by `function` itself, whose way in is half a
-            # microsecond quicker than that of what `compile` returns.
-            function.lower(*shapes).compile()
+            # Ahead of time: half a microsecond more a call than `jit`, which keeps its
+            # intermediate forms, and so seven times the memory.
+            lowered = _jitted(block, tuple(bound), alone=alone).lower(*shapes)
+            function = lowered.compile(self.options)
             self._functions[key] = function
             if len(self._functions) > self.limit:
                 self._functions.popitem(last=False)
@@ -138,6 +148,11 @@ class Compiler:
             self._functions.move_to_end(key)
             self.statistics.found += 1
         return Call(function, tuple(bound.values()))
+
+
+def _type(test: LitmusTest, name: str) -> TensorType:
+    """Of a value, or of a variable's contents."""
+    return test.types.get(name) or test.type_of(name)
 
 
 def _same(value: jax.Array) -> jax.Array:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _PURE: Final[dict[str, Callable[..., jax.Array]]] = {
     "Identity": lambda x: x,
-    "Send": lambda x: x,
-    "Recv": lambda x: x,
     "Neg": jnp.negative,
     "Relu": lambda x: jnp.maximum(x, 0),
     "AddV2": jnp.add,

@@ -34,11 +34,13 @@ class Played:
         self.written: set[str] = set()
 
     def cluster(self, cluster: Cluster) -> Played:
+        """After its members."""
         everything = {n.name: n for g in self.test.graphs for n in all_nodes(g.nodes)}
         self.run(everything[name] for name in cluster.members)
         return self
 
     def run(self, nodes: Iterable[Node]) -> None:
+        """One after another."""
         for node in nodes:
             self.values |= {i: self.values[o] for i, o in taken_from_outside(node)}
             inputs = [self.values[name] for name in node.inputs]
@@ -51,13 +53,14 @@ class Played:
                 self.loop(node, node.attrs, inputs)
             elif node.definition.kind.writes:
                 seen = [self.memory[v] for v in node.resources]
-                size = self.row_size(node)
-                self.memory |= zip(node.resources, written(node, seen, inputs, size), strict=True)
+                left = written(node, seen, inputs, row_size(self.test, node))
+                self.memory |= zip(node.resources, left, strict=True)
                 self.written |= set(node.resources)
             elif node.op != "NoOp":
                 self.values[node.name] = compute(self.test, node, self.memory, inputs)
 
     def loop(self, node: Node, attrs: LoopAttrs, carried: list[Ints]) -> None:
+        """Until its condition is false."""
         while True:
             self.values |= zip(attrs.carried, carried, strict=True)
             self.run(attrs.condition.nodes)
@@ -67,9 +70,6 @@ class Played:
             carried = [self.values[name] for name in attrs.body.results]
         names = (f"{node.name}.{name}" for name in attrs.carried)
         self.values |= zip(names, carried, strict=True)
-
-    def row_size(self, node: Node) -> int:
-        return row_size(self.test, node)
 
 
 def row_size(test: LitmusTest, node: Node) -> int:
