@@ -57,6 +57,13 @@ def test_sizes() -> None:
     assert Rule.SIZE in {each.rule for each in refused(test, Clustering(most=3))}
 
 
+def test_a_cluster_of_one_is_of_what_can_be_compiled() -> None:
+    test = litmus("X=1; Q!1 || r0=Y", queues={"Q": 1})
+    found = {each.members for each in cluster(test, Clustering(least=1, most=1)).clusters}
+    # The constant waits for nothing, and the enqueue for room: w1 is in none.
+    assert found == {("c1_0",), ("w0",), ("r0",)}
+
+
 def test_the_same_graph_gives_the_same_clusters() -> None:
     test = litmus("r0=X; Y=r0; Z=1 || r1=Z; X=2; Y+=1")
     assert cluster(test) == cluster(test)
