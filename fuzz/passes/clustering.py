@@ -36,9 +36,7 @@ from fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Container, Iterable, Iterator, Sequence, Set
-
-    from fuzz.passes.waits import Waits
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 
 
 class Rule(StrEnum):
@@ -271,7 +269,7 @@ class _Level:
     """
 
     def __init__(
-        self, test: LitmusTest, nodes: Sequence[Node], options: Clustering, known: Waits
+        self, test: LitmusTest, nodes: Sequence[Node], options: Clustering, known: Mapping[str, int]
     ) -> None:
         graph = Graph("", tuple(nodes))
         self.nodes = graph.nodes
@@ -316,8 +314,7 @@ class _Level:
         if rule is Rule.DEVICE:
             return len(self.devices[a.name] | self.devices[b.name]) > 1
         if rule is Rule.WAITS_ALIKE:
-            uneven = {a.name, b.name} & self.known.uneven
-            return bool(uneven) or self.known.of[a.name] != self.known.of[b.name]
+            return self.known[a.name] != self.known[b.name]
         return bool({(a.name, b.name), (b.name, a.name)} & self.unsafe)
 
     def too_many(self, mask: int) -> bool:

@@ -320,6 +320,65 @@ def test_members_wait_alike(text: str) -> None:
     assert caught.value.refusal.rule is Rule.WAITS_ALIKE
 
 
+PURE_LOOP = """
+queues:
+  Q: {dtype: int32, shape: [], capacity: 1}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    got: {op: QueueDequeueV2, resources: [Q]}
+    early:
+      op: While
+      inputs: [zero, got]
+      carried: [i, v]
+      condition:
+        nodes:
+          limit: {op: Const, dtype: int32, shape: [], value: 1}
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+        nodes:
+          step: {op: Const, dtype: int32, shape: [], value: 1}
+          next: {op: AddV2, inputs: [i, step]}
+        results: [next, v]
+    seen: {op: AssignVariableOp, resources: [Z], inputs: [one], after: [early.i]}
+    late: {op: AssignVariableOp, resources: [X], inputs: [one], after: [early]}
+"""
+"""The counter could leave the loop, were it not in a cluster with what waits for all of it."""
+
+PURE_BRANCH = """
+queues:
+  Q: {dtype: int32, shape: [], capacity: 1}
+graphs:
+  main:
+    flag: {op: Const, dtype: bool, shape: [], value: 1}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    got: {op: QueueDequeueV2, resources: [Q]}
+    early:
+      op: If
+      inputs: [flag]
+      takes: {a: one, b: got}
+      results: [i, v]
+      then:
+        nodes: {}
+        results: [a, b]
+      else:
+        nodes: {}
+        results: [a, b]
+    seen: {op: AssignVariableOp, resources: [Z], inputs: [one], after: [early.i]}
+    late: {op: AssignVariableOp, resources: [X], inputs: [one], after: [early]}
+"""
+
+
+@pytest.mark.parametrize("text", [PURE_LOOP, PURE_BRANCH])
+def test_a_pure_loop_may_be_made_to_wait(text: str) -> None:
+    """An executor may be stricter with it all the time (semantics.md, 3): nothing is added."""
+    test = written(text)
+    found = cluster(test, Clustering(regions=(("early", "late"),)))
+    assert validate(found).verdict is Soundness.SOUND
+
+
 def test_members_that_all_wait_for_it_may_share_a_cluster() -> None:
     test = litmus("r0=Q?; X=r0; Y=r0", queues={"Q": 1})
     assert {"w0", "w1"} in members(cluster(test))
