@@ -96,6 +96,14 @@ class Clustering:
     without: frozenset[Rule] = frozenset()
     analysis: Analysis = SOUND
 
+    def __post_init__(self) -> None:
+        named = [name for region in self.regions for name in region]
+        twice = next((name for name in named if named.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"regions: {twice!r} stands twice")
+        if not all(self.regions):
+            raise ValueError("regions: one is empty")
+
 
 DEFAULT: Final = Clustering()
 _ON_PAIRS: Final = (

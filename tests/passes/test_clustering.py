@@ -196,6 +196,12 @@ def test_a_region_is_one_cluster_with_nothing_added() -> None:
         cluster(test, Clustering(regions=(("nobody",),)))
 
 
+@pytest.mark.parametrize("regions", [((),), (("a", "b"), ("b",)), (("a", "a"),)])
+def test_regions_are_disjoint_and_hold_something(regions: tuple[tuple[str, ...], ...]) -> None:
+    with pytest.raises(ValueError, match="regions: "):
+        Clustering(regions=regions)
+
+
 # --- what may never come -----------------------------------------------------------------
 
 LEAVES_EARLY = """
