@@ -36,9 +36,7 @@ from fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Container, Iterable, Iterator, Sequence, Set
-
-    from fuzz.passes.waits import Waits
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 
 
 class Rule(StrEnum):
@@ -97,6 +95,14 @@ class Clustering:
     regions: tuple[tuple[str, ...], ...] = ()
     without: frozenset[Rule] = frozenset()
     analysis: Analysis = SOUND
+
+    def __post_init__(self) -> None:
+        named = [name for region in self.regions for name in region]
+        twice = next((name for name in named if named.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"regions: {twice!r} stands twice")
+        if not all(self.regions):
+            raise ValueError("regions: one is empty")
 
 
 DEFAULT: Final = Clustering()
@@ -169,7 +175,7 @@ def chosen(
     RegionRefused
         If a region breaks a rule.
     """
-    home = {n.name: nodes for g in test.graphs for nodes in _levels(g.nodes) for n in nodes}
+    home = {n.name: nodes for g in test.graphs for nodes in levels(g.nodes) for n in nodes}
     for region in options.regions:
         for name in region:
             if name not in home:
@@ -183,7 +189,7 @@ def chosen(
     members: set[str] = set()
     for graph in test.graphs:
         # Lazily: what lies inside a member is compiled with it.
-        for nodes in _levels(graph.nodes, members):
+        for nodes in levels(graph.nodes, members):
             level = _Level(test, nodes, options, known)
             level.contract(rng)
             for group in level.clusters():
@@ -201,8 +207,12 @@ def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
     known = waits(test)
     found: list[Refusal] = []
     for graph in test.graphs:
-        levels = [_Level(test, nodes, options, known) for nodes in _levels(graph.nodes)]
-        working = [(level, n) for level in levels for n in level.nodes if access(n) is not None]
+        working = [
+            (level, node)
+            for level in (_Level(test, nodes, options, known) for nodes in levels(graph.nodes))
+            for node in level.nodes
+            if access(node) is not None
+        ]
         for (level, first), (other, second) in combinations(working, 2):
             rule = Rule.FRAME if level is not other else level.why_apart(first, second)
             found += [Refusal(first.name, second.name, rule)] if rule else []
@@ -215,7 +225,7 @@ def broken(test: LitmusTest) -> list[Refusal]:
     known = waits(plain)
     found: list[Refusal] = []
     for graph in test.graphs:
-        for nodes in _levels(graph.nodes):
+        for nodes in levels(graph.nodes):
             level = _Level(plain, nodes, DEFAULT, known)
             here = {node.name: node for node in nodes}
             for each in clusters_of(nodes, test.clusters):
@@ -280,7 +290,7 @@ class _Level:
     """
 
     def __init__(
-        self, test: LitmusTest, nodes: Sequence[Node], options: Clustering, known: Waits
+        self, test: LitmusTest, nodes: Sequence[Node], options: Clustering, known: Mapping[str, int]
     ) -> None:
         graph = Graph("", tuple(nodes))
         self.nodes = graph.nodes
@@ -325,8 +335,7 @@ class _Level:
         if rule is Rule.DEVICE:
             return len(self.devices[a.name] | self.devices[b.name]) > 1
         if rule is Rule.WAITS_ALIKE:
-            uneven = {a.name, b.name} & self.known.uneven
-            return bool(uneven) or self.known.of[a.name] != self.known.of[b.name]
+            return self.known[a.name] != self.known[b.name]
         return bool({(a.name, b.name), (b.name, a.name)} & self.unsafe)
 
     def too_many(self, mask: int) -> bool:
@@ -410,12 +419,13 @@ class _Level:
 
     def clusters(self) -> list[tuple[str, ...]]:
         """Members of each group that is large enough, or a region, in SSA order."""
-        groups = dict.fromkeys(self.group[i] for i in sorted(self.numbers.values()))
-        return [
-            ssa_order(self.nodes, [self.at(i).name for i in ones(mask)])
-            for mask in groups
-            if mask & self.closed or self.options.least <= mask.bit_count()
-        ]
+        found = []
+        for mask in dict.fromkeys(self.group[i] for i in sorted(self.numbers.values())):
+            nodes = [self.at(i) for i in ones(mask)]
+            enough = len(nodes) >= self.options.least and not self.apart(nodes[0], nodes[0])
+            if mask & self.closed or enough:
+                found.append(ssa_order(self.nodes, [node.name for node in nodes]))
+        return found
 
     # --- explanations ----------------------------------------------------------------
 
@@ -459,10 +469,10 @@ def _devices(test: LitmusTest, node: Node) -> set[str]:
     return found | {lives[n] for each in inner if not each.device for n in each.resources}
 
 
-def _levels(nodes: tuple[Node, ...], members: Container[str] = ()) -> Iterator[tuple[Node, ...]]:
+def levels(nodes: tuple[Node, ...], members: Container[str] = ()) -> Iterator[tuple[Node, ...]]:
     """The nodes of a graph, then those of each body, but for bodies in `members`."""
     yield nodes
     for node in nodes:
         if node.name not in members:
             for _, body in bodies(node):
-                yield from _levels(body.nodes, members)
+                yield from levels(body.nodes, members)

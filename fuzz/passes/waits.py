@@ -16,7 +16,6 @@ semantics.md, section 3, "Blocked" and "Loops"; docs/clusters.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -41,26 +40,17 @@ _BLOCKING: Final = (Kind.QUEUE, Kind.SECTION)
 _NEVER_BLOCK: Final = ("QueueSizeV2", "QueueCloseV2")
 
 
-@dataclass(slots=True)
-class Waits:
-    """For each node of a test, as bits, the things that may never come and that it waits for.
+def waits(test: LitmusTest) -> dict[str, int]:
+    """For each node, as bits, what may never come and it waits for.
 
-    Two nodes of one level with the same bits are done together, or not at all.
-
-    Parameters
-    ----------
-    of : dict of str to int
-    uneven : set of str
-        Loops and conditionals of whose results some may come, others not.
+    Returns
+    -------
+    dict of str to int
+        By name, nodes in bodies too. Two nodes of one level with the same bits
+        are done together, or not at all; a loop or conditional at least where
+        the executor is strict with it (`oracles.events.Strictness`).
     """
-
-    of: dict[str, int] = field(default_factory=dict)
-    uneven: set[str] = field(default_factory=set)
-
-
-def waits(test: LitmusTest) -> Waits:
-    """What each node of a test, in its bodies too, waits for that may never come."""
-    found = Waits()
+    found: dict[str, int] = {}
     fresh = (1 << i for i in count())
     for graph in test.graphs:
         _level(graph.nodes, {}, 0, fresh, found)
@@ -68,7 +58,11 @@ def waits(test: LitmusTest) -> Waits:
 
 
 def _level(
-    nodes: Sequence[Node], given: Mapping[str, int], base: int, fresh: Iterator[int], found: Waits
+    nodes: Sequence[Node],
+    given: Mapping[str, int],
+    base: int,
+    fresh: Iterator[int],
+    found: dict[str, int],
 ) -> None:
     """Go through a graph or body.
 
@@ -110,7 +104,7 @@ def _level(
             mask = own | all_of(node.inputs)
             if node.definition.kind is Kind.QUEUE and node.op not in _NEVER_BLOCK:
                 mask |= next(fresh)
-        found.of[node.name] = done[node.name] = mask
+        found[node.name] = done[node.name] = mask
 
 
 def _holding(node: Node, sections: Iterable[Node]) -> list[Node]:
@@ -128,7 +122,7 @@ def _with_bodies(
     own: int,
     done: dict[str, int],
     fresh: Iterator[int],
-    found: Waits,
+    found: dict[str, int],
 ) -> int:
     """Go through a loop or conditional; what waits for all its results waits for this."""
     given = {inner: own | done[outer] for inner, outer in attrs.takes}
@@ -137,8 +131,6 @@ def _with_bodies(
     base, everything = inputs[0], [*given.values(), *inputs]
     blocks = any(inner.definition.kind in _BLOCKING for inner in all_nodes([node]))
     even = not blocks and len(set(everything)) == 1
-    if not even:
-        found.uneven.add(node.name)
     if isinstance(attrs, LoopAttrs):
         results = attrs.carried
         later = (base if even else base | next(fresh) for _ in attrs.carried[1:])

@@ -126,7 +126,7 @@ def clusterings(test: LitmusTest, rng: random.Random) -> Iterator[LitmusTest]:
     """In order, in random orders, and small: what the default rules permit."""
     yield cluster(test)
     yield cluster(test, Clustering(), rng)
-    yield cluster(test, Clustering(most=rng.choice((2, 3, 4))), rng)
+    yield cluster(test, Clustering(least=1, most=rng.choice((1, 2, 3, 4))), rng)
     yield cluster(test, Clustering(most=rng.choice((3, 5, 8))), rng)
 
 

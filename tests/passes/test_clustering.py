@@ -57,6 +57,13 @@ def test_sizes() -> None:
     assert Rule.SIZE in {each.rule for each in refused(test, Clustering(most=3))}
 
 
+def test_a_cluster_of_one_is_of_what_can_be_compiled() -> None:
+    test = litmus("X=1; Q!1 || r0=Y", queues={"Q": 1})
+    found = {each.members for each in cluster(test, Clustering(least=1, most=1)).clusters}
+    # The constant waits for nothing, and the enqueue for room: w1 is in none.
+    assert found == {("c1_0",), ("w0",), ("r0",)}
+
+
 def test_the_same_graph_gives_the_same_clusters() -> None:
     test = litmus("r0=X; Y=r0; Z=1 || r1=Z; X=2; Y+=1")
     assert cluster(test) == cluster(test)
@@ -189,6 +196,12 @@ def test_a_region_is_one_cluster_with_nothing_added() -> None:
         cluster(test, Clustering(regions=(("nobody",),)))
 
 
+@pytest.mark.parametrize("regions", [((),), (("a", "b"), ("b",)), (("a", "a"),)])
+def test_regions_are_disjoint_and_hold_something(regions: tuple[tuple[str, ...], ...]) -> None:
+    with pytest.raises(ValueError, match="regions: "):
+        Clustering(regions=regions)
+
+
 # --- what may never come -----------------------------------------------------------------
 
 LEAVES_EARLY = """
@@ -311,6 +324,65 @@ def test_members_wait_alike(text: str) -> None:
     with pytest.raises(RegionRefused) as caught:
         cluster(test, Clustering(regions=(("early", "late"),)))
     assert caught.value.refusal.rule is Rule.WAITS_ALIKE
+
+
+PURE_LOOP = """
+queues:
+  Q: {dtype: int32, shape: [], capacity: 1}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    got: {op: QueueDequeueV2, resources: [Q]}
+    early:
+      op: While
+      inputs: [zero, got]
+      carried: [i, v]
+      condition:
+        nodes:
+          limit: {op: Const, dtype: int32, shape: [], value: 1}
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+        nodes:
+          step: {op: Const, dtype: int32, shape: [], value: 1}
+          next: {op: AddV2, inputs: [i, step]}
+        results: [next, v]
+    seen: {op: AssignVariableOp, resources: [Z], inputs: [one], after: [early.i]}
+    late: {op: AssignVariableOp, resources: [X], inputs: [one], after: [early]}
+"""
+"""The counter could leave the loop, were it not in a cluster with what waits for all of it."""
+
+PURE_BRANCH = """
+queues:
+  Q: {dtype: int32, shape: [], capacity: 1}
+graphs:
+  main:
+    flag: {op: Const, dtype: bool, shape: [], value: 1}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    got: {op: QueueDequeueV2, resources: [Q]}
+    early:
+      op: If
+      inputs: [flag]
+      takes: {a: one, b: got}
+      results: [i, v]
+      then:
+        nodes: {}
+        results: [a, b]
+      else:
+        nodes: {}
+        results: [a, b]
+    seen: {op: AssignVariableOp, resources: [Z], inputs: [one], after: [early.i]}
+    late: {op: AssignVariableOp, resources: [X], inputs: [one], after: [early]}
+"""
+
+
+@pytest.mark.parametrize("text", [PURE_LOOP, PURE_BRANCH])
+def test_a_pure_loop_may_be_made_to_wait(text: str) -> None:
+    """An executor may be stricter with it all the time (semantics.md, 3): nothing is added."""
+    test = written(text)
+    found = cluster(test, Clustering(regions=(("early", "late"),)))
+    assert validate(found).verdict is Soundness.SOUND
 
 
 def test_members_that_all_wait_for_it_may_share_a_cluster() -> None:

@@ -1,0 +1,45 @@
+"""The bench of clusters: its programs, and what it shows. No test looks at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from corpus.graph import all_nodes
+from fuzz.bench import clusters
+from oracles.translation import Soundness, validate
+from reports.bench import Figure
+from reports.clusters import ClustersReport
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_programs_have_twelve_ops(seed: int) -> None:
+    test = clusters.racing(random.Random(seed))
+    assert sum(1 for node in all_nodes(test.graph.nodes) if node.resources) == clusters.OPS
+
+
+def test_ours_are_sound_and_the_others_are_not() -> None:
+    for seed in range(5):
+        ours, theirs = clusters.ours(random.Random(seed)), clusters.unsound(random.Random(seed))
+        assert ours.clusters
+        assert validate(ours).verdict is Soundness.SOUND
+        assert validate(theirs).verdict is Soundness.UNSOUND
+
+
+def test_what_is_over_budget_is_left_out_of_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "TESTS", 2)
+    monkeypatch.setattr(clusters, "BUDGET", clusters.Budget(states=1))
+    figure = clusters.validation("v", clusters.ours, 1.0)
+    assert (figure.asked, figure.answered, figure.seconds) == (2, 0, None)
+    assert not figure.met
+
+
+def test_text_and_json() -> None:
+    figure = Figure("to validate", 5, 5, 1e-3, 2e-3, limit_s=5e-3, outcomes=7)
+    report = ClustersReport((figure,), ("Graphs.",), 7)
+    assert "to validate  1.00 ms  2.00 ms  5.00 ms" in report.text()
+    assert report.text().endswith("Graphs.")
+    (plain,) = json.loads(json.dumps(report.as_json()))["figures"]
+    assert plain["met"] is True

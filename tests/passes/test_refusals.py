@@ -1,0 +1,41 @@
+"""What the rules refuse needlessly is counted; on one variable that is everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import refusals
+
+from corpus.builder import litmus
+
+
+def counted(program: str) -> dict[str, str]:
+    tally: refusals.Tally = Counter()
+    refusals.count(litmus(program), tally)
+    return {f"{rule}: {what}": verdict for rule, what, verdict in tally}
+
+
+def test_a_pair_that_company_convicts() -> None:
+    found = counted("X=6; r0=Y || Y=8; X=7")
+    assert found == {"unsafe pair: write -> read, different variables": "unsound"}
+
+
+def test_a_pair_that_no_company_convicts() -> None:
+    """The read sees what the cluster writes: as if both came at the write-back."""
+    found = counted("X=6; r0=X || X=8; r1=X; X=7; r2=X")
+    assert found["unsafe pair: write -> read, one variable"] == "sound"
+
+
+def test_a_pair_with_another_between_says_nothing_of_its_own() -> None:
+    found = counted("X=6; r1=Z; r0=Y || Y=8; X=7")
+    assert list(found) == ["unsafe pair: write -> read, different variables"]
+    assert set(found.values()) == {"sound"}  # the write and the read of Z: nobody writes Z
+
+
+def test_the_command_line_prints_a_table(capsys) -> None:
+    assert refusals.main(["--tests", "5"]) == 0
+    assert refusals.main(["--tests", "5", "--family", "queues"]) == 0
+    out = capsys.readouterr().out
+    assert "| unsafe pair | " in out
+    assert "one variable | " in out
+    assert "unknown: 0" in out

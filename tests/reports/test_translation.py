@@ -1,0 +1,57 @@
+"""What is said of clusters; the command's own output is in tests/cli/test_validate.py."""
+
+from __future__ import annotations
+
+from corpus.graph import Cluster
+from corpus.outcome import Outcome
+from reports.allowed import Refuted, Witnessed
+from reports.translation import TranslationReport
+
+CLUSTERS = (Cluster("k0", ("a", "b")), Cluster("long", ("c",)))
+ADDED = Outcome((("X", (1,)),))
+
+
+def report(**given) -> TranslationReport:
+    return TranslationReport("f.yaml", "t", "file", CLUSTERS, **given)
+
+
+def test_what_the_rules_permit_and_validation_convicts_is_said() -> None:
+    """The most valuable line that this can print: a rule is missing."""
+    text = report(
+        verdict="unsound", witness=Witnessed("rfc", ADDED, ("W(X) a",)), reason=Refuted("rfc")
+    ).text()
+    assert "the rules permit them" in text
+    assert "no total order yields it: the search came to its end" in text
+
+
+def test_sound_although_the_rules_do_not_permit_it() -> None:
+    assert report(
+        verdict="sound", outcomes=2, broken=("a and b: unsafe pair",)
+    ).text() == "\n".join(
+        [
+            "t: sound, 2 outcomes with clusters",
+            "clusters, by file:",
+            "  k0    a b",
+            "  long  c",
+            "",
+            "the rules do not permit:",
+            "  a and b: unsafe pair",
+        ]
+    )
+
+
+def test_unknown_names_the_budget() -> None:
+    text = report(verdict="unknown", outcomes=1).text()
+    assert text.startswith("t: unknown, 1 outcome with clusters\n")
+    assert text.endswith("see --budget")
+
+
+def test_what_is_no_litmus_test_says_why() -> None:
+    made = TranslationReport("f.yaml", "t", "mutant/x", (), "unsound", problem="cycle: a, b")
+    assert made.text() == "t: unsound\n  cycle: a, b"
+    assert made.as_json()["problem"] == "cycle: a, b"
+
+
+def test_an_order_without_events_is_not_an_empty_line() -> None:
+    text = report(verdict="unsound", witness=Witnessed("rfc", ADDED, ())).text()
+    assert "of no event at all" in text
