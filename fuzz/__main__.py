@@ -389,14 +389,15 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
 @click.option(
-    "--families", default=None, help="Names, with commas; else all that an executor can run."
+    "--families", default=None, help="Names, with commas; else all that one of them can run."
 )
 @click.option(
     "--model",
     "model_name",
     type=click.Choice(["rfc", "executor", "promised"]),
-    default="rfc",
-    help="Memory model; promised is what each executor promises in its configuration.",
+    default=None,
+    help="Memory model; promised is what each executor promises in its configuration, and "
+    "taken for several executors. For one: rfc.",
 )
 @_engine
 @_threads
@@ -411,7 +412,7 @@ def run(
     seed: int | None,
     executors: str,
     families: str | None,
-    model_name: str,
+    model_name: str | None,
     engine: str | None,
     threads: int | None,
     noise: str | None,
@@ -422,25 +423,23 @@ def run(
 ) -> None:
     """Fuzz: random graphs, judged, until the time is up.
 
-    Exits 1 if a forbidden outcome was seen; findings lie in --out.
+    Several executors run the same graphs, and are set side by side. Exits 1 if
+    a forbidden outcome was seen; findings lie in --out.
     """
     import random
 
-    from fuzz.campaign.loop import Campaign, Settings
+    from fuzz.campaign.loop import Campaign
+    from fuzz.campaign.settings import Settings
     from fuzz.executors.protocol import Noise
-    from fuzz.executors.table import UnknownExecutor, configuration
+    from fuzz.executors.table import CANARY
+    from reports.summary import summary
     from reports.terminal import LiveView
-    from reports.text import summary
 
-    chosen = []
-    for part in executors.split(","):
-        name, _, config = part.strip().partition(":")
-        try:
-            chosen.append((name, configuration(name, config or None)))
-        except UnknownExecutor as error:
-            _fail(f"--executors: {error}")
+    chosen = _executors(executors, engine, threads)
+    if any(name == CANARY for name, _ in chosen):
+        _fail(f"--executors: {CANARY} comes on top of those named, in every run")
     drawn = _families(families, [name for name, _ in chosen])
-    chosen = [(name, _on_engine(name, config, engine, threads)) for name, config in chosen]
+    judge_by = model_name or ("rfc" if len(chosen) == 1 else "promised")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -456,7 +455,7 @@ def run(
         tests=tests,
         workers=workers,
         families=drawn,
-        model=None if model_name == "promised" else _model(model_name),
+        model=None if judge_by == "promised" else _model(judge_by),
         noise=_noisy(noise, Noise()),
     )
     if count is not None:
@@ -473,6 +472,24 @@ def run(
     if record.problem:
         click.echo(f"litmusfuzz: {record.problem}", err=True)
     sys.exit(record.exit_code())
+
+
+def _executors(named: str, engine: str | None, threads: int | None) -> list[tuple[str, Config]]:
+    """The executors asked for, each in a configuration of its own."""
+    from fuzz.executors.table import UnknownExecutor, configuration
+
+    chosen: list[tuple[str, Config]] = []
+    for part in named.split(","):
+        name, _, config = part.strip().partition(":")
+        try:
+            made = configuration(name, config or None)
+        except UnknownExecutor as error:
+            _fail(f"--executors: {error}")
+        made = _on_engine(name, made, engine, threads)
+        if (name, made) in chosen:
+            _fail(f"--executors: {name}/{made.name} stands twice")
+        chosen.append((name, made))
+    return chosen
 
 
 def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:

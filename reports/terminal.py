@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _REDRAW_S = 0.25
 _LINE_S = 10.0
+_MAX_ROWS = 8
 
 
 class LiveView:
@@ -78,6 +79,7 @@ class LiveView:
         from rich.markup import escape
         from rich.panel import Panel
         from rich.table import Table
+        from rich.text import Text
 
         rows = Table(box=None, pad_edge=False)
         for title in ("executor", "state", "tests", "outcomes", "crashed", "timed out"):
@@ -97,6 +99,9 @@ class LiveView:
         parts: list[Any] = [status_line(record), rows]
         if record.minimizing:
             parts.append(f"minimizing {record.minimizing}")
+        if record.latest is not None:
+            parts.append(f"graph {record.latest.index} ({record.latest.family}):")
+            parts.append(Text(record.latest.table(_MAX_ROWS), no_wrap=True, overflow="ellipsis"))
         for reported in record.findings[-8:]:
             parts.append(escape(self._headline(reported)))
         left = max(0, round(self.time_s - record.elapsed_s))

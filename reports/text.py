@@ -1,4 +1,4 @@
-"""Plain text for people: tables of outcomes, findings, the end of a run.
+"""Plain text for people: tables of outcomes, findings.
 
 Every function returns a string that ends without a newline.
 """
@@ -6,8 +6,6 @@ Every function returns a string that ends without a newline.
 from __future__ import annotations
 
 import shlex
-import textwrap
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpus.textfile import Entry
-    from reports.records import ReportedFinding, RunRecord
+    from reports.records import ReportedFinding
 
 
 def counted(number: int, noun: str) -> str:
@@ -243,82 +241,6 @@ def _rate(reported: ReportedFinding) -> tuple[bool, float]:
     return found.minimized, found.count / max(1, found.executions)
 
 
-def _group(group: list[ReportedFinding]) -> str:
-    """One finding in full; of the others that likely have its cause, the files."""
-    first, *others = group
-    lines = [finding(first)]
-    if others:
-        lines.append(f"  likely the same cause in {counted(len(others), 'more finding')}:")
-        lines += [f"    {headline(each)}" for each in others]
-    return "\n".join(lines)
-
-
 def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
     outcomes = entry.allowed.get(model)
     return outcomes if isinstance(outcomes, frozenset) else ()
-
-
-def summary(record: RunRecord) -> str:
-    """The end of a run."""
-    parts = [_group(group) for group in by_cause(record.findings)]
-    lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
-    if record.interrupted:
-        lines[0] += " (interrupted)"
-    for each in record.executors:
-        if each.canary:
-            # Always wrong, so that we know that what is wrong is reported.
-            lines.append(
-                f"  {each.name}, which is always wrong: reported in {record.canary_reported}"
-                f" of {counted(record.canary_runs, 'run')}"
-            )
-            continue
-        judged = each.outcomes - each.minimizing_outcomes
-        lines.append(
-            f"  {each.name}/{each.config}: {counted(each.tests, 'test')},"
-            f" {counted(judged, 'outcome')}, and {each.minimizing_outcomes} more while minimizing"
-        )
-        lines += [
-            f"    refused {count} ({count / max(1, each.tests):.1%}): {why}"
-            for why, count in each.refused.most_common()
-        ]
-        if each.model != each.promises:
-            looser = f"    judged by {each.model}; it promises {each.promises}, see --model"
-            lines.append(looser)
-    families = sum((each.families for each in record.executors), Counter())
-    if set(families) - {"dag"}:
-        drawn = ", ".join(f"{family} {n}" for family, n in sorted(families.items()))
-        lines.append(f"  families: {drawn}")
-    verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
-    lines.append(f"  outcomes judged: {verdicts}")
-    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
-    lines += textwrap.wrap(
-        f"drawn: {drawn}", 96, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-    )
-    if record.unknown_graphs:
-        lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
-    lines.append(
-        f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
-        f"{counted(len(record.findings), 'finding')} of "
-        f"{counted(len(by_cause(record.findings)), 'likely cause')}, in {record.out}"
-    )
-    if record.raw_findings:
-        lines.append(f"  {record.raw_findings} of them not minimized, in {record.out}/raw")
-    if record.unconfirmed:
-        lines.append(
-            f"  {record.unconfirmed} of them not seen again in a fresh process, "
-            f"in {record.out}/unconfirmed"
-        )
-    for what, deaths in (
-        ("crashed", [d for d in record.deaths if not d.timed_out]),
-        ("timed out", [d for d in record.deaths if d.timed_out]),
-    ):
-        if deaths:
-            lines.append(
-                f"  the process {what} {counted(len(deaths), 'time')}, on tests as drawn or "
-                "while minimizing:"
-            )
-            lines += [f"    {death.path}: {death.message}" for death in deaths[:4]]
-            if len(deaths) > 4:
-                lines.append(f"    and {len(deaths) - 4} more")
-            lines.append(f"    replay    litmusfuzz replay {shlex.quote(deaths[0].path)}")
-    return "\n\n".join([*parts, "\n".join(lines)])

@@ -11,13 +11,14 @@ from campaign.doubles import installed
 
 from corpus.outcome import Verdict
 from corpus.textfile import load
-from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.loop import Campaign
 from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.campaign.settings import Settings
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Explorer
 from oracles.model import MODELS
-from reports.text import summary
+from reports.summary import summary
 
 TESTS = Path(__file__).parents[1]
 DEFECTS = {

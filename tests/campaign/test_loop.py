@@ -10,8 +10,9 @@ import pytest
 from corpus.textfile import load
 from fuzz.campaign import loop
 from fuzz.campaign.judge import judge
-from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.loop import Campaign
 from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.campaign.settings import Settings
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Budget
