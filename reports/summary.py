@@ -57,8 +57,24 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
         yield _wrapped(f"refused {share(state.refused_graphs)}: {why}", 4)
     if state.not_run:
         yield f"    not run {share(state.not_run)}: it was busy, or the time was up"
+    yield from _counters(state)
     if state.model != state.promises:
         yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+
+
+def _counters(state: ExecutorState) -> Iterator[str]:
+    """What an executor counts of itself (`fuzz.executors.protocol.Counts`)."""
+    rest = dict(state.counters)
+    busy = max(state.busy_s, 1e-9)
+    if "compiled" in rest:
+        new, found, seconds = (rest.pop(name, 0) for name in ("compiled", "found", "seconds"))
+        yield (
+            f"    compiled {new:.0f} structures in {seconds:.1f} s, {seconds / busy:.1%} of its time;"
+            f" found {found:.0f} compiled ({found / max(1, new + found):.1%})"
+        )
+    if rest:
+        listed = ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in rest.items())
+        yield _wrapped(listed, 4)
 
 
 def _side_by_side(record: RunRecord) -> Iterator[str]:

@@ -13,8 +13,8 @@ import random
 import select
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from corpus.graph import all_nodes
@@ -112,12 +112,14 @@ Task = Generator[Job, Result, None]
 class _Slot:
     """A worker, and the task that it is busy with.
 
-    `ran` counts the jobs of its present process.
+    `ran` counts the jobs of its present process, `counted` is what that has counted
+    of itself.
     """
 
     worker: Worker
     system: System
     ran: int = 0
+    counted: Mapping[str, float] = field(default_factory=dict)
     task: Task | None = None
     job: Job | None = None
     since: float = 0.0
@@ -131,6 +133,17 @@ class _Slot:
     def config(self) -> Config:
         """Its configuration."""
         return self.system.config
+
+    def count(self, counters: Mapping[str, float]) -> None:
+        """Take over what its process has counted since the last time."""
+        new = {name: number - self.counted.get(name, 0) for name, number in counters.items()}
+        self.state.count(new)
+        self.counted = counters
+
+    def restarted(self) -> None:
+        """Begin with another process."""
+        self.ran = 0
+        self.counted = {}
 
 
 @dataclass(slots=True)
@@ -327,7 +340,7 @@ class Campaign:
             # No second process that gets ready meanwhile: what imports a
             # framework on one of two cores keeps racing ops from meeting.
             slot.worker.close()
-            slot.ran = 0
+            slot.restarted()
         slot.ran += 1
         slot.job = job
         slot.since = time.monotonic()
@@ -364,7 +377,9 @@ class Campaign:
         result: Result = reply
         if isinstance(reply, Died):
             self._note_death(slot, reply)
-        elif reply.rows:
+        else:
+            slot.count(reply.counters)
+        if isinstance(reply, wire.Reply) and reply.rows:
             seen = wire.histogram(slot.job.test, reply)
             result = seen
             if slot.job.wanted:
@@ -398,7 +413,7 @@ class Campaign:
             f"after {slot.ran - 1} other jobs in the same process\n"
             + ", ".join(f"{k} {v}" for k, v in self.versions[slot.state.name].items()),
         )
-        slot.ran = 0
+        slot.restarted()
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
