@@ -481,6 +481,11 @@ class LitmusTest:
         return self.graphs[0]
 
     @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Variables, mutexes and queues."""
+        return (*self.variables, *self.mutexes, *self.queues)
+
+    @property
     def effects(self) -> tuple[Node, ...]:
         """Of all graphs and bodies, the nodes that touch a resource or hold others."""
         nodes = (node for graph in self.graphs for node in all_nodes(graph.nodes))
@@ -497,8 +502,7 @@ class LitmusTest:
         A resource without a device lives on one that is nobody else's, as far
         as is known here.
         """
-        resources: list[Resource] = [*self.variables, *self.mutexes, *self.queues]
-        lives = {resource.name: resource.device for resource in resources}
+        lives = {resource.name: resource.device for resource in self.resources}
         inside = list(all_nodes([node]))
         found = {lives[name] for each in inside for name in each.resources}
         return len(found.union(each.device for each in inside if each.device)) > 1
@@ -1007,6 +1011,45 @@ def taken_from_outside(node: Node) -> tuple[tuple[str, str], ...]:
     return node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
 
 
+Step = tuple[str, str]
+"""What happens to which: ("node", n), ("acquire", s), ("release", s) or ("cluster", c)."""
+
+
+def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, set[Step]]:
+    """What each step of a graph directly comes after, by edges; see `steps`."""
+    sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+    within = {name: cluster for cluster in clusters for name in cluster.members}
+    is_section = {n.name for n in sections}
+    nodes = {n.name: n for n in graph.nodes}
+
+    def done(name: str) -> Step:
+        """The step after which a node is done."""
+        if name in within:
+            return ("cluster", within[name].name)
+        return ("release" if name in is_section else "node", name)
+
+    before: dict[Step, set[Step]] = {}
+    for node in graph.nodes:
+        given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+        sources = (name.partition(".")[0] for name in given)
+        # What is not among the nodes is a value from outside the body.
+        waits = {done(name) for name in sources if name in nodes}
+        if node.name in is_section:
+            before[("acquire", node.name)] = waits
+            before.setdefault(("release", node.name), set()).add(("acquire", node.name))
+        else:
+            before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
+    for section in sections:
+        assert isinstance(section.attrs, SectionAttrs)
+        for name in section.attrs.members:
+            before[done(name)].add(("acquire", section.name))
+            before[("release", section.name)].add(done(name))
+        for outer in enclosing(section, sections):
+            before[("acquire", section.name)].add(("acquire", outer.name))
+            before[("release", outer.name)].add(("release", section.name))
+    return before
+
+
 def steps(
     graph: Graph, clusters: Iterable[Cluster] = (), where: tuple[str | int, ...] = ()
 ) -> list[tuple[str, Node | Cluster]]:
@@ -1029,41 +1072,15 @@ def steps(
     MalformedTest
         If a cycle goes through a section or a cluster.
     """
-    sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
     within = {name: cluster for cluster in clusters for name in cluster.members}
-    if not sections and not within:
+    is_section = {n.name for n in graph.nodes if isinstance(n.attrs, SectionAttrs)}
+    if not is_section and not within:
         return [("node", n) for n in graph.nodes]
-    is_section = {n.name for n in sections}
     nodes = {n.name: n for n in graph.nodes}
-
-    def done(name: str) -> tuple[str, str]:
-        """The step after which a node is done."""
-        if name in within:
-            return ("cluster", within[name].name)
-        return ("release" if name in is_section else "node", name)
-
-    before: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for node in graph.nodes:
-        given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
-        sources = (name.partition(".")[0] for name in given)
-        # What is not among the nodes is a value from outside the body.
-        waits = {done(name) for name in sources if name in nodes}
-        if node.name in is_section:
-            before[("acquire", node.name)] = waits
-            before.setdefault(("release", node.name), set()).add(("acquire", node.name))
-        else:
-            before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
-    for section in sections:
-        assert isinstance(section.attrs, SectionAttrs)
-        for name in section.attrs.members:
-            before[done(name)].add(("acquire", section.name))
-            before[("release", section.name)].add(done(name))
-        for outer in enclosing(section, sections):
-            before[("acquire", section.name)].add(("acquire", outer.name))
-            before[("release", outer.name)].add(("release", section.name))
+    before = steps_before(graph, within.values())
     named = {cluster.name: cluster for cluster in within.values()}
     ordered: list[tuple[str, Node | Cluster]] = []
-    placed: set[tuple[str, str]] = set()
+    placed: set[Step] = set()
     while len(placed) < len(before):
         ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
         if not ready:
@@ -1146,6 +1163,7 @@ __all__ = [
     "Queue",
     "Resource",
     "Run",
+    "Step",
     "TensorType",
     "Variable",
     "all_nodes",
@@ -1156,5 +1174,6 @@ __all__ = [
     "loop_bound",
     "predecessors",
     "steps",
+    "steps_before",
     "taken_from_outside",
 ]
