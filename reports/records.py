@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from reports.sides import SideTotals
@@ -12,6 +12,8 @@ from reports.sides import SideTotals
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
     from corpus.textfile import Entry
     from reports.sides import Sides
 
@@ -46,6 +48,16 @@ class ExecutorState:
     counters: dict[str, float] = field(default_factory=dict)
     """What it counts of itself; see `fuzz.executors.protocol.Counts`."""
 
+    clusterings: Counter[str] = field(default_factory=Counter)
+    """Of graphs that it put into clusters, what translation validation says."""
+    racing: int = 0
+    """Of these, how many have a cluster of two or more resource ops that races."""
+
+    @property
+    def title(self) -> str:
+        """Its name and configuration."""
+        return f"{self.name}/{self.config}"
+
     def refuse(self, features: Collection[str]) -> None:
         """One graph more that it cannot run, for lack of these."""
         self.refused_graphs += 1
@@ -63,9 +75,8 @@ class ExecutorState:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        # `asdict` makes counters of pairs of these.
-        counters = {"families": dict(self.families), "refused": dict(self.refused)}
-        return asdict(replace(self, families=Counter(), refused=Counter())) | counters
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: dict(v) if isinstance(v, dict) else v for name, v in plain.items()}
 
 
 @dataclass(slots=True)
@@ -81,6 +92,28 @@ class ReportedFinding:
     cause: str
     reason: str = ""
     more: int = 0
+
+
+@dataclass(slots=True)
+class Unsound:
+    """Clusters that an executor chose, and that add an outcome; the file of their graph."""
+
+    path: str
+    test: LitmusTest
+    executor: str
+    added: Outcome
+    more: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "file": self.path,
+            "name": self.test.name,
+            "clusters": [list(each.members) for each in self.test.clusters],
+            "executor": self.executor,
+            "added": self.added.plain,
+            "more_graphs": self.more,
+        }
 
 
 @dataclass(slots=True)
@@ -100,6 +133,7 @@ class RunRecord:
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
     executor's on one of those, `raw_findings` what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
+    `clusterings` are those that tests came with, `unsound` those that executors chose.
     `sides` sums up the graphs that several executors ran, of which `latest` is
     the last; the first `kept` of them lie in the file `kept_in`, a line each.
     """
@@ -117,6 +151,8 @@ class RunRecord:
     raw_findings: int = 0
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
+    clusterings: Counter[str] = field(default_factory=Counter)
+    unsound: list[Unsound] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
     canary_runs: int = 0
     canary_reported: int = 0
@@ -128,6 +164,7 @@ class RunRecord:
     minimizing: str = ""
     elapsed_s: float = 0.0
     judging_s: float = 0.0
+    validating_s: float = 0.0
     interrupted: bool = False
     problem: str = ""
 
@@ -142,7 +179,7 @@ class RunRecord:
         """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
         if self.problem:
             return 2
-        if self.findings or self.raw_findings:
+        if self.findings or self.raw_findings or self.unsound:
             return 1
         if not sum(self.verdicts.values()):
             return 3  # nothing was judged
@@ -161,6 +198,7 @@ class RunRecord:
             "out": self.out,
             "elapsed_s": round(self.elapsed_s, 3),
             "judging_s": round(self.judging_s, 3),
+            "validating_s": round(self.validating_s, 3),
             "graphs": self.graphs,
             "families": dict(sorted(self.families.items())),
             "drawn": dict(sorted(self.drawn.items())),
@@ -170,6 +208,8 @@ class RunRecord:
             "not_minimized": self.raw_findings,
             "unconfirmed": self.unconfirmed,
             "executors": [each.as_json() for each in self.executors],
+            "clusterings": dict(sorted(self.clusterings.items())),
+            "unsound": [each.as_json() for each in self.unsound],
             "side_by_side": {
                 "graphs": self.compared,
                 "file": self.kept_in,

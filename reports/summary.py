@@ -10,9 +10,10 @@ from reports.sides import totals_table
 from reports.text import by_cause, counted, finding, headline
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator
 
-    from reports.records import ExecutorState, ReportedFinding, RunRecord
+    from reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
 
 
 def _group(group: list[ReportedFinding]) -> str:
@@ -57,9 +58,32 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
         yield _wrapped(f"refused {share(state.refused_graphs)}: {why}", 4)
     if state.not_run:
         yield f"    not run {share(state.not_run)}: it was busy, or the time was up"
+    if state.clusterings:
+        yield (
+            f"    clustered {_clusterings(state.clusterings)};"
+            f" in {state.racing} a cluster of several resource ops races"
+        )
     yield from _counters(state)
     if state.model != state.promises:
         yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+
+
+def _clusterings(verdicts: Counter[str]) -> str:
+    """What translation validation says of them."""
+    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
+    return f"{counted(verdicts.total(), 'graph')}: {said}"
+
+
+def _unsound(found: Unsound) -> str:
+    """Clusters that an executor chose, and should not have."""
+    ops = " + ".join(n.op for n in found.test.effects)
+    lines = [f"{found.test.name}: {ops}", f"  clusters chosen by {found.executor}"]
+    lines += [f"    {each.name}: {', '.join(each.members)}" for each in found.test.clusters]
+    lines.append(f"  add       {found.added}   which the graph without them forbids")
+    if found.more:
+        lines.append(f"  also      {counted(found.more, 'more graph')} with just this inside")
+    lines.append(f"  validate  litmusfuzz validate {shlex.quote(found.path)}")
+    return "\n".join(lines)
 
 
 def _counters(state: ExecutorState) -> Iterator[str]:
@@ -69,8 +93,8 @@ def _counters(state: ExecutorState) -> Iterator[str]:
     if "compiled" in rest:
         new, found, seconds = (rest.pop(name, 0) for name in ("compiled", "found", "seconds"))
         yield (
-            f"    compiled {new:.0f} structures in {seconds:.1f} s, {seconds / busy:.1%} of its time;"
-            f" found {found:.0f} compiled ({found / max(1, new + found):.1%})"
+            f"    compiled {new:.0f} structures in {seconds:.1f} s, {seconds / busy:.1%} of its"
+            f" time; found {found:.0f} that were ({found / max(1, new + found):.1%})"
         )
     if rest:
         listed = ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in rest.items())
@@ -90,6 +114,7 @@ def _side_by_side(record: RunRecord) -> Iterator[str]:
 def summary(record: RunRecord) -> str:
     """The end of a run."""
     parts = [_group(group) for group in by_cause(record.findings)]
+    parts += [_unsound(each) for each in record.unsound]
     lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
     if record.interrupted:
         lines[0] += " (interrupted)"
@@ -104,12 +129,20 @@ def summary(record: RunRecord) -> str:
     lines.append(_wrapped(f"drawn: {drawn}", 2))
     if record.unknown_graphs:
         lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
+    if record.clusterings:
+        lines.append(f"  clusters that tests came with, {_clusterings(record.clusterings)}")
     lines += _side_by_side(record)
     lines.append(
         f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
         f"{counted(len(record.findings), 'finding')} of "
         f"{counted(len(by_cause(record.findings)), 'likely cause')}, in {record.out}"
     )
+    unsound = sum(each.clusterings["unsound"] for each in record.executors)
+    if unsound:
+        lines.append(
+            f"  {counted(unsound, 'graph')} clustered unsoundly:"
+            f" {counted(len(record.unsound), 'finding')}, in {record.out}"
+        )
     if record.raw_findings:
         lines.append(f"  {record.raw_findings} not minimized, in {record.out}/raw")
     if record.unconfirmed:

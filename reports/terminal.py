@@ -117,6 +117,7 @@ def status_line(record: RunRecord) -> str:
     return (
         f"{record.elapsed_s:6.1f} s  {tests} tests ({tests / elapsed:.1f}/s)  "
         f"{outcomes} outcomes ({outcomes / elapsed:,.0f}/s)  "
-        f"{record.forbidden_graphs} graphs forbidden, {len(record.findings)} findings, "
+        f"{record.forbidden_graphs} graphs forbidden, "
+        f"{len(record.findings) + len(record.unsound)} findings, "
         f"{record.unknown_graphs} unknown"
     )

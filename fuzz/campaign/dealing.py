@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fuzz.campaign.judge import Remembering, explorer_or_none
+from fuzz.campaign.validation import Validator
 from fuzz.strategies import FAMILIES, draw
 from reports.sides import Side, Sides
 
@@ -116,6 +117,7 @@ class Dealer:
         self.choosers = [system for system in self.systems if system.families]
         self.record = record
         self.compared = compared
+        self.validator = Validator(settings, record)
         self.turn = 0
         self.unfinished: set[Drawn] = set()
 
@@ -168,6 +170,11 @@ class Dealer:
                 takers.append(system)
         if not takers:
             return
+        if test.clusters:
+            self.validator.given(test)
+        else:
+            for system in takers:
+                self.validator.chosen(test, system.state, system.config)
         oracles = self._oracles(test, index, {s.model.name: s.model for s in takers})
         drawn = Drawn(index, family, test, oracles, set(takers))
         self.unfinished.add(drawn)
