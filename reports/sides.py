@@ -54,8 +54,8 @@ class Sides:
     unseen: tuple[Outcome, ...] = ()
 
     @property
-    def outcomes(self) -> list[Outcome]:
-        """All that any side showed: what is forbidden there first, then the most frequent."""
+    def listed(self) -> list[Outcome]:
+        """What is forbidden on the side that shows it, then the most frequent, then unseen."""
         total: dict[Outcome, int] = {}
         bad = set()
         for side in self.sides:
@@ -63,19 +63,19 @@ class Sides:
                 total[outcome] = total.get(outcome, 0) + count
                 if self.verdicts[side.model][outcome] == "forbidden":
                     bad.add(outcome)
-        return sorted(total, key=lambda o: (o not in bad, -total[o], str(o)))
+        shown = sorted(total, key=lambda o: (o not in bad, -total[o], str(o)))
+        return [*shown, *sorted(self.unseen, key=str)]
 
     def table(self, most: int | None = None) -> str:
         """A line for each outcome: how often each executor showed it, what each model says."""
-        outcomes = [*self.outcomes, *sorted(self.unseen, key=str)]
         rows = []
-        for outcome in outcomes[:most]:
+        for outcome in self.listed[:most]:
             said = [verdicts[outcome] for verdicts in self.verdicts.values()]
             counts = [str(side.histogram.get(outcome, 0)) for side in self.sides]
             rows.append((outcome, [*counts, *(v if v == "allowed" else v.upper() for v in said)]))
         titles = [*(side.title for side in self.sides), *self.verdicts]
         text = outcome_table(self.test.names, titles, rows)
-        more = len(outcomes) - len(rows)
+        more = len(self.listed) - len(rows)
         return f"{text}\nand {counted(more, 'more outcome')}" if more else text
 
     def as_json(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Sides:
                     "counts": {side.title: side.histogram.get(outcome, 0) for side in self.sides},
                     "verdicts": {m: verdicts[outcome] for m, verdicts in self.verdicts.items()},
                 }
-                for outcome in self.outcomes
+                for outcome in self.listed
             ],
         }
 

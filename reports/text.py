@@ -92,6 +92,14 @@ class ReplayReport:
         return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
 
     @property
+    def shown(self) -> list[Outcome]:
+        """What was observed: what is forbidden first, then the most frequent."""
+        return sorted(
+            self.histogram,
+            key=lambda o: (self.verdicts[o] != "forbidden", -self.histogram[o], str(o)),
+        )
+
+    @property
     def unseen(self) -> list[Outcome]:
         """Allowed outcomes that did not show."""
         return [o for o in self.allowed if o not in self.histogram]
@@ -140,10 +148,6 @@ def replay_line(report: ReplayReport) -> str:
 def replay_text(report: ReplayReport) -> str:
     """Observed against allowed: forbidden first, then by count, then what did not show."""
     verdicts = report.verdicts
-    order = sorted(
-        report.histogram,
-        key=lambda o: (verdicts[o] != "forbidden", -report.histogram[o], str(o)),
-    )
     rows = [
         (
             o,
@@ -152,12 +156,16 @@ def replay_text(report: ReplayReport) -> str:
                 verdicts[o].upper() if verdicts[o] != "allowed" else "allowed",
             ),
         )
-        for o in order
+        for o in report.shown
     ]
     rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
+    shown = outcome_table(report.entry.test.names, ["count", "verdict"], rows)
+    return "\n".join([shown, "", *replay_notes(report)])
+
+
+def replay_notes(report: ReplayReport) -> list[str]:
+    """What is to be said of a histogram."""
     lines = [
-        outcome_table(report.entry.test.names, ["count", "verdict"], rows),
-        "",
         f"{counted(report.executions, 'execution')} on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
     ]
@@ -168,12 +176,11 @@ def replay_text(report: ReplayReport) -> str:
     lines += [f"the worker died: {died}" for died in report.died]
     if report.died and report.forbidden:
         lines.append("what a process shows before it dies of damaged memory proves little")
-    forbidden = [o for o in order if verdicts[o] == "forbidden"]
-    if forbidden:
-        lines.append(broken_rule(forbidden[0]))
+    if report.forbidden:
+        lines.append(broken_rule(report.shown[0]))
     elif report.entry.finding:
         lines.append("the finding did not show again")
-    return "\n".join(lines)
+    return lines
 
 
 def broken_rule(outcome: Outcome) -> str:
