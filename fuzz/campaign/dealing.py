@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpus.outcome import Verdict
     from fuzz.campaign.judge import Judgement, Oracle
     from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Config
+    from fuzz.executors.protocol import Clusters, Config
     from oracles.model import Model
     from reports.records import ExecutorState, RunRecord
 
@@ -67,6 +67,7 @@ class System:
     model: Model
     families: tuple[str, ...]
     features: frozenset[str]
+    clusterer: type[Clusters] | None = None
     schedulable: bool = True  # until it says that it is not
     minimizing_s: float = 0.0
     waiting: deque[Drawn] = field(default_factory=deque)
@@ -174,7 +175,8 @@ class Dealer:
             self.validator.given(test)
         else:
             for system in takers:
-                self.validator.chosen(test, system.state, system.config)
+                if system.clusterer is not None:
+                    self.validator.chosen(test, system.clusterer, system.state, system.config)
         oracles = self._oracles(test, index, {s.model.name: s.model for s in takers})
         drawn = Drawn(index, family, test, oracles, set(takers))
         self.unfinished.add(drawn)

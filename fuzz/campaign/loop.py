@@ -26,7 +26,7 @@ from fuzz.campaign.judge import explorer_or_none, judge, listed
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Clusters, Noise
 from fuzz.executors.table import CANARY, configuration, executor_class
 from oracles.explorer import Explorer
 from oracles.model import MODELS
@@ -222,7 +222,9 @@ class Campaign:
             state = ExecutorState(name, config.name, config.promises, model.name)
             self.record.executors.append(state)
             families = () if name == CANARY else settings.families_of(name)
-            system = System(state, config, model, families, executor_class(name).features)
+            made = executor_class(name)
+            clusterer = made if issubclass(made, Clusters) else None
+            system = System(state, config, model, families, made.features, clusterer)
             systems.append(system)
             for _ in range(1 if name == CANARY else settings.workers):
                 self.slots.append(_Slot(Worker(name, settings.memory_bytes), system))
@@ -362,6 +364,7 @@ class Campaign:
         if record.problem or self.kept_bytes + len(line) > MAX_KEPT_BYTES:
             return
         path = self.settings.out / f"histograms-{record.seed}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a" if record.kept else "w", encoding="utf-8") as file:
             file.write(f"{line}\n")
         self.kept_bytes += len(line)

@@ -15,8 +15,6 @@ from corpus.textfile import Entry, save
 from fuzz.campaign.causes import name_for
 from fuzz.campaign.layout import races
 from fuzz.campaign.reducer import normalized, reduce
-from fuzz.executors.protocol import Clusters
-from fuzz.executors.table import executor_class
 from oracles.allowed import ValueTooLarge
 from oracles.translation import Soundness, Translation
 from oracles.translation import validate as validated
@@ -25,7 +23,7 @@ from reports.records import Unsound
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Config
+    from fuzz.executors.protocol import Clusters, Config
     from reports.records import ExecutorState, RunRecord
 
 REDUCTION_S: Final = 2.0
@@ -56,11 +54,10 @@ class Validator:
         self.record.clusterings[validate(test, self.settings).verdict] += 1
         self.record.validating_s += time.monotonic() - start
 
-    def chosen(self, test: LitmusTest, state: ExecutorState, config: Config) -> None:
-        """A graph without clusters was drawn, which an executor may put into clusters."""
-        made = executor_class(state.name)
-        if not issubclass(made, Clusters):
-            return
+    def chosen(
+        self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
+    ) -> None:
+        """A graph without clusters was drawn, which an executor puts into clusters."""
         start = time.monotonic()
         clustered = made.clustered(test, config)
         if clustered.clusters:

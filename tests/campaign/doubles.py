@@ -90,7 +90,18 @@ class Counting(NativeExecutor):
         return {"compiled": self.tests, "found": 3 * self.tests, "seconds": 0.5 * self.tests}
 
 
-DOUBLES = (OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting)
+class TakesClusters(Clusterer):
+    """Takes tests with clusters, and runs them without; it may show what no cluster does."""
+
+    name: ClassVar[str] = "double/takes-clusters"
+    features: ClassVar[frozenset[str]] = NativeExecutor.features | {"clusters"}
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Drops them."""
+        return super().prepare(replace(test, clusters=()), config)
+
+
+DOUBLES = (OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters)
 
 
 def installed(folder: Path) -> str:
