@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from oracles.model import Model
     from reports.records import ExecutorState, RunRecord
 
-MAX_WAITING: Final = 32
+MAX_WAITING: Final = 16
 """Graphs in an executor's queue: some seconds of work, so that a restart or a short
 minimization of one does not stop the others."""
 PATIENCE_S: Final = 5.0

@@ -323,7 +323,7 @@ class Campaign:
         if raw is not None:
             self._begin(slot, self._minimize(slot, raw))
             return
-        if not slot.system.waiting:
+        if not (slot.system.waiting or slot.state.canary):
             self.dealer.deal()
         drawn = slot.system.take()
         if drawn is not None:
