@@ -538,7 +538,11 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
         _fail(f"--engine, --threads: executor {name} has no engines; native has")
     try:
         chosen = EngineSettings.chosen(
-            engine or settings["engine"], threads, split=settings["split_updates"]
+            engine or settings["engine"],
+            threads,
+            split=settings["split_updates"],
+            strategy="" if engine else settings.get("strategy", ""),
+            depth=0 if engine else settings.get("depth", 0),
         )
     except UnknownEngine as error:
         _fail(f"--engine, --threads: {error}")
