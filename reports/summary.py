@@ -74,10 +74,15 @@ def _clusterings(verdicts: Counter[str]) -> str:
     return f"{counted(verdicts.total(), 'graph')}: {said}"
 
 
+def unsound_headline(found: Unsound) -> str:
+    """Two lines: the name and ops of a graph, and who chose clusters."""
+    ops = " + ".join(n.op for n in found.test.effects)
+    return f"{found.test.name}: {ops}\n  clusters  chosen by {found.executor}"
+
+
 def _unsound(found: Unsound) -> str:
     """Clusters that an executor chose, and should not have."""
-    ops = " + ".join(n.op for n in found.test.effects)
-    lines = [f"{found.test.name}: {ops}", f"  clusters chosen by {found.executor}"]
+    lines = [unsound_headline(found)]
     lines += [f"    {each.name}: {', '.join(each.members)}" for each in found.test.clusters]
     lines.append(f"  add       {found.added}   which the graph without them forbids")
     if found.more:

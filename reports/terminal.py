@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from reports.summary import unsound_headline
 from reports.text import finding, headline
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class LiveView:
         self.live: Any = None
         self.next = 0.0
         self.shown = 0
+        self.shown_unsound = 0
 
     def __enter__(self) -> Self:
         if self.out.isatty():
@@ -58,10 +60,14 @@ class LiveView:
         """Redraw, or print what is new, if it is time."""
         new = record.findings[self.shown :]
         self.shown = len(record.findings)
+        unsound = record.unsound[self.shown_unsound :]
+        self.shown_unsound = len(record.unsound)
         now = time.monotonic()
         if self.live is None:
             for each in new:
                 print(self._headline(each), file=self.out, flush=True)
+            for found in unsound:
+                print(f"finding: {unsound_headline(found)}", file=self.out, flush=True)
             if now >= self.next and record.elapsed_s:
                 self.next = now + _LINE_S
                 print(status_line(record), file=self.out, flush=True)
@@ -102,6 +108,7 @@ class LiveView:
         if record.latest is not None:
             parts.append(f"graph {record.latest.index} ({record.latest.family}):")
             parts.append(Text(record.latest.table(_MAX_ROWS), no_wrap=True, overflow="ellipsis"))
+        parts += [escape(f"finding: {unsound_headline(each)}") for each in record.unsound[-2:]]
         for reported in record.findings[-8:]:
             parts.append(escape(self._headline(reported)))
         left = max(0, round(self.time_s - record.elapsed_s))

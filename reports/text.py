@@ -232,13 +232,14 @@ def headline(reported: ReportedFinding) -> str:
 
 
 def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]:
-    """Findings that likely have one cause together, the most frequent first.
+    """Findings of an executor that likely have one cause together, the most frequent first.
 
     Causes in the order of their first finding.
     """
-    groups: dict[str, list[ReportedFinding]] = {}
+    groups: dict[tuple[str, str], list[ReportedFinding]] = {}
     for each in findings:
-        groups.setdefault(each.cause, []).append(each)
+        assert each.entry.finding is not None
+        groups.setdefault((each.entry.finding.executor, each.cause), []).append(each)
     return [sorted(group, key=_rate, reverse=True) for group in groups.values()]
 
 

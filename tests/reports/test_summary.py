@@ -160,7 +160,7 @@ def test_an_unsound_clustering_is_told_like_a_finding() -> None:
     lines = summary(record).splitlines()
     assert lines[:6] == [
         f"unsound-SB: {' + '.join(n.op for n in SB.effects)}",
-        "  clusters chosen by jax/plain",
+        "  clusters  chosen by jax/plain",
         "    k0: w0, r0",
         "  add       r0=0 r1=0 X=1 Y=1   which the graph without them forbids",
         "  also      1 more graph with just this inside",

@@ -152,10 +152,12 @@ def test_the_findings_of_one_cause_stand_together_the_most_frequent_first() -> N
     rare, often = reported(entry((STALE, 1)), "rare"), reported(entry((STALE, 9)), "often")
     other = reported(entry((STALE, 5)), "other", cause="torn")
     part = reported(entry((STALE, 99), minimized=False), "part")
-    groups = by_cause([rare, other, part, often])
+    theirs = reported(entry((STALE, 5), executor="tf"), "theirs")
+    groups = by_cause([rare, other, part, theirs, often])
     assert [[each.path for each in group] for group in groups] == [
         ["often", "rare", "part"],
         ["other"],
+        ["theirs"],
     ]
     assert by_cause([]) == []
 
