@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from corpus.graph import FEATURES
@@ -95,10 +96,11 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
     assert len(indices) == 40
 
 
-def test_the_faster_wait_for_the_slower() -> None:
+def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time passes: the slower has taken one just now."""
+    monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: 0.0))
     fast, slow = system("fast", frozenset()), system("slow", frozenset())
     table = Table(fast, slow)
-    fast.took = slow.took = dealing.time.monotonic()
     for _ in range(MAX_WAITING):
         assert table.dealer.deal()
         assert fast.take()
@@ -111,7 +113,7 @@ def test_the_faster_wait_for_the_slower() -> None:
 def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it misses is counted."""
     now = itertools.count(0.0, PATIENCE_S / 100)
-    monkeypatch.setattr(dealing.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: next(now)))
     fast, still = system("fast", frozenset()), system("still", frozenset())
     table = Table(fast, still)
     waited = 0
