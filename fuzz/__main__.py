@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.herd import Condition, State
     from corpus.outcome import Plain, Value
+    from fuzz.campaign.replay import Replay
+    from fuzz.executors.process import Worker
     from fuzz.executors.protocol import Config, Noise
     from oracles.allowed import AllowedSet, Witness
     from oracles.explorer import Explorer
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from reports.clusters import ClustersReport
     from reports.comparison import Log
     from reports.kills import Row
+    from reports.replays import Replays
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
     from reports.translation import TranslationReport
@@ -472,14 +475,15 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
 @click.option(
-    "--families", default=None, help="Names, with commas; else all that an executor can run."
+    "--families", default=None, help="Names, with commas; else all that one of them can run."
 )
 @click.option(
     "--model",
     "model_name",
     type=click.Choice(["rfc", "executor", "promised"]),
-    default="rfc",
-    help="Memory model; promised is what each executor promises in its configuration.",
+    default=None,
+    help="Memory model; promised is what each executor promises in its configuration, and "
+    "taken for several executors. For one: rfc.",
 )
 @_engine
 @_threads
@@ -494,7 +498,7 @@ def run(
     seed: int | None,
     executors: str,
     families: str | None,
-    model_name: str,
+    model_name: str | None,
     engine: str | None,
     threads: int | None,
     noise: str | None,
@@ -505,25 +509,23 @@ def run(
 ) -> None:
     """Fuzz: random graphs, judged, until the time is up.
 
-    Exits 1 if a forbidden outcome was seen; findings lie in --out.
+    Several executors run the same graphs, and are set side by side. Exits 1 if
+    a forbidden outcome was seen; findings lie in --out.
     """
     import random
 
-    from fuzz.campaign.loop import Campaign, Settings
+    from fuzz.campaign.loop import Campaign
+    from fuzz.campaign.settings import Settings
     from fuzz.executors.protocol import Noise
-    from fuzz.executors.table import UnknownExecutor, configuration
+    from fuzz.executors.table import CANARY
+    from reports.summary import summary
     from reports.terminal import LiveView
-    from reports.text import summary
 
-    chosen = []
-    for part in executors.split(","):
-        name, _, config = part.strip().partition(":")
-        try:
-            chosen.append((name, configuration(name, config or None)))
-        except UnknownExecutor as error:
-            _fail(f"--executors: {error}")
+    chosen = _executors(executors, None, engine, threads)
+    if any(name == CANARY for name, _ in chosen):
+        _fail(f"--executors: {CANARY} comes on top of those named, in every run")
     drawn = _families(families, [name for name, _ in chosen])
-    chosen = [(name, _on_engine(name, config, engine, threads)) for name, config in chosen]
+    judge_by = model_name or ("rfc" if len(chosen) == 1 else "promised")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -539,7 +541,7 @@ def run(
         tests=tests,
         workers=workers,
         families=drawn,
-        model=None if model_name == "promised" else _model(model_name),
+        model=None if judge_by == "promised" else _model(judge_by),
         noise=_noisy(noise, Noise()),
     )
     if count is not None:
@@ -556,6 +558,29 @@ def run(
     if record.problem:
         click.echo(f"litmusfuzz: {record.problem}", err=True)
     sys.exit(record.exit_code())
+
+
+def _executors(
+    named: str, only_config: str | None, engine: str | None, threads: int | None
+) -> list[tuple[str, Config]]:
+    """The executors asked for, each in a configuration of its own; or one, in that."""
+    from fuzz.executors.table import UnknownExecutor, configuration
+
+    chosen: list[tuple[str, Config]] = []
+    parts = named.split(",")
+    if only_config and len(parts) > 1:
+        _fail("--config: is of one executor; for several write NAME:CONFIG")
+    for part in parts:
+        name, _, config = part.strip().partition(":")
+        try:
+            made = configuration(name, only_config or config or None)
+        except UnknownExecutor as error:
+            _fail(f"--executors: {error}")
+        made = _on_engine(name, made, engine, threads)
+        if (name, made) in chosen:
+            _fail(f"--executors: {name}/{made.name} stands twice")
+        chosen.append((name, made))
+    return chosen
 
 
 def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
@@ -596,7 +621,11 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
         _fail(f"--engine, --threads: executor {name} has no engines; native has")
     try:
         chosen = EngineSettings.chosen(
-            engine or settings["engine"], threads, split=settings["split_updates"]
+            engine or settings["engine"],
+            threads,
+            split=settings["split_updates"],
+            strategy="" if engine else settings.get("strategy", ""),
+            depth=0 if engine else settings.get("depth", 0),
         )
     except UnknownEngine as error:
         _fail(f"--engine, --threads: {error}")
@@ -608,8 +637,12 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--executor", "executor_name", default=None, help="Another than the finding's.")
-@click.option("--config", "config_name", default=None, help="Another configuration.")
+@click.option(
+    *("--executors", "--executor", "executors"),
+    default=None,
+    help="Others than the finding's; names, with commas; NAME or NAME:CONFIG.",
+)
+@click.option("--config", "config_name", default=None, help="Another configuration, of one.")
 @_engine
 @_threads
 @click.option("--time", "time_s", type=_Duration(), default="50s", help="For each file, at most.")
@@ -626,12 +659,18 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
 @click.option(
     "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
 )
-@_model_option
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor"]),
+    default=None,
+    help="Memory model; else the finding's or rfc, for several executors what each promises.",
+)
 @_budget
 @_json
 def replay(
     files: tuple[str, ...],
-    executor_name: str | None,
+    executors: str | None,
     config_name: str | None,
     engine: str | None,
     threads: int | None,
@@ -648,75 +687,135 @@ def replay(
 
     A finding is run as it was found, in a new process: its recorded execution,
     if it has one, then others until its forbidden outcome shows or the time is
-    up. Several files: one line each. --log writes
-    histograms as litmus7 does, for `compare` and mcompare7. Exits 1 if a
-    forbidden outcome was seen.
+    up. Several executors do as many executions each, and are set side by side.
+    Several files: one line each. --log writes histograms as litmus7 does, for
+    `compare` and mcompare7. Exits 1 if a forbidden outcome was seen.
     """
-    from fuzz.campaign.replay import Replay, replay_entry
-    from fuzz.executors.process import Worker
-    from fuzz.executors.table import UnknownExecutor, configuration
-    from reports.text import ReplayReport, replay_line, replay_text
+    from fuzz.campaign.replay import DEFAULT_COUNT, Replay
 
     entries = [(file, _load(file)) for file in files]  # all mistakes before any work
+    chosen = [
+        _executors(*_found_on(entry, executors, config_name), engine, threads)
+        for _, entry in entries
+    ]
+    several = len(chosen[0]) > 1
     if log_file is not None:
+        if several:
+            _fail("--log: holds what one executor showed")
         _unique_names(((file, entry.test) for file, entry in entries), "--log")
         # Now, so that a place where nothing can be written is known before the work.
         Path(log_file).write_text("", encoding="utf-8")
+    if several and count is None and not schedule:
+        count = DEFAULT_COUNT
+    how = Replay(time_s, count, seed, schedule)
     workers: dict[str, Worker] = {}
-    reports: list[ReplayReport] = []
+    done: list[Replays] = []
     try:
-        for file, entry in entries:
-            found = entry.finding
-            name = executor_name or (found.executor if found else "tf")
-            same = found is not None and name == found.executor
-            chosen = config_name or (found.config if found is not None and same else None)
-            try:
-                config = configuration(name, chosen)
-            except UnknownExecutor as error:
-                _fail(str(error))
-            config = _on_engine(name, config, engine, threads)
-            model = _model(model_name or (found.model if found else "rfc"))
-            explorer, allowed = _explored(file, entry.test, model, budget)
-            worker = workers.setdefault(name, Worker(name))
-            # Another executor's record is followed only when that is asked for.
-            same = same and found is not None and config.name == found.config
-            follow = schedule if same else bool(schedule)
-            how = Replay(time_s, count, seed, follow)
-            result = replay_entry(entry, explorer, worker, config, how)
-            if result.problem:
-                _fail(f"{file}: {result.problem}")
-            assert result.judgement is not None
-            report = ReplayReport(
-                entry=entry,
-                file=file,
-                executor=name,
-                config=config.name,
-                model=model.name,
-                histogram=result.judgement.histogram,
-                verdicts={o: str(explorer.judge(o)) for o in result.judgement.histogram},
-                allowed=tuple(allowed.witnesses),
-                complete=allowed.complete,
-                died=tuple(result.died),
-                seconds=result.seconds,
-                schedule=result.schedule,
-            )
-            reports.append(report)
+        for (file, entry), on in zip(entries, chosen, strict=True):
+            one = _Replaying(file, entry, how, budget, workers)
+            for name, config in on:
+                one.run(name, config, model_name or (config.promises if several else None))
+            done.append(one.replays())
             if log_file is not None:
-                _write_log(entry.test, report.histogram, log_file)
+                _write_log(entry.test, done[-1].reports[0].histogram, log_file)
             if not as_json:
-                click.echo(replay_text(report) if len(files) == 1 else replay_line(report))
+                click.echo(done[-1].text() if len(files) == 1 else done[-1].lines())
     except KeyboardInterrupt:
         click.echo("litmusfuzz: interrupted", err=True)
     finally:
         for worker in workers.values():
             worker.close()
     if as_json:
-        data = [report.as_json() for report in reports]
+        data = [each.as_json() for each in done]
         _print_json(data[0] if len(files) == 1 and data else data)
-    codes = {report.exit_code for report in reports}
-    if len(reports) < len(files):
+    codes = {each.exit_code for each in done}
+    if len(done) < len(files):
         codes.add(UNKNOWN)
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def _found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
+    """Executors and configuration that were asked for; else those of the finding."""
+    found = entry.finding
+    named = executors or (found.executor if found else "tf")
+    return named, config or (found.config if found and found.executor == named else None)
+
+
+class _Replaying:
+    """One file, on one executor after another."""
+
+    def __init__(
+        self,
+        file: str,
+        entry: Entry,
+        how: Replay,
+        budget: int | None,
+        workers: dict[str, Worker],
+    ) -> None:
+        self.file = file
+        self.entry = entry
+        self.how = how
+        self.budget = budget
+        self.workers = workers
+        self.reports: list[ReplayReport] = []
+        self.not_run: dict[str, str] = {}
+        self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
+
+    def run(self, name: str, config: Config, model_name: str | None) -> None:
+        """On one executor; it may refuse."""
+        from fuzz.campaign.replay import replay_entry
+        from fuzz.executors.process import Worker
+        from reports.text import ReplayReport
+
+        found = self.entry.finding
+        model = _model(model_name or (found.model if found else "rfc"))
+        if model.name not in self.explored:
+            explored = _explored(self.file, self.entry.test, model, self.budget)
+            self.explored[model.name] = explored
+        explorer, allowed = self.explored[model.name]
+        worker = self.workers.setdefault(name, Worker(name))
+        # Another executor's record is followed only when that is asked for.
+        same = found is not None and (name, config.name) == (found.executor, found.config)
+        how = self.how if same else replace(self.how, schedule=bool(self.how.schedule))
+        result = replay_entry(self.entry, explorer, worker, config, how)
+        if result.problem:
+            self.not_run[f"{name}/{config.name}"] = result.problem
+            return
+        assert result.judgement is not None
+        report = ReplayReport(
+            entry=self.entry,
+            file=self.file,
+            executor=name,
+            config=config.name,
+            model=model.name,
+            histogram=result.judgement.histogram,
+            verdicts={o: str(explorer.judge(o)) for o in result.judgement.histogram},
+            allowed=tuple(allowed.witnesses),
+            complete=allowed.complete,
+            died=tuple(result.died),
+            seconds=result.seconds,
+            schedule=result.schedule,
+        )
+        self.reports.append(report)
+
+    def replays(self) -> Replays:
+        """What came of them all."""
+        from reports.replays import Replays
+        from reports.sides import Side, Sides
+
+        if not self.reports:
+            _fail(f"{self.file}: {next(iter(self.not_run.values()))}")
+        sides = tuple(Side(r.executor, r.config, r.model, r.histogram) for r in self.reports)
+        shown = {outcome for side in sides for outcome in side.histogram}
+        allowed = {outcome for report in self.reports for outcome in report.allowed}
+        verdicts = {
+            model: {outcome: str(explorer.judge(outcome)) for outcome in shown | allowed}
+            for model, (explorer, _) in self.explored.items()
+            if any(side.model == model for side in sides)
+        }
+        unseen = tuple(allowed - shown)
+        together = Sides(self.entry.test, sides, verdicts, unseen=unseen)
+        return Replays(tuple(self.reports), self.not_run, together)
 
 
 def _write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:

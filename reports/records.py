@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from reports.sides import SideTotals
+
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
     from corpus.textfile import Entry
+    from reports.sides import Sides
 
 
 @dataclass(slots=True)
 class ExecutorState:
-    """One executor in one configuration, so far."""
+    """One executor in one configuration, so far.
+
+    Every graph of the campaign is one of `tests`, which it ran, of
+    `refused_graphs`, or of `not_run`: the time was up, or its queue was full.
+    """
 
     name: str
     config: str
@@ -22,16 +33,40 @@ class ExecutorState:
     """Judged by which."""
     state: str = "starting"
     families: Counter[str] = field(default_factory=Counter)
-    """Tests drawn for it, of each family."""
+    """What it ran, by family."""
     tests: int = 0
     outcomes: int = 0
     minimizing_outcomes: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    """By feature that it lacks; a graph with two counts for both."""
+    refused_graphs: int = 0
+    not_run: int = 0
     crashed: int = 0
     timed_out: int = 0
     restarts: int = 0
     busy_s: float = 0.0
-    unavailable: str = ""
+    counters: dict[str, float] = field(default_factory=dict)
+    """What it counts of itself; see `fuzz.executors.protocol.Counts`."""
+
+    clusterings: Counter[str] = field(default_factory=Counter)
+    """Of graphs that it put into clusters, what translation validation says."""
+    racing: int = 0
+    """Of these, how many have a cluster of two or more resource ops that races."""
+
+    @property
+    def title(self) -> str:
+        """Its name and configuration."""
+        return f"{self.name}/{self.config}"
+
+    def refuse(self, features: Collection[str]) -> None:
+        """One graph more that it cannot run, for lack of these."""
+        self.refused_graphs += 1
+        self.refused.update(features)
+
+    def count(self, counters: Mapping[str, float]) -> None:
+        """Add to what it counts of itself."""
+        for name, number in counters.items():
+            self.counters[name] = self.counters.get(name, 0) + number
 
     @property
     def canary(self) -> bool:
@@ -40,9 +75,8 @@ class ExecutorState:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        # `asdict` makes counters of pairs of these.
-        counters = {"families": dict(self.families), "refused": dict(self.refused)}
-        return asdict(replace(self, families=Counter(), refused=Counter())) | counters
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: dict(v) if isinstance(v, dict) else v for name, v in plain.items()}
 
 
 @dataclass(slots=True)
@@ -61,6 +95,28 @@ class ReportedFinding:
 
 
 @dataclass(slots=True)
+class Unsound:
+    """Clusters that an executor chose, and that add an outcome; the file of their graph."""
+
+    path: str
+    test: LitmusTest
+    executor: str
+    added: Outcome
+    more: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "file": self.path,
+            "name": self.test.name,
+            "clusters": [list(each.members) for each in self.test.clusters],
+            "executor": self.executor,
+            "added": self.added.plain,
+            "more_graphs": self.more,
+        }
+
+
+@dataclass(slots=True)
 class Death:
     """A worker that crashed or hung: the test's file, and how it ended."""
 
@@ -73,10 +129,13 @@ class Death:
 class RunRecord:
     """A campaign, so far.
 
-    `drawn` counts resource op kinds over all graphs drawn; `forbidden_graphs`
-    the graphs that showed a forbidden outcome, `raw_findings` those of them
-    that were not minimized, `unconfirmed` those whose minimized form did not
-    show it again in a fresh process.
+    `families` counts the graphs drawn, `drawn` the kinds of their resource ops;
+    `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
+    executor's on one of those, `raw_findings` what was not minimized,
+    `unconfirmed` what, minimized, did not show again in a fresh process.
+    `clusterings` are those that tests came with, `unsound` those that executors chose.
+    `sides` sums up the graphs that several executors ran, of which `latest` is
+    the last; the first `kept` of them lie in the file `kept_in`, a line each.
     """
 
     seed: int
@@ -84,6 +143,7 @@ class RunRecord:
     executors: list[ExecutorState] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     graphs: int = 0
+    families: Counter[str] = field(default_factory=Counter)
     drawn: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
@@ -91,20 +151,35 @@ class RunRecord:
     raw_findings: int = 0
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
+    clusterings: Counter[str] = field(default_factory=Counter)
+    unsound: list[Unsound] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
     canary_runs: int = 0
     canary_reported: int = 0
+    compared: int = 0
+    sides: dict[str, SideTotals] = field(default_factory=dict)
+    latest: Sides | None = None
+    kept_in: str = ""
+    kept: int = 0
     minimizing: str = ""
     elapsed_s: float = 0.0
     judging_s: float = 0.0
+    validating_s: float = 0.0
     interrupted: bool = False
     problem: str = ""
+
+    def compare(self, sides: Sides) -> None:
+        """One graph more that several executors ran."""
+        self.compared += 1
+        self.latest = sides
+        for side in sides.sides:
+            self.sides.setdefault(side.title, SideTotals(side.model)).add(side, sides)
 
     def exit_code(self) -> int:
         """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
         if self.problem:
             return 2
-        if self.findings or self.raw_findings:
+        if self.findings or self.raw_findings or self.unsound:
             return 1
         if not sum(self.verdicts.values()):
             return 3  # nothing was judged
@@ -123,7 +198,9 @@ class RunRecord:
             "out": self.out,
             "elapsed_s": round(self.elapsed_s, 3),
             "judging_s": round(self.judging_s, 3),
+            "validating_s": round(self.validating_s, 3),
             "graphs": self.graphs,
+            "families": dict(sorted(self.families.items())),
             "drawn": dict(sorted(self.drawn.items())),
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,
@@ -131,6 +208,14 @@ class RunRecord:
             "not_minimized": self.raw_findings,
             "unconfirmed": self.unconfirmed,
             "executors": [each.as_json() for each in self.executors],
+            "clusterings": dict(sorted(self.clusterings.items())),
+            "unsound": [each.as_json() for each in self.unsound],
+            "side_by_side": {
+                "graphs": self.compared,
+                "file": self.kept_in,
+                "kept": self.kept,
+                "executors": {title: each.as_json() for title, each in self.sides.items()},
+            },
             "deaths": [asdict(each) for each in self.deaths],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
             "findings": [finding_json(each) for each in self.findings],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from reports.summary import unsound_headline
 from reports.text import finding, headline
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _REDRAW_S = 0.25
 _LINE_S = 10.0
+_MAX_ROWS = 8
 
 
 class LiveView:
@@ -34,6 +36,7 @@ class LiveView:
         self.live: Any = None
         self.next = 0.0
         self.shown = 0
+        self.shown_unsound = 0
 
     def __enter__(self) -> Self:
         if self.out.isatty():
@@ -57,10 +60,14 @@ class LiveView:
         """Redraw, or print what is new, if it is time."""
         new = record.findings[self.shown :]
         self.shown = len(record.findings)
+        unsound = record.unsound[self.shown_unsound :]
+        self.shown_unsound = len(record.unsound)
         now = time.monotonic()
         if self.live is None:
             for each in new:
                 print(self._headline(each), file=self.out, flush=True)
+            for found in unsound:
+                print(f"finding: {unsound_headline(found)}", file=self.out, flush=True)
             if now >= self.next and record.elapsed_s:
                 self.next = now + _LINE_S
                 print(status_line(record), file=self.out, flush=True)
@@ -78,6 +85,7 @@ class LiveView:
         from rich.markup import escape
         from rich.panel import Panel
         from rich.table import Table
+        from rich.text import Text
 
         rows = Table(box=None, pad_edge=False)
         for title in ("executor", "state", "tests", "outcomes", "crashed", "timed out"):
@@ -97,6 +105,10 @@ class LiveView:
         parts: list[Any] = [status_line(record), rows]
         if record.minimizing:
             parts.append(f"minimizing {record.minimizing}")
+        if record.latest is not None:
+            parts.append(f"graph {record.latest.index} ({record.latest.family}):")
+            parts.append(Text(record.latest.table(_MAX_ROWS), no_wrap=True, overflow="ellipsis"))
+        parts += [escape(f"finding: {unsound_headline(each)}") for each in record.unsound[-2:]]
         for reported in record.findings[-8:]:
             parts.append(escape(self._headline(reported)))
         left = max(0, round(self.time_s - record.elapsed_s))
@@ -112,6 +124,7 @@ def status_line(record: RunRecord) -> str:
     return (
         f"{record.elapsed_s:6.1f} s  {tests} tests ({tests / elapsed:.1f}/s)  "
         f"{outcomes} outcomes ({outcomes / elapsed:,.0f}/s)  "
-        f"{record.forbidden_graphs} graphs forbidden, {len(record.findings)} findings, "
+        f"{record.forbidden_graphs} graphs forbidden, "
+        f"{len(record.findings) + len(record.unsound)} findings, "
         f"{record.unknown_graphs} unknown"
     )

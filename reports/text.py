@@ -1,4 +1,4 @@
-"""Plain text for people: tables of outcomes, findings, the end of a run.
+"""Plain text for people: tables of outcomes, findings.
 
 Every function returns a string that ends without a newline.
 """
@@ -6,8 +6,6 @@ Every function returns a string that ends without a newline.
 from __future__ import annotations
 
 import shlex
-import textwrap
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpus.textfile import Entry
-    from reports.records import ReportedFinding, RunRecord
+    from reports.records import ReportedFinding
 
 
 def counted(number: int, noun: str) -> str:
@@ -94,6 +92,14 @@ class ReplayReport:
         return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
 
     @property
+    def shown(self) -> list[Outcome]:
+        """What was observed: what is forbidden first, then the most frequent."""
+        return sorted(
+            self.histogram,
+            key=lambda o: (self.verdicts[o] != "forbidden", -self.histogram[o], str(o)),
+        )
+
+    @property
     def unseen(self) -> list[Outcome]:
         """Allowed outcomes that did not show."""
         return [o for o in self.allowed if o not in self.histogram]
@@ -142,10 +148,6 @@ def replay_line(report: ReplayReport) -> str:
 def replay_text(report: ReplayReport) -> str:
     """Observed against allowed: forbidden first, then by count, then what did not show."""
     verdicts = report.verdicts
-    order = sorted(
-        report.histogram,
-        key=lambda o: (verdicts[o] != "forbidden", -report.histogram[o], str(o)),
-    )
     rows = [
         (
             o,
@@ -154,12 +156,16 @@ def replay_text(report: ReplayReport) -> str:
                 verdicts[o].upper() if verdicts[o] != "allowed" else "allowed",
             ),
         )
-        for o in order
+        for o in report.shown
     ]
     rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
+    shown = outcome_table(report.entry.test.names, ["count", "verdict"], rows)
+    return "\n".join([shown, "", *replay_notes(report)])
+
+
+def replay_notes(report: ReplayReport) -> list[str]:
+    """What is to be said of a histogram."""
     lines = [
-        outcome_table(report.entry.test.names, ["count", "verdict"], rows),
-        "",
         f"{counted(report.executions, 'execution')} on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
     ]
@@ -170,12 +176,11 @@ def replay_text(report: ReplayReport) -> str:
     lines += [f"the worker died: {died}" for died in report.died]
     if report.died and report.forbidden:
         lines.append("what a process shows before it dies of damaged memory proves little")
-    forbidden = [o for o in order if verdicts[o] == "forbidden"]
-    if forbidden:
-        lines.append(broken_rule(forbidden[0]))
+    if report.forbidden:
+        lines.append(broken_rule(report.shown[0]))
     elif report.entry.finding:
         lines.append("the finding did not show again")
-    return "\n".join(lines)
+    return lines
 
 
 def broken_rule(outcome: Outcome) -> str:
@@ -227,13 +232,14 @@ def headline(reported: ReportedFinding) -> str:
 
 
 def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]:
-    """Findings that likely have one cause together, the most frequent first.
+    """Findings of an executor that likely have one cause together, the most frequent first.
 
     Causes in the order of their first finding.
     """
-    groups: dict[str, list[ReportedFinding]] = {}
+    groups: dict[tuple[str, str], list[ReportedFinding]] = {}
     for each in findings:
-        groups.setdefault(each.cause, []).append(each)
+        assert each.entry.finding is not None
+        groups.setdefault((each.entry.finding.executor, each.cause), []).append(each)
     return [sorted(group, key=_rate, reverse=True) for group in groups.values()]
 
 
@@ -243,82 +249,6 @@ def _rate(reported: ReportedFinding) -> tuple[bool, float]:
     return found.minimized, found.count / max(1, found.executions)
 
 
-def _group(group: list[ReportedFinding]) -> str:
-    """One finding in full; of the others that likely have its cause, the files."""
-    first, *others = group
-    lines = [finding(first)]
-    if others:
-        lines.append(f"  likely the same cause in {counted(len(others), 'more finding')}:")
-        lines += [f"    {headline(each)}" for each in others]
-    return "\n".join(lines)
-
-
 def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
     outcomes = entry.allowed.get(model)
     return outcomes if isinstance(outcomes, frozenset) else ()
-
-
-def summary(record: RunRecord) -> str:
-    """The end of a run."""
-    parts = [_group(group) for group in by_cause(record.findings)]
-    lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
-    if record.interrupted:
-        lines[0] += " (interrupted)"
-    for each in record.executors:
-        if each.canary:
-            # Always wrong, so that we know that what is wrong is reported.
-            lines.append(
-                f"  {each.name}, which is always wrong: reported in {record.canary_reported}"
-                f" of {counted(record.canary_runs, 'run')}"
-            )
-            continue
-        judged = each.outcomes - each.minimizing_outcomes
-        lines.append(
-            f"  {each.name}/{each.config}: {counted(each.tests, 'test')},"
-            f" {counted(judged, 'outcome')}, and {each.minimizing_outcomes} more while minimizing"
-        )
-        lines += [
-            f"    refused {count} ({count / max(1, each.tests):.1%}): {why}"
-            for why, count in each.refused.most_common()
-        ]
-        if each.model != each.promises:
-            looser = f"    judged by {each.model}; it promises {each.promises}, see --model"
-            lines.append(looser)
-    families = sum((each.families for each in record.executors), Counter())
-    if set(families) - {"dag"}:
-        drawn = ", ".join(f"{family} {n}" for family, n in sorted(families.items()))
-        lines.append(f"  families: {drawn}")
-    verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
-    lines.append(f"  outcomes judged: {verdicts}")
-    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
-    lines += textwrap.wrap(
-        f"drawn: {drawn}", 96, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-    )
-    if record.unknown_graphs:
-        lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
-    lines.append(
-        f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
-        f"{counted(len(record.findings), 'finding')} of "
-        f"{counted(len(by_cause(record.findings)), 'likely cause')}, in {record.out}"
-    )
-    if record.raw_findings:
-        lines.append(f"  {record.raw_findings} of them not minimized, in {record.out}/raw")
-    if record.unconfirmed:
-        lines.append(
-            f"  {record.unconfirmed} of them not seen again in a fresh process, "
-            f"in {record.out}/unconfirmed"
-        )
-    for what, deaths in (
-        ("crashed", [d for d in record.deaths if not d.timed_out]),
-        ("timed out", [d for d in record.deaths if d.timed_out]),
-    ):
-        if deaths:
-            lines.append(
-                f"  the process {what} {counted(len(deaths), 'time')}, on tests as drawn or "
-                "while minimizing:"
-            )
-            lines += [f"    {death.path}: {death.message}" for death in deaths[:4]]
-            if len(deaths) > 4:
-                lines.append(f"    and {len(deaths) - 4} more")
-            lines.append(f"    replay    litmusfuzz replay {shlex.quote(deaths[0].path)}")
-    return "\n\n".join([*parts, "\n".join(lines)])

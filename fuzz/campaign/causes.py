@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpus.graph import Body, Graph, bodies, predecessors
-from corpus.ops import Kind, SectionAttrs
+from corpus.ops import Kind
 from corpus.outcome import Status
 from corpus.textfile import Entry, dumps
+from fuzz.campaign.layout import Layout
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
@@ -61,7 +61,7 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
     label = (lambda n: n.op) if exact else op_class
-    inside, around = _Layout(small), _Layout(large)
+    inside, around = Layout(small), Layout(large)
 
     def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
         if set(a.resources) & set(b.resources) and not set(like_a.resources) & set(
@@ -84,60 +84,14 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     return place([])
 
 
-class _Layout:
-    """How any two nodes of a test stand to each other."""
-
-    def __init__(self, test: LitmusTest) -> None:
-        self.paths: dict[str, tuple[str, ...]] = {}  # the graph, the nodes around it, itself
-        self.above: dict[str, frozenset[str]] = {}
-        self.members: dict[str, tuple[str, ...]] = {}
-        for graph in test.graphs:
-            self._level(Body(graph.nodes, ()), (graph.name,))
-        earlier: dict[str, frozenset[str]] = {}
-        for run in test.runs:
-            earlier[run.name] = frozenset(run.after).union(*(earlier[a] for a in run.after))
-        self.runs = [
-            (one.graph, other.graph, one.name in earlier[other.name])
-            for one in test.runs
-            for other in test.runs
-        ]
-
-    def _level(self, body: Body, path: tuple[str, ...]) -> None:
-        for node, above in predecessors(Graph("body", body.nodes)):
-            self.paths[node.name] = (*path, node.name)
-            self.above[node.name] = above
-            if isinstance(node.attrs, SectionAttrs):
-                self.members[node.name] = node.attrs.members
-            for _, inner in bodies(node):
-                self._level(inner, (*path, node.name))
-
-    def relation(self, a: Node, b: Node) -> str:
-        """One of: a inside b, b inside a, ordered, unordered."""
-        left, right = self.paths[a.name], self.paths[b.name]
-        if right[: len(left)] == left or set(right) & set(self.members.get(a.name, ())):
-            return "b inside a"
-        if left[: len(right)] == right or set(left) & set(self.members.get(b.name, ())):
-            return "a inside b"
-        if left[0] != right[0]:
-            between = [
-                before
-                for one, other, before in self.runs
-                if (one, other) in ((left[0], right[0]), (right[0], left[0]))
-            ]
-            # Each pair of runs stands there twice, of which one may be in order.
-            return "ordered" if 2 * sum(between) == len(between) else "unordered"
-        one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
-        ordered = one in self.above[other] or other in self.above[one]
-        return "ordered" if ordered else "unordered"
-
-
 def finding_name(test: LitmusTest, outcome: Outcome) -> str:
-    """What a finding and its file are called: what was seen, the ops, a digest.
+    """What a finding and its file are called: what was seen, the ops, a digest."""
+    return name_for(symptom(outcome), test)
 
-    The digest is of the test alone, so that the same minimized test found
-    again is the same file.
-    """
+
+def name_for(what: str, test: LitmusTest) -> str:
+    """A name with the ops, and a digest of the test alone: the same test, the same name."""
     ops = "+".join(sorted(n.op.removeprefix("Resource") for n in test.effects))
     text = dumps(Entry(replace(test, name="x", about="")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{symptom(outcome)}-{ops[:72]}-{short}"
+    return f"{what}-{ops[:72]}-{short}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from corpus.ops import MAX_MAGNITUDE
@@ -27,6 +27,21 @@ class Oracle(Protocol):
 
     def judge(self, outcome: Outcome) -> Verdict:
         """The verdict on one outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """An oracle that is asked about each outcome once: several executors show the same."""
+
+    oracle: Oracle
+    verdicts: dict[Outcome, Verdict] = field(default_factory=dict)
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """The verdict on one outcome."""
+        verdict = self.verdicts.get(outcome)
+        if verdict is None:
+            verdict = self.verdicts[outcome] = self.oracle.judge(outcome)
+        return verdict
 
 
 @dataclass(frozen=True, slots=True)

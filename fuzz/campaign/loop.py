@@ -8,11 +8,12 @@ loop gives a task to each idle worker, and waits for whichever answers first.
 
 from __future__ import annotations
 
+import json
 import random
 import select
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,26 +21,26 @@ from corpus.graph import all_nodes
 from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, Schedule, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
+from fuzz.campaign.dealing import Dealer, System
 from fuzz.campaign.judge import explorer_or_none, judge, listed
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.executors import wire
-from fuzz.executors.process import DEFAULT_MEMORY_BYTES, Died, Worker
-from fuzz.executors.protocol import Config, Noise
+from fuzz.executors.process import Died, Worker
+from fuzz.executors.protocol import Clusters, Noise
 from fuzz.executors.table import CANARY, configuration, executor_class
-from fuzz.strategies import draw, families_for
-from oracles.explorer import Budget, Explorer
-from oracles.model import MODELS, RFC
+from oracles.explorer import Explorer
+from oracles.model import MODELS
 from oracles.reason import explain
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
+    from fuzz.campaign.dealing import Drawn
     from fuzz.campaign.judge import Judgement
-    from fuzz.executors.protocol import Choice
-    from oracles.model import Model
+    from fuzz.campaign.settings import Settings
+    from fuzz.executors.protocol import Choice, Config
+    from reports.sides import Sides
 
 JOB_TIMEOUT_S: Final = 60.0
 PROBE_RUNS: Final = 3
@@ -62,40 +63,10 @@ MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 RECORD_S: Final = 2.0
 """How long an execution that shows a finding is looked for, to be recorded."""
 MAX_RECORDED: Final = 1 << 14
+MAX_KEPT_BYTES: Final = 1 << 25
+"""Of histograms side by side: some ten thousand graphs."""
 REDUCTION_SHARE: Final = 0.5
 """Of the time; the rest is for new graphs."""
-CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
-"""For each question: a tenth of a second. A verdict takes some microseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a campaign is asked to do.
-
-    `executors` names each executor with its configuration; the canary comes on
-    top. `families` are drawn from in turn, each executor's tests from those that
-    it runs; if empty, from all that it runs. `time_s` or `tests` ends it,
-    whichever is first. `count` is executions of each test. `model` is judged by;
-    if None, what each configuration promises.
-    """
-
-    seed: int
-    out: Path
-    executors: tuple[tuple[str, Config], ...]
-    time_s: float = 60.0
-    tests: int | None = None
-    families: tuple[str, ...] = ()
-    count: int = 3072
-    workers: int = 1
-    budget: Budget = CAMPAIGN_BUDGET
-    memory_bytes: int = DEFAULT_MEMORY_BYTES
-    model: Model | None = field(default=RFC)
-    noise: Noise = field(default=Noise())
-
-    def families_of(self, executor: str) -> tuple[str, ...]:
-        """What is drawn for an executor."""
-        taken = families_for(executor_class(executor).features)
-        return tuple(name for name in self.families or taken if name in taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,40 +108,18 @@ refused, or found nothing to record."""
 Task = Generator[Job, Result, None]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A test of the campaign with the judge of what it shows."""
-
-    index: int
-    family: str
-    test: LitmusTest
-    oracle: Explorer
-
-
-@dataclass(slots=True)
-class _System:
-    """An executor in one configuration, and what was drawn and judged for it ahead."""
-
-    state: ExecutorState
-    config: Config
-    model: Model
-    families: tuple[str, ...]
-    schedulable: bool = True  # until it says that it is not
-    drawn: int = 0
-    minimizing_s: float = 0.0
-    ahead: deque[Drawn] = field(default_factory=deque)
-
-
 @dataclass(slots=True)
 class _Slot:
     """A worker, and the task that it is busy with.
 
-    `ran` counts the jobs of its present process.
+    `ran` counts the jobs of its present process, `counted` is what that has counted
+    of itself.
     """
 
     worker: Worker
-    system: _System
+    system: System
     ran: int = 0
+    counted: Mapping[str, float] = field(default_factory=dict)
     task: Task | None = None
     job: Job | None = None
     since: float = 0.0
@@ -184,6 +133,17 @@ class _Slot:
     def config(self) -> Config:
         """Its configuration."""
         return self.system.config
+
+    def count(self, counters: Mapping[str, float]) -> None:
+        """Take over what its process has counted since the last time."""
+        new = {name: number - self.counted.get(name, 0) for name, number in counters.items()}
+        self.state.count(new)
+        self.counted = counters
+
+    def restarted(self) -> None:
+        """Begin with another process."""
+        self.ran = 0
+        self.counted = {}
 
 
 @dataclass(slots=True)
@@ -256,20 +216,20 @@ class Campaign:
         self.show = show
         self.record = RunRecord(settings.seed, str(settings.out))
         self.slots: list[_Slot] = []
+        systems = []
         for name, config in (*settings.executors, (CANARY, configuration(CANARY))):
             model = settings.model or MODELS[config.promises]
             state = ExecutorState(name, config.name, config.promises, model.name)
             self.record.executors.append(state)
             families = () if name == CANARY else settings.families_of(name)
-            system = _System(state, config, model, families)
+            made = executor_class(name)
+            clusterer = made if issubclass(made, Clusters) else None
+            system = System(state, config, model, families, made.features, clusterer)
+            systems.append(system)
             for _ in range(1 if name == CANARY else settings.workers):
                 self.slots.append(_Slot(Worker(name, settings.memory_bytes), system))
-        # One for each executor that is tested.
-        self.systems = list(
-            {id(s.system): s.system for s in self.slots if s.system.families}.values()
-        )
-        self.for_canary: deque[Drawn] = deque()
-        self.next_index = 0
+        self.dealer = Dealer(settings, systems, self.record, self._compared)
+        self.kept_bytes = 0
         self.raw: list[_Raw] = []
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -286,8 +246,7 @@ class Campaign:
         except KeyboardInterrupt:
             self.record.interrupted = True
         except OSError as error:
-            # A full disk, a folder gone: what was found so far is still told.
-            self.record.problem = f"{error.filename or self.settings.out}: {error.strerror}"
+            self._broken(error)
         finally:
             for slot in self.slots:
                 if slot.task is not None and not self.record.problem:
@@ -295,17 +254,25 @@ class Campaign:
                 slot.worker.close()
                 slot.state.state = "ended"
             self.record.minimizing = ""
+            try:
+                self.dealer.finish()
+            except OSError as error:
+                self._broken(error)
             self._store_rest()
             self._check_canary()
             self.show(self.record)
         return self.record
 
+    def _broken(self, error: OSError) -> None:
+        """A full disk, a folder gone: what was found so far is still told."""
+        self.record.problem = f"{error.filename or self.settings.out}: {error.strerror}"
+
     def _start(self) -> bool:
         """Start every worker; False if an executor cannot run here."""
         for slot in self.slots:
             slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
-        for system in self.systems:
-            self._draw_ahead(system)
+        for _ in self.dealer.choosers:
+            self.dealer.deal()
         for slot in self.slots:
             self.show(self.record)
             reply = slot.worker.receive()
@@ -319,6 +286,8 @@ class Campaign:
             slot.state.state = "idle"
         # What frameworks need to start is not taken from the fuzzing time.
         self.record.started = time.monotonic()
+        for slot in self.slots:
+            slot.system.took = self.record.started
         return True
 
     @property
@@ -332,12 +301,10 @@ class Campaign:
                 if slot.task is None:
                     self._assign(slot)
             busy = [slot for slot in self.slots if slot.task is not None]
-            if not busy:
-                return  # as many tests as were asked for
+            if not busy and self.dealer.empty:
+                return  # as many graphs as were asked for
             ready = self._wait(busy, 0.0)
-            poorest = min(self.systems, key=lambda system: len(system.ahead))
-            if not ready and not self._drawn_out and len(poorest.ahead) <= self.settings.workers:
-                self._draw_ahead(poorest)
+            if not ready and self.dealer.low and self.dealer.deal():
                 continue
             for slot in ready or self._wait(busy, min(0.25, max(0.0, self.time_left_s))):
                 self._advance(slot)
@@ -352,49 +319,16 @@ class Campaign:
 
     def _assign(self, slot: _Slot) -> None:
         """Give an idle worker its next task, if there is one."""
-        if slot.state.name == CANARY:
-            if self.for_canary:
-                self._begin(slot, self._fly_canary(self.for_canary.popleft()))
-            return
         raw = self._next_to_minimize(slot.system)
         if raw is not None:
             self._begin(slot, self._minimize(slot, raw))
             return
-        ahead = slot.system.ahead
-        if not ahead:
-            self._draw_ahead(slot.system)
-        if ahead:
-            drawn = ahead.popleft()
-            self.for_canary.append(drawn)
-            self._begin(slot, self._fuzz(slot, drawn))
-
-    @property
-    def _drawn_out(self) -> bool:
-        """Whether as many tests as were asked for are drawn."""
-        return self.settings.tests is not None and self.next_index >= self.settings.tests
-
-    def _all_drawn(self) -> bool:
-        """Whether they are given out, too."""
-        return self._drawn_out and not any(system.ahead for system in self.systems)
-
-    def _draw_ahead(self, system: _System) -> None:
-        """Draw an executor's next test and load it into the oracle."""
-        settings = self.settings
-        if self._drawn_out:
-            return
-        index = self.next_index
-        self.next_index += 1
-        family = system.families[system.drawn % len(system.families)]
-        system.drawn += 1
-        test = draw(family, settings.seed, index)
-        start = time.monotonic()
-        oracle = explorer_or_none(test, system.model, settings.budget)
-        self.record.judging_s += time.monotonic() - start
-        assert oracle is not None, f"seed {settings.seed}, test {index}: a value of 2**24"
-        self.record.graphs += 1
-        self.record.drawn.update(n.op for n in test.effects)
-        system.state.families[family] += 1
-        system.ahead.append(Drawn(index, family, test, oracle))
+        if not (slot.system.waiting or slot.state.canary):
+            self.dealer.deal()
+        drawn = slot.system.take()
+        if drawn is not None:
+            task = self._fly_canary if slot.state.canary else self._fuzz
+            self._begin(slot, task(slot, drawn))
 
     def _begin(self, slot: _Slot, task: Task) -> None:
         slot.task = task
@@ -408,11 +342,34 @@ class Campaign:
             # No second process that gets ready meanwhile: what imports a
             # framework on one of two cores keeps racing ops from meeting.
             slot.worker.close()
-            slot.ran = 0
+            slot.restarted()
         slot.ran += 1
         slot.job = job
         slot.since = time.monotonic()
         slot.worker.send(job.request(slot.config), JOB_TIMEOUT_S)
+
+    def _compared(self, sides: Sides) -> None:
+        """Count what several executors showed on a graph; keep it, while there is room."""
+        record = self.record
+        record.compare(sides)
+        line = json.dumps(
+            {
+                "seed": record.seed,
+                "index": sides.index,
+                "family": sides.family,
+                "test": dumps(Entry(sides.test)),
+                **sides.as_json(),
+            }
+        )
+        if record.problem or self.kept_bytes + len(line) > MAX_KEPT_BYTES:
+            return
+        path = self.settings.out / f"histograms-{record.seed}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a" if record.kept else "w", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        self.kept_bytes += len(line)
+        record.kept += 1
+        record.kept_in = str(path)
 
     def _advance(self, slot: _Slot) -> None:
         """Take a worker's answer to its task, and send what that asks for next."""
@@ -423,7 +380,9 @@ class Campaign:
         result: Result = reply
         if isinstance(reply, Died):
             self._note_death(slot, reply)
-        elif reply.rows:
+        else:
+            slot.count(reply.counters)
+        if isinstance(reply, wire.Reply) and reply.rows:
             seen = wire.histogram(slot.job.test, reply)
             result = seen
             if slot.job.wanted:
@@ -451,23 +410,24 @@ class Campaign:
         seed = self.settings.seed
         test = replace(
             slot.job.test,
-            name=f"{what}-{seed}-{slot.state.timed_out + slot.state.crashed}",
+            name=f"{what}-{seed}-{len(self.record.deaths) + 1}",
             about=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
             f"seed {seed}, while {slot.state.state}, "
             f"after {slot.ran - 1} other jobs in the same process\n"
             + ", ".join(f"{k} {v}" for k, v in self.versions[slot.state.name].items()),
         )
-        slot.ran = 0
+        slot.restarted()
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
 
     # --- tasks -------------------------------------------------------------------------
 
-    def _fly_canary(self, drawn: Drawn) -> Task:
+    def _fly_canary(self, _: _Slot, drawn: Drawn) -> Task:
         result = yield Job(drawn.test, 1, Noise(), 0)
         if isinstance(result, dict):
-            judgement = judge(drawn.oracle, result)
+            oracle = next(iter(drawn.oracles.values()))  # wrong by any
+            judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # counted as such where it was fuzzed
                 self.record.canary_runs += 1
                 self.record.canary_reported += judgement.forbidden_count > 0
@@ -479,19 +439,26 @@ class Campaign:
         noise = self.settings.noise
         seed = rng.getrandbits(31)
         result = yield Job(drawn.test, self.settings.count, noise, seed)
-        slot.state.tests += 1
         if isinstance(result, wire.Reply):
-            slot.state.refused[result.refused] += 1
+            # A feature; which node it is that has it does not matter here.
+            slot.state.refuse([(result.refused or result.unavailable).partition(" (")[0]])
+        else:
+            slot.state.tests += 1
+            slot.state.families[drawn.family] += 1
         if not isinstance(result, dict):
+            self.dealer.done(drawn, slot.system, None)
             return
         start = time.monotonic()
-        judgement = judge(drawn.oracle, result)
+        judgement = judge(drawn.oracles[slot.system.model.name], result)
+        self.dealer.done(drawn, slot.system, judgement)
         self.record.judging_s += time.monotonic() - start
-        self.record.unknown_graphs += judgement.verdicts.get(Verdict.UNKNOWN, 0) > 0
+        new = judgement.verdicts.keys() - drawn.shown
+        drawn.shown |= new
+        self.record.unknown_graphs += Verdict.UNKNOWN in new
+        self.record.forbidden_graphs += Verdict.FORBIDDEN in new
         self.record.verdicts.update({str(v): n for v, n in judgement.verdicts.items()})
         if not judgement.forbidden:
             return
-        self.record.forbidden_graphs += 1
         raw = _Raw(drawn, slot, judgement, noise, seed)
         known = self._explained(raw, exact=True)
         self._store_raw(raw)
@@ -634,7 +601,7 @@ class Campaign:
                 return known
         return None
 
-    def _next_to_minimize(self, system: _System) -> _Raw | None:
+    def _next_to_minimize(self, system: System) -> _Raw | None:
         """Of an executor's raw findings the one most likely to show something new.
 
         None if there is none, or no time.
@@ -652,7 +619,7 @@ class Campaign:
             return None
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
         chosen = min(new or waiting, key=_expected_cost_s)
-        if self._all_drawn():
+        if self.dealer.drawn_out and not system.waiting:
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
             return None  # a run of so many tests draws them all first: it is repeatable
@@ -692,9 +659,15 @@ class Campaign:
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
+    def _numbered(self, what: str, raw: _Raw) -> str:
+        """A name for one graph on one executor, of which there may be several."""
+        name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
+        choosers = self.dealer.choosers
+        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.slot.system)}"
+
     def _store_raw(self, raw: _Raw) -> None:
         """Keep every graph that showed something, as it was drawn."""
-        name = f"raw-{self.settings.seed}-{raw.drawn.index}"
+        name = self._numbered("raw", raw)
         best = _Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
         best.judgement = raw.judgement  # whatever its cause
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
@@ -703,7 +676,7 @@ class Campaign:
     def _store_unconfirmed(self, raw: _Raw, best: _Best) -> None:
         """Keep, apart, what a fresh process does not show: it is not reported."""
         self.record.unconfirmed += 1
-        name = f"unconfirmed-{self.settings.seed}-{raw.drawn.index}"
+        name = self._numbered("unconfirmed", raw)
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
         save(entry, self.settings.out / "unconfirmed" / f"{name}.yaml")
 

@@ -266,6 +266,31 @@ class Configurable(Protocol):
         """
 
 
+@runtime_checkable
+class Counts(Protocol):
+    """An executor that counts what it does. Optional."""
+
+    def counters(self) -> Mapping[str, float]:
+        """What it did since it was made, by name.
+
+        Summed over all its processes, and shown as they are, but for those of a
+        compiler: ``compiled``, how often it compiled; ``found``, how often it had
+        what was asked for; ``seconds``, spent on compiling.
+        """
+
+
+@runtime_checkable
+class Clusters(Protocol):
+    """An executor that compiles parts of a test as one. Optional."""
+
+    @classmethod
+    def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
+        """The test with the clusters that it runs it with; `test` if that has its own.
+
+        Cheap: imports no framework.
+        """
+
+
 def noise_named(text: str, base: Noise) -> Noise:
     """`base`, with the settings in ``delay_us_max=20,pinned,shuffle=false``.
 

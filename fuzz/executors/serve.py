@@ -16,10 +16,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from corpus.textfile import loads
 from fuzz.executors import wire
 from fuzz.executors.protocol import (
     Configurable,
+    Counts,
     Diverged,
     Refused,
     Schedulable,
@@ -42,6 +45,13 @@ class _Server:
         self.prepared: Prepared | None = None
 
     def answer(self, request: wire.Request) -> wire.Reply:
+        reply = self.outcome(request)
+        if isinstance(self.executor, Counts):
+            counters = dict(self.executor.counters())
+            reply = msgspec.structs.replace(reply, counters=counters)
+        return reply
+
+    def outcome(self, request: wire.Request) -> wire.Reply:
         try:
             if not request.test:
                 self.check(request.config)

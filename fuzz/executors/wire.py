@@ -61,7 +61,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     `choices` are those of a recorded execution, the one in `rows`; `diverged`
     says why a replay or an order could not be followed.
-    `seconds` is the time that the worker spent on it, building included.
+    `seconds` is the time that the worker spent on it, building included;
+    `counters` what the executor has counted since the worker started.
     """
 
     rows: list[Row] = []
@@ -71,6 +72,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: str = ""
     versions: dict[str, str] = {}
     seconds: float = 0.0
+    counters: dict[str, float] = {}
 
 
 def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:

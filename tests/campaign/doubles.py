@@ -13,11 +13,13 @@ from corpus.graph import BranchAttrs, LitmusTest
 from fuzz.campaign.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.executors.protocol import Refused
+from fuzz.passes.clustering import Clustering, Rule, cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from fuzz.executors.protocol import Config
+    from fuzz.executors.protocol import Config, Prepared
 
 
 class OtherBranch(NativeExecutor):
@@ -50,11 +52,63 @@ class RunsOnly(NativeExecutor):
         return PreparedTest(test, config)
 
 
+class Clusterer(NativeExecutor):
+    """Sound; says that it runs the clusters that our clusterer chooses."""
+
+    name: ClassVar[str] = "double/clusterer"
+    options: ClassVar[Clustering] = Clustering()
+
+    @classmethod
+    def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
+        """By the rules that it keeps."""
+        return test if test.clusters else cluster(test, cls.options)
+
+
+class UnsafeClusterer(Clusterer):
+    """It puts unsafe pairs into one cluster."""
+
+    name: ClassVar[str] = "double/unsafe-clusterer"
+    options: ClassVar[Clustering] = Clustering(without=frozenset({Rule.UNSAFE_PAIR}))
+
+
+class Counting(NativeExecutor):
+    """Counts as a compiler does: each test is compiled once, in half a second."""
+
+    name: ClassVar[str] = "double/counting"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tests = 0
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Counts."""
+        self.tests += 1
+        return super().prepare(test, config)
+
+    def counters(self) -> Mapping[str, float]:
+        """Of each test."""
+        return {"compiled": self.tests, "found": 3 * self.tests, "seconds": 0.5 * self.tests}
+
+
+class TakesClusters(Clusterer):
+    """Takes tests with clusters, and runs them without; it may show what no cluster does."""
+
+    name: ClassVar[str] = "double/takes-clusters"
+    features: ClassVar[frozenset[str]] = NativeExecutor.features | {"clusters"}
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Drops them."""
+        return super().prepare(replace(test, clusters=()), config)
+
+
+DOUBLES = (OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters)
+
+
 def installed(folder: Path) -> str:
     """A folder that makes them executors, for whoever has it on its path."""
     made = folder / "doubles-1.dist-info"
     made.mkdir()
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: doubles\nVersion: 1\n")
-    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in (OtherBranch, RunsOnly)]
+    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in DOUBLES]
     (made / "entry_points.txt").write_text("\n".join(["[litmusfuzz.executors]", *lines, ""]))
     return str(folder)

@@ -10,8 +10,9 @@ import pytest
 from corpus.textfile import load
 from fuzz.campaign import loop
 from fuzz.campaign.judge import judge
-from fuzz.campaign.loop import Campaign, Settings
+from fuzz.campaign.loop import Campaign
 from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.campaign.settings import Settings
 from fuzz.executors.process import Worker
 from fuzz.executors.table import configuration
 from oracles.explorer import Budget
@@ -92,7 +93,7 @@ def test_a_finding_replays(ended: RunRecord) -> None:
 
 
 def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -> None:
-    """And each executor's tests are of families that it runs."""
+    """And each executor runs tests that it can run."""
     both = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
     record = campaign(tmp_path, executors=both, tests=80).run()
     stale, native, _ = record.executors
@@ -100,11 +101,11 @@ def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -
     assert record.unconfirmed == record.raw_findings == 0
     assert stale.minimizing_outcomes > native.minimizing_outcomes == 0
     assert set(stale.families) == {"dag"}
-    assert not stale.refused
+    assert stale.refused_graphs == 80 - stale.tests > 0
     assert not native.refused
     outcomes = stale.outcomes + native.outcomes
     assert f"  {outcomes} outcomes (" in status_line(record)  # a mutant's count like any other's
-    assert sum(stale.families.values()) + sum(native.families.values()) == 80
+    assert native.tests == 80
 
 
 def test_the_canary_is_reported_on_every_graph(ended: RunRecord) -> None:

@@ -81,7 +81,7 @@ NATIVE = ("--executor", "native")
         (["replay", SB, *NATIVE, "--config", "engine=;"], "is not engine=NAME;threads=N;split"),
         (["replay", SB, "--executor", "tf", "--engine", "pool"], "executor tf has no engines"),
         (["run", "--executors", "native", "--engine", "nowhere:engine"], "No module named"),
-        (["run", "--executors", "native,mutant/canary", "--threads", "2"], "has no engines"),
+        (["run", "--executors", "native,tf", "--threads", "2"], "has no engines"),
         (["run", "--executors", "native", "--engine", "a;b"], "has no ';'"),
         (["run", "--noise", "wind"], "no noise 'wind'; there are copies, steps"),
         (["run", "--noise", "lanes=many"], "noise lanes is a number, true or false, not 'many'"),

@@ -26,7 +26,7 @@ from fuzz.executors.native.executor import (
     PreparedTest,
     controlled_config,
 )
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Noise, Refused
 from oracles.events import strictnesses
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, MODELS, RFC
@@ -136,10 +136,10 @@ def test_what_does_not_exist_is_refused_in_one_line() -> None:
         under("best", test).run(1, Noise(), 0)
     with pytest.raises(ValueError, match=r"^the depth of pct must be 1 to 64$"):
         under("pct", test, depth=0).run(1, Noise(), 0)
-    with pytest.raises(ValueError, match=r"^the strategy uniform takes no conditionals and loops$"):
+    with pytest.raises(Refused, match=r"^the strategy uniform takes no conditionals and loops$"):
         under("uniform", litmus("loop 2 {X+=1}")).run(1, Noise(), 0)
     wide = litmus(" || ".join("X=1" for _ in range(18)))
-    with pytest.raises(ValueError, match=r"at most 131072 sets of events"):
+    with pytest.raises(Refused, match=r"at most 131072 sets of events"):
         under("uniform", wide).run(1, Noise(), 0)
 
 

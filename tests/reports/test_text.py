@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +10,16 @@ import pytest
 from corpus.builder import litmus
 from corpus.outcome import TORN, Outcome, Status, Value
 from corpus.textfile import Digest, Entry, Finding, Schedule
-from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
+from reports.records import ReportedFinding
 from reports.text import (
     ReplayReport,
     broken_rule,
     by_cause,
     cells,
     finding,
-    headline,
     outcome_table,
     replay_line,
     replay_text,
-    summary,
     table,
 )
 
@@ -155,83 +152,14 @@ def test_the_findings_of_one_cause_stand_together_the_most_frequent_first() -> N
     rare, often = reported(entry((STALE, 1)), "rare"), reported(entry((STALE, 9)), "often")
     other = reported(entry((STALE, 5)), "other", cause="torn")
     part = reported(entry((STALE, 99), minimized=False), "part")
-    groups = by_cause([rare, other, part, often])
+    theirs = reported(entry((STALE, 5), executor="tf"), "theirs")
+    groups = by_cause([rare, other, part, theirs, often])
     assert [[each.path for each in group] for group in groups] == [
         ["often", "rare", "part"],
         ["other"],
+        ["theirs"],
     ]
     assert by_cause([]) == []
-
-
-def test_the_end_of_a_run() -> None:
-    record = RunRecord(
-        seed=3,
-        out="findings",
-        executors=[
-            ExecutorState("tensorflow", "two", tests=4, outcomes=950, minimizing_outcomes=50),
-            ExecutorState("mutant/canary", "default"),
-            ExecutorState(
-                "jax",
-                "",
-                promises="executor",
-                tests=20,
-                families=Counter({"dag": 4, "loops": 16}),
-                refused=Counter({"queues": 2, "loops": 5}),
-                crashed=1,
-            ),
-        ],
-        graphs=12,
-        drawn=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
-        verdicts=Counter({"forbidden": 7, "allowed": 893}),
-        unknown_graphs=1,
-        forbidden_graphs=2,
-        raw_findings=1,
-        unconfirmed=1,
-        findings=[reported(entry((STALE, 7))), reported(entry((STALE, 1)), "again.yaml")],
-        deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],
-        canary_runs=2,
-        canary_reported=1,
-        elapsed_s=1.26,
-        interrupted=True,
-        problem="the canary was reported in 1 of 2 runs: this campaign proves nothing",
-    )
-    first = finding(record.findings[0])
-    assert summary(record) == "\n".join(
-        [
-            first,
-            "  likely the same cause in 1 more finding:",
-            f"    {headline(record.findings[1])}",
-            "",
-            "seed 3: 12 graphs in 1.3 s (interrupted)",
-            "  tensorflow/two: 4 tests, 900 outcomes, and 50 more while minimizing",
-            "  mutant/canary, which is always wrong: reported in 1 of 2 runs",
-            "  jax/: 20 tests, 0 outcomes, and 0 more while minimizing",
-            "    refused 5 (25.0%): loops",
-            "    refused 2 (10.0%): queues",
-            "    judged by rfc; it promises executor, see --model",
-            "  families: dag 4, loops 16",
-            "  outcomes judged: 893 allowed, 7 forbidden",
-            "  drawn: AssignVariableOp 9, ReadVariableOp 3",
-            "  over the oracle's budget: 1 graph",
-            "  2 graphs showed a forbidden outcome: 2 findings of 1 likely cause, in findings",
-            "  1 of them not minimized, in findings/raw",
-            "  1 of them not seen again in a fresh process, in findings/unconfirmed",
-            "  the process crashed 1 time, on tests as drawn or while minimizing:",
-            "    o p/c.yaml: signal 6: free()",
-            "    replay    litmusfuzz replay 'o p/c.yaml'",
-        ]
-    )
-
-
-def test_a_run_that_saw_nothing() -> None:
-    assert summary(RunRecord(seed=0, out="o")) == "\n".join(
-        [
-            "seed 0: 0 graphs in 0.0 s",
-            "  outcomes judged: none",
-            "  drawn: none",
-            "  0 graphs showed a forbidden outcome: 0 findings of 0 likely causes, in o",
-        ]
-    )
 
 
 def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:

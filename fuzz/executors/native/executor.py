@@ -17,7 +17,7 @@ from fuzz.executors.native.lowering import lower
 from fuzz.executors.native.outcomes import Rows
 from fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
 from fuzz.executors.native.running import RunningEngine
-from fuzz.executors.protocol import Config, Diverged, Noise, Unavailable
+from fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,6 +81,15 @@ def controlled_config(name: str, strategy: str, depth: int = 0, *, split_updates
     made = engine_config(name, "controlled", 1, split_updates=split_updates)
     settings = (*made.settings, ("strategy", strategy))
     return replace(made, settings=(*settings, ("depth", depth)) if depth else settings)
+
+
+def config_for(settings: EngineSettings) -> Config:
+    """A way to run the executor, under the name that spells it out."""
+    name, split = settings.name, settings.split
+    if settings.engine == "controlled":
+        strategy = settings.strategy or "random"
+        return controlled_config(name, strategy, settings.depth, split_updates=split)
+    return engine_config(name, settings.engine, settings.threads, split_updates=split)
 
 
 def on_devices(config: Config, name: str, *, processes: int = 1) -> Config:
@@ -185,15 +194,14 @@ class NativeExecutor:
     def configured(cls, name: str) -> Config:
         """Any engine with any number of threads: ``engine=NAME;threads=N;split``.
 
+        Also any strategy, of any depth: ``engine=controlled;strategy=pct;depth=5``.
+
         Raises
         ------
         UnknownEngine
             In one line.
         """
-        settings = EngineSettings.from_name(name)
-        return engine_config(
-            settings.name, settings.engine, settings.threads, split_updates=settings.split
-        )
+        return config_for(EngineSettings.from_name(name))
 
     def check(self, config: Config) -> None:
         """Start the configuration's engine and end it.
@@ -306,9 +314,20 @@ class PreparedTest:
         Of the noise, `steps` and `padding` say nothing here: nothing is built
         afresh, and threads that take what is ready at random need no padding. A
         controlled execution has no noise: no copies run side by side.
+
+        Raises
+        ------
+        Refused
+            Under ``uniform``, which does not take every test.
         """
         if self._settings.engine == "controlled":
-            return self._histogram(self._core.walk(self._strategy, self._depth, count, seed))
+            try:
+                found = self._core.walk(self._strategy, self._depth, count, seed)
+            except ValueError as error:
+                if self._strategy != "uniform":
+                    raise
+                raise Refused(str(error)) from None  # it does not take every test
+            return self._histogram(found)
         if self._threads is None or self._noise != noise:
             self._threads = None  # the last one's threads are unpinned before new ones are pinned
             self._engines = self._engines or [

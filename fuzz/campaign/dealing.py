@@ -1,0 +1,227 @@
+"""The graphs of a campaign: each drawn once, and dealt to every executor that runs it.
+
+Each executor has a queue of graphs that wait for it. When one is full, nothing is
+drawn until its executor takes one: the faster wait for the slower, so that what they
+show can be set side by side. They do not wait for one that stands still
+(`PATIENCE_S`); what it misses is told. See ``docs/decisions/0007-same-graphs.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fuzz.campaign.judge import Remembering, explorer_or_none
+from fuzz.campaign.validation import Validator
+from fuzz.strategies import FAMILIES, draw
+from reports.sides import Side, Sides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Verdict
+    from fuzz.campaign.judge import Judgement, Oracle
+    from fuzz.campaign.settings import Settings
+    from fuzz.executors.protocol import Clusters, Config
+    from oracles.model import Model
+    from reports.records import ExecutorState, RunRecord
+
+MAX_WAITING: Final = 16
+"""Graphs in an executor's queue: some seconds of work, so that a restart or a short
+minimization of one does not stop the others."""
+PATIENCE_S: Final = 5.0
+"""How long the others wait for an executor that takes nothing from a full queue: it
+minimizes, or hangs. A campaign of so many tests waits until it goes on."""
+
+
+@dataclass(slots=True, eq=False)
+class Drawn:
+    """A graph of the campaign, its judges by model, and what was judged so far.
+
+    `left` are the executors that have still to run it, `shown` the verdicts on what
+    it showed.
+    """
+
+    index: int
+    family: str
+    test: LitmusTest
+    oracles: dict[str, Oracle]
+    left: set[System]
+    judged: dict[System, Judgement] = field(default_factory=dict)
+    shown: set[Verdict] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class System:
+    """An executor in one configuration, and the graphs that wait for it.
+
+    `families` is what it chooses from when it is its turn; the canary has none,
+    and is given what the others run.
+    """
+
+    state: ExecutorState
+    config: Config
+    model: Model
+    families: tuple[str, ...]
+    features: frozenset[str]
+    clusterer: type[Clusters] | None = None
+    schedulable: bool = True  # until it says that it is not
+    minimizing_s: float = 0.0
+    waiting: deque[Drawn] = field(default_factory=deque)
+    took: float = 0.0
+    """When it last took a graph."""
+
+    def take(self) -> Drawn | None:
+        """Its next graph, if one waits."""
+        if not self.waiting:
+            return None
+        self.took = time.monotonic()
+        return self.waiting.popleft()
+
+    @property
+    def full(self) -> bool:
+        """Whether no more graphs may wait for it."""
+        return len(self.waiting) >= MAX_WAITING
+
+
+class Dealer:
+    """Draws graphs and hands them out.
+
+    The executors choose in turn, each from the families that it runs, so that
+    one that runs few has its share; what is chosen all get that can run it.
+    Which graph is drawn depends on the seed, the family, and how many of that
+    family were drawn before: not on who is there, nor on who is fast.
+
+    Parameters
+    ----------
+    settings : Settings
+    systems : iterable of System
+        All, the canary included.
+    record : RunRecord
+        What is drawn is counted there.
+    compared : callable
+        Called with what several executors showed on a graph.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        systems: Iterable[System],
+        record: RunRecord,
+        compared: Callable[[Sides], None],
+    ) -> None:
+        self.settings = settings
+        self.systems = tuple(systems)
+        self.choosers = [system for system in self.systems if system.families]
+        self.record = record
+        self.compared = compared
+        self.validator = Validator(settings, record)
+        self.turn = 0
+        self.unfinished: set[Drawn] = set()
+
+    @property
+    def drawn_out(self) -> bool:
+        """Whether as many graphs as were asked for are drawn."""
+        return self.settings.tests is not None and self.record.graphs >= self.settings.tests
+
+    @property
+    def empty(self) -> bool:
+        """Whether they are given out, too."""
+        return self.drawn_out and not any(system.waiting for system in self.systems)
+
+    @property
+    def low(self) -> bool:
+        """Whether an executor has hardly any graphs left."""
+        return any(len(each.waiting) <= self.settings.workers for each in self.choosers)
+
+    def deal(self) -> bool:
+        """Draw the next graph; False if none may be drawn now."""
+        if self.drawn_out or any(self._held_by(system) for system in self.systems):
+            return False
+        round_, place = divmod(self.turn, len(self.choosers))
+        families = self.choosers[place].families
+        self.turn += 1
+        self._give(families[round_ % len(families)])
+        return True
+
+    def _held_by(self, system: System) -> bool:
+        """Whether the others wait for that executor."""
+        patient = self.settings.tests is not None
+        return system.full and (patient or time.monotonic() - system.took < PATIENCE_S)
+
+    def _give(self, family: str) -> None:
+        """Draw one of that family, and let each that can run it have it."""
+        record = self.record
+        number = record.families[family]
+        # One index each, the same in all campaigns with that seed.
+        index = number * len(FAMILIES) + tuple(FAMILIES).index(family)
+        test = draw(family, self.settings.seed, index)
+        record.graphs += 1
+        record.families[family] += 1
+        record.drawn.update(n.op for n in test.effects)
+        takers = []
+        for system in self.choosers:
+            lacking = test.features - system.features
+            if lacking:
+                system.state.refuse(lacking)
+            elif not system.full:
+                takers.append(system)
+        if not takers:
+            return
+        if test.clusters:
+            self.validator.given(test)
+        else:
+            for system in takers:
+                if system.clusterer is not None:
+                    self.validator.chosen(test, system.clusterer, system.state, system.config)
+        oracles = self._oracles(test, index, {s.model.name: s.model for s in takers})
+        drawn = Drawn(index, family, test, oracles, set(takers))
+        self.unfinished.add(drawn)
+        for system in (*takers, *(s for s in self.systems if not (s.families or s.full))):
+            system.waiting.append(drawn)
+
+    def _oracles(self, test: LitmusTest, index: int, models: dict[str, Model]) -> dict[str, Oracle]:
+        """One for each model, whoever is judged by it."""
+        start = time.monotonic()
+        oracles: dict[str, Oracle] = {}
+        for name, model in models.items():
+            oracle = explorer_or_none(test, model, self.settings.budget)
+            assert oracle, f"seed {self.settings.seed}, test {index}: a value of 2**24"
+            oracles[name] = Remembering(oracle)
+        self.record.judging_s += time.monotonic() - start
+        return oracles
+
+    def done(self, drawn: Drawn, system: System, judgement: Judgement | None) -> None:
+        """An executor has run a graph, or could not; the last one ends it."""
+        drawn.left.remove(system)
+        if judgement is not None:
+            drawn.judged[system] = judgement
+        if not drawn.left:
+            self._finish(drawn)
+
+    def finish(self) -> None:
+        """No more will be run: tell what was not, and compare what several have."""
+        for system in self.choosers:
+            state = system.state
+            state.not_run = self.record.graphs - state.tests - state.refused_graphs
+        for drawn in sorted(self.unfinished, key=lambda each: each.index):
+            self._finish(drawn)
+
+    def _finish(self, drawn: Drawn) -> None:
+        self.unfinished.remove(drawn)
+        if len(drawn.judged) < 2:
+            return
+        shown = tuple(
+            Side(s.state.name, s.state.config, s.model.name, drawn.judged[s].histogram)
+            for s in self.choosers
+            if s in drawn.judged
+        )
+        outcomes = {outcome for side in shown for outcome in side.histogram}
+        verdicts = {
+            side.model: {o: str(drawn.oracles[side.model].judge(o)) for o in outcomes}
+            for side in shown
+        }
+        self.compared(Sides(drawn.test, shown, verdicts, drawn.index, drawn.family))

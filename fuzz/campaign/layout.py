@@ -1,0 +1,85 @@
+"""How the nodes of a test stand to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpus.graph import Body, Graph, all_nodes, bodies, predecessors
+from corpus.ops import Kind, SectionAttrs
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest, Node
+
+
+class Layout:
+    """How any two nodes of a test stand to each other."""
+
+    def __init__(self, test: LitmusTest) -> None:
+        self.paths: dict[str, tuple[str, ...]] = {}  # the graph, the nodes around it, itself
+        self.above: dict[str, frozenset[str]] = {}
+        self.members: dict[str, tuple[str, ...]] = {}
+        for graph in test.graphs:
+            self._level(Body(graph.nodes, ()), (graph.name,))
+        earlier: dict[str, frozenset[str]] = {}
+        for run in test.runs:
+            earlier[run.name] = frozenset(run.after).union(*(earlier[a] for a in run.after))
+        self.runs = [
+            (one.graph, other.graph, one.name in earlier[other.name])
+            for one in test.runs
+            for other in test.runs
+        ]
+
+    def _level(self, body: Body, path: tuple[str, ...]) -> None:
+        for node, above in predecessors(Graph("body", body.nodes)):
+            self.paths[node.name] = (*path, node.name)
+            self.above[node.name] = above
+            if isinstance(node.attrs, SectionAttrs):
+                self.members[node.name] = node.attrs.members
+            for _, inner in bodies(node):
+                self._level(inner, (*path, node.name))
+
+    def relation(self, a: Node, b: Node) -> str:
+        """One of: a inside b, b inside a, ordered, unordered."""
+        left, right = self.paths[a.name], self.paths[b.name]
+        if right[: len(left)] == left or set(right) & set(self.members.get(a.name, ())):
+            return "b inside a"
+        if left[: len(right)] == right or set(left) & set(self.members.get(b.name, ())):
+            return "a inside b"
+        if left[0] != right[0]:
+            between = [
+                before
+                for one, other, before in self.runs
+                if (one, other) in ((left[0], right[0]), (right[0], left[0]))
+            ]
+            # Each pair of runs stands there twice, of which one may be in order.
+            return "ordered" if 2 * sum(between) == len(between) else "unordered"
+        one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
+        ordered = one in self.above[other] or other in self.above[one]
+        return "ordered" if ordered else "unordered"
+
+
+def races(test: LitmusTest) -> bool:
+    """Whether a cluster of two or more resource ops races with an op outside it.
+
+    With one that no path leads to or from, on a resource that one of them changes.
+    Between two runs of one graph this is not looked for.
+    """
+    layout = Layout(test)
+    nodes = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
+    for cluster in test.clusters:
+        members = [nodes[name] for name in cluster.members]
+        inside = [each for each in all_nodes(members) if each.resources]
+        outside = [each for each in test.effects if each not in inside]
+        if len(inside) > 1 and any(
+            any(_conflict(mine, other) for mine in inside)
+            and all(layout.relation(each, other) == "unordered" for each in members)
+            for other in outside
+        ):
+            return True
+    return False
+
+
+def _conflict(a: Node, b: Node) -> bool:
+    """Whether they work on one resource, and one of them changes it."""
+    changes = a.definition.kind is not Kind.READ or b.definition.kind is not Kind.READ
+    return changes and bool(set(a.resources) & set(b.resources))

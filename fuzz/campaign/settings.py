@@ -1,0 +1,51 @@
+"""What a campaign is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fuzz.executors.process import DEFAULT_MEMORY_BYTES
+from fuzz.executors.protocol import Config, Noise
+from fuzz.executors.table import executor_class
+from fuzz.strategies import families_for
+from oracles.explorer import Budget
+from oracles.model import RFC
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from oracles.model import Model
+
+CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
+"""For each question: a tenth of a second. A verdict takes some microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a campaign is asked to do.
+
+    `executors` names each executor with its configuration; the canary comes on
+    top. `families` are drawn from; if empty, all that one of the executors runs.
+    `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
+    is executions of each graph by each executor. `model` is judged by; if None,
+    what each configuration promises.
+    """
+
+    seed: int
+    out: Path
+    executors: tuple[tuple[str, Config], ...]
+    time_s: float = 60.0
+    tests: int | None = None
+    families: tuple[str, ...] = ()
+    count: int = 3072
+    workers: int = 1
+    budget: Budget = CAMPAIGN_BUDGET
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    model: Model | None = field(default=RFC)
+    noise: Noise = field(default=Noise())
+
+    def families_of(self, executor: str) -> tuple[str, ...]:
+        """What an executor chooses from, when it is its turn."""
+        taken = families_for(executor_class(executor).features)
+        return tuple(name for name in self.families or taken if name in taken)

@@ -1,0 +1,170 @@
+"""The end of a run, as plain text: what was found, who ran what, and what was not run."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from typing import TYPE_CHECKING
+
+from reports.sides import totals_table
+from reports.text import by_cause, counted, finding, headline
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
+
+
+def _group(group: list[ReportedFinding]) -> str:
+    """One finding in full; of the others that likely have its cause, the files."""
+    first, *others = group
+    lines = [finding(first)]
+    if others:
+        lines.append(f"  likely the same cause in {counted(len(others), 'more finding')}:")
+        lines += [f"    {headline(each)}" for each in others]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: int) -> str:
+    """A long line as several."""
+    margin = " " * indent
+    further = margin + "  "
+    return textwrap.fill(
+        text, 96, initial_indent=margin, subsequent_indent=further, break_on_hyphens=False
+    )
+
+
+def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
+    """What one executor ran, and what of the campaign's graphs it did not, and why."""
+    if state.canary:
+        # Always wrong, so that we know that what is wrong is reported.
+        yield (
+            f"  {state.name}, which is always wrong: reported in {record.canary_reported}"
+            f" of {counted(record.canary_runs, 'run')}"
+        )
+        return
+
+    def share(count: int) -> str:
+        return f"{count} ({count / max(1, record.graphs):.1%})"
+
+    judged = state.outcomes - state.minimizing_outcomes
+    yield (
+        f"  {state.name}/{state.config}: {counted(state.tests, 'test')},"
+        f" {counted(judged, 'outcome')}, and {state.minimizing_outcomes} more while minimizing"
+    )
+    if state.refused_graphs:
+        why = ", ".join(f"{feature} {share(n)}" for feature, n in state.refused.most_common())
+        yield _wrapped(f"refused {share(state.refused_graphs)}: {why}", 4)
+    if state.not_run:
+        yield f"    not run {share(state.not_run)}: it was busy, or the time was up"
+    if state.clusterings:
+        yield (
+            f"    clustered {_clusterings(state.clusterings)};"
+            f" in {state.racing} a cluster of several resource ops races"
+        )
+    yield from _counters(state)
+    if state.model != state.promises:
+        yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+
+
+def _clusterings(verdicts: Counter[str]) -> str:
+    """What translation validation says of them."""
+    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
+    return f"{counted(verdicts.total(), 'graph')}: {said}"
+
+
+def unsound_headline(found: Unsound) -> str:
+    """Two lines: the name and ops of a graph, and who chose clusters."""
+    ops = " + ".join(n.op for n in found.test.effects)
+    return f"{found.test.name}: {ops}\n  clusters  chosen by {found.executor}"
+
+
+def _unsound(found: Unsound) -> str:
+    """Clusters that an executor chose, and should not have."""
+    lines = [unsound_headline(found)]
+    lines += [f"    {each.name}: {', '.join(each.members)}" for each in found.test.clusters]
+    lines.append(f"  add       {found.added}   which the graph without them forbids")
+    if found.more:
+        lines.append(f"  also      {counted(found.more, 'more graph')} with just this inside")
+    lines.append(f"  validate  litmusfuzz validate {shlex.quote(found.path)}")
+    return "\n".join(lines)
+
+
+def _counters(state: ExecutorState) -> Iterator[str]:
+    """What an executor counts of itself (`fuzz.executors.protocol.Counts`)."""
+    rest = dict(state.counters)
+    busy = max(state.busy_s, 1e-9)
+    if "compiled" in rest:
+        new, found, seconds = (rest.pop(name, 0) for name in ("compiled", "found", "seconds"))
+        yield (
+            f"    compiled {new:.0f} structures in {seconds:.1f} s, {seconds / busy:.1%} of its"
+            f" time; found {found:.0f} that were ({found / max(1, new + found):.1%})"
+        )
+    if rest:
+        listed = ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in rest.items())
+        yield _wrapped(listed, 4)
+
+
+def _side_by_side(record: RunRecord) -> Iterator[str]:
+    """What several executors showed on the same graphs."""
+    if not record.compared:
+        return
+    yield f"  side by side, on {counted(record.compared, 'graph')} that several executors ran:"
+    yield textwrap.indent(totals_table(record.sides), "    ")
+    kept = "each" if record.kept == record.compared else f"the first {record.kept}"
+    yield f"    {kept} with all histograms: {record.kept_in}"
+
+
+def summary(record: RunRecord) -> str:
+    """The end of a run."""
+    parts = [_group(group) for group in by_cause(record.findings)]
+    parts += [_unsound(each) for each in record.unsound]
+    lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
+    if record.interrupted:
+        lines[0] += " (interrupted)"
+    for each in record.executors:
+        lines += _executor(each, record)
+    if set(record.families) - {"dag"}:
+        drawn = ", ".join(f"{family} {n}" for family, n in sorted(record.families.items()))
+        lines.append(f"  families: {drawn}")
+    verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
+    lines.append(f"  outcomes judged: {verdicts}")
+    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
+    lines.append(_wrapped(f"drawn: {drawn}", 2))
+    if record.unknown_graphs:
+        lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
+    if record.clusterings:
+        lines.append(f"  clusters that tests came with, {_clusterings(record.clusterings)}")
+    lines += _side_by_side(record)
+    lines.append(
+        f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
+        f"{counted(len(record.findings), 'finding')} of "
+        f"{counted(len(by_cause(record.findings)), 'likely cause')}, in {record.out}"
+    )
+    unsound = sum(each.clusterings["unsound"] for each in record.executors)
+    if unsound:
+        lines.append(
+            f"  {counted(unsound, 'graph')} clustered unsoundly:"
+            f" {counted(len(record.unsound), 'finding')}, in {record.out}"
+        )
+    if record.raw_findings:
+        lines.append(f"  {record.raw_findings} not minimized, in {record.out}/raw")
+    if record.unconfirmed:
+        lines.append(
+            f"  {record.unconfirmed} not seen again in a fresh process, in {record.out}/unconfirmed"
+        )
+    for what, deaths in (
+        ("crashed", [d for d in record.deaths if not d.timed_out]),
+        ("timed out", [d for d in record.deaths if d.timed_out]),
+    ):
+        if deaths:
+            lines.append(
+                f"  the process {what} {counted(len(deaths), 'time')}, on tests as drawn or "
+                "while minimizing:"
+            )
+            lines += [f"    {death.path}: {death.message}" for death in deaths[:4]]
+            if len(deaths) > 4:
+                lines.append(f"    and {len(deaths) - 4} more")
+            lines.append(f"    replay    litmusfuzz replay {shlex.quote(deaths[0].path)}")
+    return "\n\n".join([*parts, "\n".join(lines)])

@@ -1,0 +1,171 @@
+"""Who gets which graphs: no executor runs here."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from corpus.graph import FEATURES
+from fuzz.campaign import dealing
+from fuzz.campaign.dealing import MAX_WAITING, PATIENCE_S, Dealer, System
+from fuzz.campaign.judge import judge
+from fuzz.campaign.settings import Settings
+from fuzz.executors.protocol import Config
+from fuzz.strategies import FAMILIES, draw, families_for
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR, RFC, Model
+from reports.records import ExecutorState, RunRecord
+
+if TYPE_CHECKING:
+    import pytest
+
+    from reports.sides import Sides
+
+ALL = FEATURES - {"clusters", "transfers"}
+
+
+def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
+    state = ExecutorState(name, "plain", model.name, model.name)
+    return System(state, Config("plain", model.name), model, families_for(features), features)
+
+
+def canary() -> System:
+    return System(ExecutorState("mutant/canary", ""), Config("", "rfc"), RFC, (), FEATURES)
+
+
+class Table:
+    """A dealer and all that belongs to it."""
+
+    def __init__(self, *systems: System, tests: int | None = None, seed: int = 1) -> None:
+        self.record = RunRecord(seed, "out")
+        self.compared: list[Sides] = []
+        settings = Settings(seed, Path("out"), (), tests=tests)
+        self.dealer = Dealer(settings, systems, self.record, self.compared.append)
+
+    def take(self, system: System, count: int) -> list[dealing.Drawn]:
+        """The next graphs of one executor; the others take theirs at once."""
+        taken = []
+        while len(taken) < count:
+            drawn = system.take()
+            if drawn is not None:
+                taken.append(drawn)
+                continue
+            for other in self.dealer.systems:
+                while other is not system and other.take():
+                    pass
+            assert self.dealer.deal()
+        return taken
+
+
+def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -> None:
+    few, many, watched = system("few", frozenset()), system("many", ALL), canary()
+    table = Table(few, many, watched)
+    while len(many.waiting) < MAX_WAITING:
+        assert table.dealer.deal()
+    assert list(many.waiting) == list(watched.waiting)
+    assert list(few.waiting) == [d for d in many.waiting if not d.test.features]
+    assert few.state.refused_graphs == len(many.waiting) - len(few.waiting) > 0
+    lacking = [feature for d in many.waiting for feature in d.test.features]
+    assert few.state.refused == {name: lacking.count(name) for name in lacking}
+    assert not many.state.refused
+    assert table.record.graphs == MAX_WAITING == table.record.families.total()
+
+
+def test_each_executor_chooses_in_its_turn() -> None:
+    """So one that runs a single family has half of the graphs, and more where both choose it."""
+    few, many = system("few", frozenset()), system("many", ALL)
+    table = Table(few, many)
+    families = [d.family for d in table.take(many, 28)]
+    assert families[::2] == ["dag"] * 14
+    assert families[1::2] == [*many.families] * 2
+
+
+def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
+    few, many = system("few", frozenset()), system("many", ALL)
+    alone = Table(one := system("few", frozenset())).take(one, 10)
+    beside = Table(few, many).take(few, 10)
+    assert [(d.index, d.test) for d in alone] == [(d.index, d.test) for d in beside]
+    assert [(d.family, d.index) for d in alone] == [("dag", n * len(FAMILIES)) for n in range(10)]
+    assert all(d.test == draw(d.family, 1, d.index) for d in beside)
+    other = Table(one := system("few", frozenset()), seed=2).take(one, 10)
+    assert not {d.test for d in other} & {d.test for d in alone}
+    several = Table(one := system("many", ALL)).take(one, 40)
+    indices = {drawn.index for drawn in several}
+    assert len(indices) == 40
+
+
+def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time passes: the slower has taken one just now."""
+    monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    fast, slow = system("fast", frozenset()), system("slow", frozenset())
+    table = Table(fast, slow)
+    for _ in range(MAX_WAITING):
+        assert table.dealer.deal()
+        assert fast.take()
+    assert slow.full
+    assert not table.dealer.deal()
+    slow.take()
+    assert table.dealer.deal()
+
+
+def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it misses is counted."""
+    now = itertools.count(0.0, PATIENCE_S / 100)
+    monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    fast, still = system("fast", frozenset()), system("still", frozenset())
+    table = Table(fast, still)
+    waited = 0
+    while table.record.graphs < MAX_WAITING + 10:
+        waited += not table.dealer.deal()
+        while fast.take():
+            fast.state.tests += 1
+    assert waited > 0
+    assert len(still.waiting) == MAX_WAITING
+    table.dealer.finish()
+    assert (fast.state.not_run, still.state.not_run) == (0, MAX_WAITING + 10)
+
+
+def test_a_campaign_of_so_many_graphs_always_waits() -> None:
+    """For years, here: what is drawn must not depend on who is fast."""
+    fast, still = system("fast", frozenset()), system("still", frozenset())
+    table = Table(fast, still, tests=MAX_WAITING + 1)
+    while table.dealer.deal():
+        fast.take()
+    assert still.took == 0.0
+    assert table.record.graphs == MAX_WAITING
+    assert not table.dealer.drawn_out
+    still.take()
+    assert table.dealer.deal()
+    assert table.dealer.drawn_out
+    assert not table.dealer.deal()
+    assert not table.dealer.empty
+
+
+def test_one_oracle_for_each_model_whoever_is_judged_by_it() -> None:
+    first, second = system("first", ALL), system("second", ALL)
+    strict = system("strict", ALL, EXECUTOR)
+    (drawn,) = Table(first, second, strict).take(first, 1)
+    assert set(drawn.oracles) == {"rfc", "executor"}
+    (alone,) = Table(first, second).take(first, 1)
+    assert set(alone.oracles) == {"rfc"}
+
+
+def test_what_several_showed_is_compared_when_all_have_run_it_or_the_time_is_up() -> None:
+    first, second, third = (system(name, frozenset()) for name in ("first", "second", "third"))
+    table = Table(first, second, third)
+    drawn, rest = table.take(first, 2)
+    outcome = next(iter(Explorer(drawn.test, RFC).allowed_outcomes().witnesses))
+    judgement = judge(drawn.oracles["rfc"], {outcome: 3})
+    table.dealer.done(drawn, second, judgement)
+    table.dealer.done(drawn, first, judgement)
+    assert not table.compared
+    table.dealer.done(drawn, third, None)  # it crashed
+    (sides,) = table.compared
+    assert [side.title for side in sides.sides] == ["first/plain", "second/plain"]
+    assert sides.verdicts == {"rfc": {outcome: "allowed"}}
+    assert (sides.index, sides.family) == (drawn.index, "dag")
+    table.dealer.done(rest, first, None)
+    table.dealer.finish()
+    assert len(table.compared) == 1

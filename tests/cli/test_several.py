@@ -1,0 +1,164 @@
+"""`run` and `replay` on several executors, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SB, LOST, CLUSTERED = (
+    str(next(path for path in LITMUS if path.stem == name))
+    for name in ("SB", "lost-update", "cl-sb")
+)
+BOTH = ("--executors", "mutant/stale-reads,native:controlled")
+FEW = ("--tests", "16", "--count", "64", "--time", "10m", "--seed", "1")
+
+
+def test_a_run_shows_executors_side_by_side(litmusfuzz, tmp_path: Path) -> None:
+    result = litmusfuzz("run", *BOTH, *FEW, "--out", "out")
+    lines = result.stdout.splitlines()
+    assert result.returncode == 1, result.stderr
+    assert any(line.startswith("    refused ") and "loops" in line for line in lines)
+    assert not any("it promises" in line for line in lines)  # by which it is judged
+    start = next(n for n, line in enumerate(lines) if line.startswith("  side by side, on "))
+    assert lines[start + 1].split() == ["mutant/stale-reads/plain", "native/controlled"]
+    assert lines[start + 2].split() == ["judged", "by", "executor", "executor"]
+    assert lines[start + 8].split()[0] == "forbidden"
+    assert int(lines[start + 8].split()[2]) == 0
+    kept = (tmp_path / "out" / "histograms-1.jsonl").read_text().splitlines()
+    # A graph from there is a file that can be run again.
+    (tmp_path / "one.yaml").write_text(json.loads(kept[0])["test"], encoding="utf-8")
+    again = litmusfuzz("replay", "one.yaml", *BOTH, "--count", "64")
+    assert again.returncode in (0, 1)
+    assert "native/controlled" in again.stdout.splitlines()[0]
+
+
+def test_a_run_on_several_as_data(litmusfuzz) -> None:
+    data = json.loads(litmusfuzz("run", *BOTH, *FEW, "--json").stdout)
+    stale, native, _ = data["executors"]
+    assert stale["model"] == native["model"] == "executor"
+    assert stale["tests"] + stale["refused_graphs"] == native["tests"] == data["graphs"] == 16
+    together = data["side_by_side"]
+    assert set(together["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
+    assert together["graphs"] == together["kept"] == stale["tests"]
+    assert together["executors"]["native/controlled"]["graphs"] == stale["tests"]
+    by_rfc = json.loads(litmusfuzz("run", *BOTH, *FEW, "--json", "--model", "rfc").stdout)
+    assert {each["model"] for each in by_rfc["executors"]} == {"rfc"}
+    assert by_rfc["drawn"] == data["drawn"]
+
+
+def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
+    """Two configurations of one executor; the table is that of some graph that both ran."""
+    arguments = ["run", "--executors", "native:inline,native:controlled", *FEW]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fuzz", *arguments],
+        cwd=tmp_path,
+        stdout=theirs,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "120", "LINES": "40"},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = shown.decode(errors="replace")
+    assert "graph " in text
+    assert "side by side, on 16 graphs that several executors ran:" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--executors", "native,native:plain"), "native/plain stands twice"),
+        (("run", "--executors", "native,mutant/canary"), "mutant/canary comes on top"),
+        (("replay", SB, "--executors", "native,absent"), "no executor 'absent'"),
+        (("replay", SB, *BOTH, "--config", "plain"), "for several write NAME:CONFIG"),
+        (("replay", SB, *BOTH, "--log", "x.log"), "--log: holds what one executor showed"),
+        (("replay", CLUSTERED, *BOTH), "clusters"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    litmusfuzz, arguments: tuple[str, ...], message: str
+) -> None:
+    result = litmusfuzz(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_replay_sets_histograms_side_by_side(litmusfuzz) -> None:
+    """Two schedulers, both exhaustive in a thousand executions; one splits updates."""
+    asked = ("replay", LOST, "--executors", "native:controlled,native:controlled_split")
+    result = litmusfuzz(*asked, "--count", "1000")
+    assert (result.returncode, result.stderr) == (0, "")
+    header, *lines = result.stdout.splitlines()
+    assert header.split() == [
+        *("X", "native/controlled", "native/controlled_split", "executor", "rfc"),
+    ]
+    rows = {line.split()[0]: line.split()[1:] for line in lines[:2]}
+    assert rows["1"][0] == "0"
+    assert rows["1"][2:] == ["FORBIDDEN", "allowed"]
+    # Half of them, about: none at all has odds of 2**-1000.
+    assert int(rows["1"][1]) > 0
+    assert int(rows["2"][1]) > 0
+    assert lines[2] == ""
+    assert "on native/controlled in" in lines[3]
+    assert lines[3].endswith("0 forbidden under executor")
+    assert lines[4].endswith("0 forbidden under rfc")
+    data = json.loads(litmusfuzz(*asked, "--count", "1000", "--json").stdout)
+    assert data["executors"] == {
+        "native/controlled": "executor",
+        "native/controlled_split": "rfc",
+    }
+    assert [each["config"] for each in data["replays"]] == ["controlled", "controlled_split"]
+    strict = litmusfuzz(*asked, "--model", "executor", "--count", "1000")
+    assert strict.returncode == 1
+
+
+def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz, tmp_path: Path) -> None:
+    loops = str(next(path for path in LITMUS if path.stem == "h-trips-by-carried-read"))
+    result = litmusfuzz("replay", loops, *BOTH, "--count", "100")
+    assert result.returncode == 0
+    assert "mutant/stale-reads/plain: not run: mutant/stale-reads: loops" in result.stdout
+    several = litmusfuzz("replay", loops, SB, *BOTH, "--count", "100")
+    assert several.returncode == 1  # SB kills the mutant
+    assert [line.split(":")[0] for line in several.stdout.splitlines()] == [
+        "native/controlled",
+        "mutant/stale-reads/plain",
+        "mutant/stale-reads/plain",
+        "native/controlled",
+    ]
+    data = json.loads(litmusfuzz("replay", loops, *BOTH, "--count", "9", "--json").stdout)
+    assert data["not_run"] == {"mutant/stale-reads/plain": "mutant/stale-reads: loops"}
+
+
+def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz, tmp_path: Path) -> None:
+    """Also where the executor is named, without one."""
+    asked = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
+    found = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)["findings"][0]["file"]
+    result = litmusfuzz("replay", found, "--executor", "mutant/two-holders")
+    assert "on mutant/two-holders/controlled" in result.stdout
+    both = litmusfuzz("replay", found, "--executors", "mutant/two-holders:controlled,native")
+    assert both.returncode == 1
+    assert both.stdout.splitlines()[0].split()[-3:-1] == [
+        "mutant/two-holders/controlled",
+        "native/plain",
+    ]
