@@ -10,10 +10,13 @@ from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
 from native.helpers_native import keys
 
 from corpus.builder import litmus
+from corpus.graph import Node
+from corpus.ops import ConstAttrs
 from corpus.outcome import Verdict
 from corpus.textfile import load
 from fuzz.executors.jax_clustered.backend import Computing
 from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.executors.protocol import Diverged, Noise, Refused
 from oracles import explorer
 from oracles.explorer import Explorer
@@ -81,6 +84,22 @@ def test_unclustered_shapes_show_every_allowed_outcome_on_threads(name: str) -> 
     assert set(seen) == set(explorer.allowed_outcomes(test, RFC).witnesses)
 
 
+def test_a_constant_alone_may_have_rows_and_lanes_are_added_to_it() -> None:
+    """A scalar then stands for each of its rows, in `native` as well."""
+    rows = litmus("r0=X || X=1")
+    three = Node("three", "Const", attrs=ConstAttrs("int32", (3,), 5))
+    total = Node("total", "AddV2", ("r0", "three"))
+    nodes = (*rows.graph.nodes, three, total)
+    test = replace(rows, graphs=(replace(rows.graph, nodes=nodes),), observe=("total",))
+    for executor in (
+        PreparedJaxTest(test, CONFIGS["plain"], COMPILER),
+        PreparedTest(test, NativeExecutor.configurations()[0]),
+    ):
+        seen = executor.run(100, Noise(copies=4, lanes=8), seed=1)
+        executor.close()
+        assert set(seen) <= set(explorer.allowed_outcomes(test, RFC).witnesses)
+
+
 def test_lanes_are_added_where_a_test_has_none() -> None:
     test = litmus("cluster {r0=X; Y=r0} || X=1 || r1=Y", shape=(2,))
     executor = PreparedJaxTest(test, CONFIGS["plain"], COMPILER)
@@ -100,6 +119,7 @@ class Failing(PreparedJaxTest):
     """A test whose computations all raise."""
 
     def load(self, program):
+        """With other functions."""
         computing = Computing(program, COMPILER)
         computing.calls = [(self.fail, (), ())] * len(computing.calls)
         backend = self.module.PythonBackend(computing.calls, computing)
@@ -107,6 +127,7 @@ class Failing(PreparedJaxTest):
 
     @staticmethod
     def fail(*_):
+        """What they all are."""
         raise ValueError("out of luck")
 
 

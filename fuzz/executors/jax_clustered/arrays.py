@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fuzz.executors.native.lowering import lanes_added
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 # int64 and float64 are dtypes of the model.
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
-jax.config.update("jax_num_cpu_devices", 4)  # virtual ones, for tests on several
+# Virtual ones, for tests on several.
+jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
 # A function is done when it returns: who runs when is the engine's business.
 jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
 
@@ -42,13 +45,10 @@ def shape_of(test: LitmusTest, given: TensorType, lanes: int) -> tuple[int, ...]
     Parameters
     ----------
     lanes : int
-        Of what has none; not in a test with queues, MatMul, or lanes of its own.
+        Of what has none (`lanes_added`).
     """
-    if lanes == 1 or test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
-        return given.shape
-    if not given.shape and any(v.shape for v in test.variables):
-        return ()  # stands for each row, and stays as it is
-    return (*given.shape, lanes)
+    added = lanes_added(test, given, lanes)
+    return (*given.shape, added) if added > 1 else given.shape
 
 
 def constant(

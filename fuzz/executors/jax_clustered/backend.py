@@ -127,8 +127,10 @@ class Computing:
 
     def number(self, value: int, device: int) -> jax.Array:
         """What a Size returns."""
-        return jax.device_put(np.int32(value), self.devices[device])
+        made: jax.Array = jax.device_put(np.int32(value), self.devices[device])
+        return made
 
     def moved(self, value: jax.Array, device: int) -> jax.Array:
         """What a Recv returns."""
-        return jax.device_put(value, self.devices[device])
+        made: jax.Array = jax.device_put(value, self.devices[device])
+        return made

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from corpus import graph as corpus_graph
 from corpus.graph import (
     BranchAttrs,
     Cluster,
@@ -50,7 +49,9 @@ from fuzz.passes.ssa import convert
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from corpus.graph import Body as GraphBody
     from corpus.graph import LitmusTest
+    from corpus.graph import Node as GraphNode
     from corpus.graph import Resource as AnyResource
     from fuzz.executors.protocol import EventKey
 
@@ -322,7 +323,22 @@ def lower(
     )
 
 
-def names_of(node: corpus_graph.Node) -> list[str]:
+def lanes_added(test: LitmusTest, given: TensorType, lanes: int) -> int:
+    """How many lanes a value of that type gets; 1 for none.
+
+    Parameters
+    ----------
+    lanes : int
+        That are asked for.
+    """
+    if test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
+        return 1
+    # Where some have rows, a scalar stands for each of them and stays as it is.
+    rows = any(v.shape for v in test.variables) or any(t.shape for t in test.types.values() if t)
+    return lanes if given.shape or not rows else 1
+
+
+def names_of(node: GraphNode) -> list[str]:
     """Of the node, and of its results."""
     results: tuple[str, ...] = ()
     if isinstance(node.attrs, BranchAttrs):
@@ -362,11 +378,7 @@ class _Lowering:
         names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
         self.shapes = {v.name: v.shape for v in test.variables}
-        if test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
-            lanes = 1
         self.lanes = lanes
-        # Where some have rows, a scalar stands for each of them and stays as it is.
-        self.rows = any(v.shape for v in test.variables)
         self.keys = test.nodes_by_key()
         self.nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
 
@@ -381,7 +393,7 @@ class _Lowering:
 
     def size(self, given: TensorType) -> int:
         """Its elements, with the lanes that are added."""
-        return given.size * (self.lanes if given.shape or not self.rows else 1)
+        return given.size * lanes_added(self.test, given, self.lanes)
 
     def bytes(self, ints: Iterable[int], given: TensorType) -> bytes:
         """A tensor with those ints, each in all its lanes."""
@@ -439,7 +451,7 @@ class _Lowering:
 
     def inner(
         self,
-        body: corpus_graph.Body,
+        body: GraphBody,
         arguments: Sequence[str],
         around: tuple[tuple[int, int, bool], ...],
     ) -> int:
@@ -500,7 +512,7 @@ class _Lowering:
 
     def node(
         self,
-        node: corpus_graph.Node,
+        node: GraphNode,
         body: Body,
         slots: dict[str, int],
         waits: list[int],
@@ -588,7 +600,7 @@ class _Lowering:
             name=cluster.name,
         )
 
-    def kind(self, node: corpus_graph.Node) -> str:
+    def kind(self, node: GraphNode) -> str:
         kind = node.definition.kind
         if kind is Kind.QUEUE:
             return _QUEUE_KINDS[node.op]
@@ -600,7 +612,7 @@ class _Lowering:
             return "split update"
         return str(kind.value)
 
-    def effect(self, node: corpus_graph.Node, lowered: Node) -> None:
+    def effect(self, node: GraphNode, lowered: Node) -> None:
         """What a read or update does with rows."""
         shape = self.shapes[node.resources[0]]
         given = self.test.type_of(node.resources[0])
@@ -616,7 +628,7 @@ class _Lowering:
 
     def branch(
         self,
-        node: corpus_graph.Node,
+        node: GraphNode,
         attrs: BranchAttrs,
         body: Body,
         slots: dict[str, int],
@@ -645,7 +657,7 @@ class _Lowering:
 
     def loop(
         self,
-        node: corpus_graph.Node,
+        node: GraphNode,
         attrs: LoopAttrs,
         body: Body,
         slots: dict[str, int],
