@@ -5,7 +5,8 @@ A family is one function, from a source of choices to a test
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
-`dag` draws graphs over variables, which is what every executor runs. The others
+`dag` draws graphs over variables, which is what every executor runs; `bait` those
+that a clusterer likes, for executors that compile clusters. The others
 draw what semantics.md has beside that, each one feature, `mixed` several; their
 tests are small enough for the reference oracle, which looks at every order.
 
@@ -19,7 +20,7 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import clusters, conditionals, dag, loops, mixed, queues, runs, sections
+from fuzz.strategies import bait, clusters, conditionals, dag, loops, mixed, queues, runs, sections
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FAMILIES: Final = MappingProxyType(
     {
         "dag": dag.draw,
+        "bait": bait.draw,
         "sections": sections.draw,
         "queues": queues.draw,
         "conditionals": conditionals.draw,
@@ -41,6 +43,7 @@ FAMILIES: Final = MappingProxyType(
 FEATURES: Final = MappingProxyType(
     {
         "dag": frozenset[str](),
+        "bait": frozenset({"clusters"}),
         "sections": frozenset({"critical sections"}),
         "queues": frozenset({"queues"}),
         "conditionals": frozenset({"conditionals"}),

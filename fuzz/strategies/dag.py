@@ -19,6 +19,9 @@ from oracles.model import RFC
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable, Sequence
+
+    from corpus.graph import Node
 
 MAX_ORDERS: Final = 200_000
 """Total orders under `rfc` that a drawn test has at most. The explorer judges
@@ -32,12 +35,17 @@ _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
+    return drawn(rng, _test)
+
+
+def drawn(rng: random.Random, test_of: Callable[[Draft], LitmusTest]) -> LitmusTest:
+    """What becomes of a random draft, with values that are not too large."""
     for _ in range(8):
-        test = _test(_draft(rng, arithmetic=True))
+        test = test_of(_draft(rng, arithmetic=True))
         if largest_magnitude(test) < MAX_MAGNITUDE:
             return test
     # Products of products; without arithmetic between ops the bound is small.
-    return _test(_draft(rng, arithmetic=False))
+    return test_of(_draft(rng, arithmetic=False))
 
 
 def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
@@ -71,19 +79,24 @@ def _test(draft: Draft) -> LitmusTest:
             after += [other] if other not in after else []
         op = OPS[rng.choice([name for name in DRAWN if draft.possible(OPS[name])])]
         effect = block.effect(op, tuple(after))
-        if count_orders(unfold(_built(block), RFC), MAX_ORDERS) >= MAX_ORDERS:
+        if has_too_many_orders(built("dag", draft, block.nodes)):
             del block.nodes[before:]
             break
         chains[chain] = effect
         effects.append(effect)
-    return _built(block)
+    return built("dag", draft, block.nodes)
 
 
-def _built(block: Block) -> LitmusTest:
+def has_too_many_orders(test: LitmusTest) -> bool:
+    """Whether it has `MAX_ORDERS` or more."""
+    return count_orders(unfold(test, RFC), MAX_ORDERS) >= MAX_ORDERS
+
+
+def built(name: str, draft: Draft, nodes: Sequence[Node]) -> LitmusTest:
+    """A test of these nodes."""
     # Nearly every read is observed; one that is not leaves TensorFlow free to
     # drop its result at once.
     observed = [
-        n.name for n in block.nodes if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
+        n.name for n in nodes if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
     ]
-    graph = Graph("main", tuple(block.nodes))
-    return LitmusTest("dag", block.draft.variables, (graph,), tuple(observed))
+    return LitmusTest(name, draft.variables, (Graph("main", tuple(nodes)),), tuple(observed))
