@@ -397,7 +397,7 @@ def _validated(
     file: str, test: LitmusTest, source: str | None, budget: int | None
 ) -> TranslationReport:
     from fuzz.clusterings import CLUSTERINGS
-    from fuzz.passes.clustering import RegionRefused, broken
+    from fuzz.passes.clustering import RegionRefused, Rule, broken
     from oracles.allowed import ValueTooLarge
     from oracles.explorer import DEFAULT_BUDGET
     from oracles.model import RFC
@@ -417,6 +417,7 @@ def _validated(
         found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
     except ValueTooLarge as error:
         _fail(f"{file}: {error}")
+    breaches = broken(clustered)
     report = TranslationReport(
         file,
         test.name,
@@ -424,7 +425,8 @@ def _validated(
         clustered.clusters,
         str(found.verdict),
         found.outcomes,
-        broken=tuple(map(str, broken(clustered))),
+        broken=tuple(map(str, breaches)),
+        pairwise=all(each.rule is not Rule.UNSAFE_PAIR for each in breaches),
     )
     if found.added is None:
         return report

@@ -33,6 +33,8 @@ class TranslationReport:
         Why the graph without clusters forbids that.
     broken : tuple of str
         What in the clusters the rules do not permit.
+    pairwise : bool
+        Whether the pairwise analysis alone permits them: there is no unsafe pair.
     problem : str
         Why what was chosen is no litmus test at all.
     """
@@ -46,6 +48,7 @@ class TranslationReport:
     witness: Witnessed | None = None
     reason: Refuted | None = None
     broken: tuple[str, ...] = ()
+    pairwise: bool = True
     problem: str = ""
 
     def text(self) -> str:
@@ -68,9 +71,9 @@ class TranslationReport:
                 lines.append("which is a cycle: no total order has all of it")
             elif not self.reason.steps:
                 lines.append("  no total order yields it: the search came to its end")
-        if self.witness is not None:
-            lines += ["", "the rules do not permit:" if self.broken else "the rules permit them"]
-        elif self.broken:
+        if self.witness is not None and self.pairwise:
+            lines += ["", "the pairwise analysis permits them"]
+        if self.broken:
             lines += ["", "the rules do not permit:"]
         lines += [f"  {each}" for each in self.broken]
         if self.verdict == "unknown":
@@ -92,6 +95,7 @@ class TranslationReport:
             "clusters": {each.name: list(each.members) for each in self.clusters},
             "outcomes": self.outcomes,
             "broken": list(self.broken),
+            "pairwise_permits": self.pairwise,
         }
         if self.problem:
             plain["problem"] = self.problem

@@ -154,7 +154,7 @@ DEFECTS = (
     Defect(
         "a value is forgotten while something still needs it",
         CORE + "search.cpp",
-        "if (!keep_[slot] && !left(c_.consumers.row(slot), depth)) slots(depth)[slot] = 0;",
+        "if (forgotten(slot, depth)) slots(depth)[slot] = 0;",
         "if (!keep_[slot]) slots(depth)[slot] = 0;",
     ),
     Defect(

@@ -18,16 +18,17 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import all_nodes, bodies, taken_from_outside
+from corpus.graph import MAX_NODES, all_nodes, bodies, taken_from_outside
 from corpus.ops import Kind, SectionAttrs
 from corpus.textfile import Entry, dumps
-from fuzz.passes.clustering import Clustering, Rule, cluster
+from fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
 from fuzz.passes.safety import access, unsafe_pairs
 from fuzz.strategies import FAMILIES, draw
 from oracles.explorer import Budget
@@ -54,6 +55,12 @@ def levels(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
             yield from levels(body.nodes)
 
 
+def sources(node: Node) -> set[str]:
+    """Where edges into a node come from."""
+    outer = [name for _, name in taken_from_outside(node)]
+    return {name.split(".")[0] for name in [*node.inputs, *node.after, *outer]}
+
+
 def pairs_by_path_search(nodes: Sequence[Node]) -> set[tuple[str, str]]:
     """Unsafe pairs by their definition: for each pair of nodes a search for a path.
 
@@ -63,9 +70,7 @@ def pairs_by_path_search(nodes: Sequence[Node]) -> set[tuple[str, str]]:
     follows: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for node in nodes:
         follows.setdefault(("begin", node.name), []).append(("end", node.name))
-        outer = [name for _, name in taken_from_outside(node)]
-        for name in [*node.inputs, *node.after, *outer]:
-            source = name.split(".")[0]
+        for source in sources(node):
             follows.setdefault(("end", source), []).append(("begin", node.name))
         if isinstance(node.attrs, SectionAttrs):
             for name in node.attrs.members:
@@ -123,11 +128,37 @@ class Tally:
 
 
 def clusterings(test: LitmusTest, rng: random.Random) -> Iterator[LitmusTest]:
-    """In order, in random orders, and small: what the default rules permit."""
+    """In order, in random orders, small, and as regions: what the default rules permit."""
     yield cluster(test)
     yield cluster(test, Clustering(), rng)
     yield cluster(test, Clustering(least=1, most=rng.choice((1, 2, 3, 4))), rng)
     yield cluster(test, Clustering(most=rng.choice((3, 5, 8))), rng)
+    for _ in range(3):
+        with suppress(RegionRefused):
+            yield cluster(test, Clustering(regions=region(test, rng), least=MAX_NODES), rng)
+
+
+def region(test: LitmusTest, rng: random.Random) -> tuple[tuple[str, ...], ...]:
+    """Some ops on variables of one level, and what lies on paths between them; they may have none.
+
+    None at all if there are too few.
+    """
+    known = [nodes for graph in test.graphs for nodes in levels(graph.nodes)]
+    working = [[n for n in nodes if access(n) is not None] for nodes in known]
+    places = [i for i, nodes in enumerate(working) if len(nodes) >= 2]
+    if not places:
+        return ()
+    place = rng.choice(places)
+    sizes = range(2, min(3, len(working[place])) + 1)
+    below = {n.name for n in rng.sample(working[place], rng.choice(sizes))}
+    above = set(below)
+    for node in known[place]:
+        if sources(node) & below:
+            below.add(node.name)
+    for node in reversed(known[place]):
+        if node.name in above:
+            above |= sources(node)
+    return (tuple(node.name for node in known[place] if node.name in below & above),)
 
 
 def ask(family: str, seed: int, index: int, tally: Tally) -> None:
