@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpus.outcome import Verdict
 from fuzz.executors.protocol import Noise, Refused, Unavailable
-from fuzz.executors.table import EXECUTORS, executor_class
+from fuzz.executors.table import EXECUTORS, configuration, executor_class
 from fuzz.strategies import FAMILIES, draw
 from oracles.explorer import Explorer
 from oracles.model import MODELS
@@ -71,8 +71,9 @@ def _judge(seed: int, index: int, model: str) -> Explorer:
 
 
 def mutants() -> tuple[str, ...]:
-    """Names of all mutants of ours."""
-    return tuple(name for name in EXECUTORS if name.startswith("mutant/"))
+    """Names of all mutants of ours, but for one that needs a process made for it."""
+    ours = (name for name in EXECUTORS if name.startswith("mutant/"))
+    return tuple(name for name in ours if not configuration(name).environment)
 
 
 def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:

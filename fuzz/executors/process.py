@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from fuzz.executors import wire
+from fuzz.executors.table import configuration
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
@@ -41,6 +42,8 @@ class Died:
 class Worker:
     """One executor in a process of its own; started when first used.
 
+    A request for a configuration with another environment starts another.
+
     Parameters
     ----------
     executor : str
@@ -54,6 +57,7 @@ class Worker:
         self.memory_bytes = memory_bytes
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._environment: dict[str, str] = {}
         self._log: IO[bytes] | None = None
         self._answered = False
         self._deadline = 0.0
@@ -64,7 +68,11 @@ class Worker:
 
         The process's start is not counted in.
         """
+        environment = dict(configuration(self.executor, request.config or None).environment)
+        if self._process is not None and environment != self._environment:
+            self._end()
         if self._process is None:
+            self._environment = environment
             self._start()
         assert self._process is not None
         assert self._process.stdin is not None
@@ -131,6 +139,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             bufsize=0,
+            env=os.environ | self._environment,
             start_new_session=True,
         )
         self._answered = False

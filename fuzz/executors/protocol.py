@@ -39,12 +39,15 @@ class Config:
     """One way to run an executor, by name.
 
     `promises` is the model (`oracles.model`) that the executor keeps in this
-    configuration; `settings` what it is made of, for the record.
+    configuration; `settings` what it is made of, for the record; `environment`
+    the variables that its worker process has beside our own: what a framework
+    reads only once, when it is imported.
     """
 
     name: str
     promises: str
     settings: tuple[tuple[str, int | str | bool], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,21 @@ class Schedulable(Prepared, Protocol):
             when it ends.
         TimeoutError
             If that takes longer; names the time.
+        """
+
+
+@runtime_checkable
+class Clustered(Prepared, Protocol):
+    """A prepared test of which the system under test made clusters itself. Optional."""
+
+    def clusters(self) -> Mapping[str, Sequence[str]]:
+        """Members of each cluster that it chose, in SSA order; none if it made none.
+
+        Raises
+        ------
+        Refused
+            If it makes no clusters in this configuration, or some that the
+            semantics has no words for.
         """
 
 

@@ -21,6 +21,7 @@ import msgspec
 from corpus.textfile import loads
 from fuzz.executors import wire
 from fuzz.executors.protocol import (
+    Clustered,
     Configurable,
     Counts,
     Diverged,
@@ -58,6 +59,8 @@ class _Server:
                 return wire.Reply(versions=dict(self.executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(request)
+            if request.task == "clusters":
+                return _clustered(prepared)
             if request.task != "run":
                 return _scheduled(prepared, request)
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
@@ -83,6 +86,12 @@ class _Server:
             self.prepared = self.executor.prepare(test, configuration(self.name, request.config))
             self.key = key
         return self.prepared
+
+
+def _clustered(prepared: Prepared) -> wire.Reply:
+    if not isinstance(prepared, Clustered):
+        raise Refused(wire.NO_CLUSTERS)
+    return wire.Reply(clusters={name: list(m) for name, m in prepared.clusters().items()})
 
 
 def _scheduled(prepared: Prepared, request: wire.Request) -> wire.Reply:

@@ -23,6 +23,7 @@ EXECUTORS: Final = MappingProxyType(
         "jax": "fuzz.executors.jax_clustered.executor:JaxClusteredExecutor",
         CANARY: "fuzz.mutants.canary:Canary",
         "mutant/stale-reads": "fuzz.mutants.stale_reads:StaleReads",
+        "mutant/tf-unchecked-clusters": "fuzz.mutants.tensorflow:UncheckedClusters",
         "mutant/relaxed-atomics": "fuzz.mutants.native:RelaxedAtomics",
         "mutant/store-buffers": "fuzz.mutants.native:StoreBuffers",
         "mutant/stale-cache": "fuzz.mutants.native:StaleCache",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NO_SCHEDULES: Final = "schedules"
 """What an executor that is not `Schedulable` refuses."""
+NO_CLUSTERS: Final = "clusters of its own"
+"""What one that is not `Clustered` refuses."""
 MAX_MESSAGE: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
 
@@ -41,11 +43,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `noise` holds the fields of `Noise`. What else may be asked (`task`) is for a
     `Schedulable` test: *record* executions, at most `count` of them, until one
     shows an outcome of `wanted`; *replay* `choices`; *force* `order`. `timeout_s`
-    ends a record or an order.
+    ends a record or an order. Of a `Clustered` one: its *clusters*.
     """
 
     test: str = ""
-    task: Literal["run", "record", "replay", "force"] = "run"
+    task: Literal["run", "record", "replay", "force", "clusters"] = "run"
     config: str = ""
     count: int = 0
     noise: dict[str, int | bool] = {}
@@ -60,13 +62,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a request: rows, or one line saying why there are none.
 
     `choices` are those of a recorded execution, the one in `rows`; `diverged`
-    says why a replay or an order could not be followed.
+    says why a replay or an order could not be followed. `clusters` are the
+    members of each cluster, in SSA order.
     `seconds` is the time that the worker spent on it, building included;
     `counters` what the executor has counted since the worker started.
     """
 
     rows: list[Row] = []
     choices: list[Choice] = []
+    clusters: dict[str, list[str]] = {}
     diverged: str = ""
     refused: str = ""
     unavailable: str = ""

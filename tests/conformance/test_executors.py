@@ -41,9 +41,13 @@ def workers():
         worker.close()
 
 
-def execute(worker: Worker, test, count: int, config: str = "plain", seed: int = 0):
+def execute(worker: Worker, test, count: int, config: str | None = None, seed: int = 0):
     request = wire.Request(
-        test=dumps(Entry(test)), config=config, count=count, noise=asdict(Noise()), seed=seed
+        test=dumps(Entry(test)),
+        config=configuration(worker.executor, config).name,
+        count=count,
+        noise=asdict(Noise()),
+        seed=seed,
     )
     reply = worker.ask(request, 120)
     assert isinstance(reply, wire.Reply), reply
@@ -132,7 +136,10 @@ def test_what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
     for feature in FEATURES:
         assert WITH[feature].features == {feature}
         request = wire.Request(
-            test=dumps(Entry(WITH[feature])), config="plain", count=1, noise=asdict(Noise())
+            test=dumps(Entry(WITH[feature])),
+            config=configuration(name).name,
+            count=1,
+            noise=asdict(Noise()),
         )
         reply = workers[name].ask(request, 120)
         assert isinstance(reply, wire.Reply), reply

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fuzz.executors.protocol import Histogram
 
-PLAIN, GRAPPLER, SINGLE = TensorFlowExecutor.configurations()
+PLAIN, GRAPPLER, SINGLE, _ = TensorFlowExecutor.configurations()
 QUIET = Noise(copies=3, steps=2, padding=64)
 
 Rows = tuple[int, ...]
@@ -397,10 +397,11 @@ def racy() -> LitmusTest:
     )
 
 
-def built(test: LitmusTest, noise: Noise, seed: int) -> Any:
+def built(test: LitmusTest, noise: Noise, seed: int, *, share_handles: bool = False) -> Any:
     from fuzz.executors.tensorflow import lowering
 
-    return lowering.build(lowering.lower(test), noise, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return lowering.build(lowering.lower(test), noise, rng, share_handles=share_handles)
 
 
 def ancestors(graph_def: Any) -> dict[str, set[str]]:
@@ -422,16 +423,27 @@ def ancestors(graph_def: Any) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("test", [racy(), chain()], ids=["racy", "chain"])
 @pytest.mark.parametrize("noise", [Noise(8), Noise(4, padding=0), Noise(4, shuffle=False)], ids=str)
-def test_noise_adds_no_order(test: LitmusTest, noise: Noise) -> None:
+@pytest.mark.parametrize("share_handles", [False, True])
+def test_noise_adds_no_order(test: LitmusTest, noise: Noise, *, share_handles: bool) -> None:
     """In each copy, one node precedes another exactly when it does so in the test."""
     for seed in range(5):
-        above = ancestors(built(test, noise, seed).graph_def)
+        above = ancestors(built(test, noise, seed, share_handles=share_handles).graph_def)
         names = {node.name for node in test.graph.nodes}
         for copy in range(noise.copies):
             prefix = f"c{copy}/"
             for node, wanted in predecessors(test.graph):
                 same_copy = {n.removeprefix(prefix) for n in above[prefix + node.name]}
                 assert same_copy & names == wanted, (seed, copy, node.name)
+
+
+@pytest.mark.parametrize("test", [racy(), chain()], ids=["racy", "chain"])
+def test_with_shared_handles_xla_may_take_the_tests_own_nodes_only(test: LitmusTest) -> None:
+    """And their constants; each copy has one handle for each variable."""
+    graph_def = built(test, QUIET, 1, share_handles=True).graph_def
+    free = [n for n in graph_def.node if "_XlaCompile" not in n.attr]
+    assert {n.name.split("/")[1] for n in free} == {node.name for node in test.graph.nodes}
+    handles = [n.name for n in graph_def.node if n.op == "VarHandleOp" and "shared" in n.name]
+    assert len(handles) == QUIET.copies * len(test.variables)
 
 
 def test_what_others_are_measured_beside_executes_each_op_of_each_copy() -> None:

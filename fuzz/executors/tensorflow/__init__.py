@@ -7,6 +7,7 @@ copies of a graph once; a *helper* is a node that the test does not have.
 - `session`: GraphDef -> arrays, in three runs a step; says why what it sees is
   what a node returned.
 - `tally`: arrays -> histogram of outcomes. Knows NumPy only.
+- `clusters`: what TensorFlow dumps -> the clusters that it chose.
 - `executor`: the protocol.
 
 A defect of TensorFlow may outlive the test that shows it: in 2.21,

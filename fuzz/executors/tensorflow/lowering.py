@@ -29,7 +29,8 @@ All of this was measured, and the order of magnitude is in the choice:
   that finishes last. A handle that waits for nothing but the start (early) may
   come long after its op's predecessors, which leaves room for others in
   between; one that waits for them (late) runs the op at once. A handle shared
-  by several ops would run them one after the other.
+  by several ops would run them one after the other. Where XLA makes clusters
+  they share one all the same: it takes no variable twice.
 - *Padding in some copies only.* Padding spreads ops out, which gives rare
   orders; without it they collide, which gives torn values.
 """
@@ -166,22 +167,33 @@ def lower(test: LitmusTest) -> Template:
     )
 
 
-def build(template: Template, noise: Noise, rng: np.random.Generator) -> Built:
-    """One graph of `noise.copies` copies, with order and padding drawn from `rng`."""
+def build(
+    template: Template, noise: Noise, rng: np.random.Generator, *, share_handles: bool = False
+) -> Built:
+    """One graph of `noise.copies` copies, with order and padding drawn from `rng`.
+
+    Parameters
+    ----------
+    share_handles : bool
+        Whether the ops of one copy on one variable have one handle: XLA refuses
+        a cluster that gets two ("Duplicate variable passed to XLA cluster").
+    """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
     emit = _Emitter(graph_def)
     test = template.test
     for variable in test.variables:
         value = literal(variable.init, variable.shape, variable.dtype, whole=test.whole)
-        emit.node(f"init/{variable.name}", _const(value))
+        emit.helper(f"init/{variable.name}", _const(value))
     copies = [f"c{copy}" for copy in range(noise.copies)]
     for before, copy in zip(["", *copies], copies, strict=False):
         _build_variables(emit, template, copy, rng)
-        _build_copy(emit, template, copy, before, noise, rng)
+        _build_copy(emit, template, copy, before, noise, rng, share_handles=share_handles)
     # All nodes run: what has no successor is asked for, the rest it needs.
-    emit.node(RACE, _proto("NoOp"), (f"^{c}/{s}" for c in copies for s in template.sinks))
-    emit.node(INIT, _proto("NoOp"), (f"^{c}/{v.name}/set" for c in copies for v in test.variables))
+    sinks = (f"^{c}/{s}" for c in copies for s in template.sinks)
+    emit.helper(RACE, _proto("NoOp"), sinks)
+    sets = (f"^{c}/{v.name}/set" for c in copies for v in test.variables)
+    emit.helper(INIT, _proto("NoOp"), sets)
     return Built(
         graph_def,
         _show(emit, "observed", template.observed, copies, ""),
@@ -233,15 +245,18 @@ class _Emitter:
         node.input.extend(inputs)
         return name
 
+    def helper(self, name: str, proto: node_def_pb2.NodeDef, inputs: Iterable[str] = ()) -> str:
+        """Emit a node that XLA may not take into a cluster: it is none of the test's."""
+        self.node(name, proto, inputs)
+        self._nodes[-1].attr["_XlaCompile"].b = False
+        return name
+
     def handle(
         self, name: str, proto: node_def_pb2.NodeDef, variable: str, gate: Iterable[str] = ()
     ) -> str:
         """Emit a handle; all handles of one `variable` stand for one resource."""
-        node = self._nodes.add()
-        node.MergeFrom(proto)
-        node.name = name
-        node.attr["shared_name"].s = variable.encode()
-        node.input.extend(gate)
+        self.helper(name, proto, gate)
+        self._nodes[-1].attr["shared_name"].s = variable.encode()
         return name
 
 
@@ -257,9 +272,9 @@ def _build_variables(
             # An assignment takes over its value's buffer. A constant keeps its
             # own reference, so that the first update must copy; a computed
             # value is given away whole, so that it may work in place.
-            value = emit.node(f"{name}/owned", _typed("Maximum", variable.dtype), (value, value))
-        emit.node(f"{name}/set", _typed("AssignVariableOp", variable.dtype), (handle, value))
-        emit.node(f"{name}/get", _typed("ReadVariableOp", variable.dtype), (handle,))
+            value = emit.helper(f"{name}/owned", _typed("Maximum", variable.dtype), (value, value))
+        emit.helper(f"{name}/set", _typed("AssignVariableOp", variable.dtype), (handle, value))
+        emit.helper(f"{name}/get", _typed("ReadVariableOp", variable.dtype), (handle,))
 
 
 def _build_copy(
@@ -269,56 +284,54 @@ def _build_copy(
     before: str,
     noise: Noise,
     rng: np.random.Generator,
+    *,
+    share_handles: bool,
 ) -> None:
     """One copy's nodes; it starts when the copy `before` ("" for none) is done."""
     ended = [f"^{before}/{sink}" for sink in template.sinks] if before else []
-    start = f"^{emit.node(f'{copy}/start', _proto('NoOp'), ended)}"
+    start = f"^{emit.helper(f'{copy}/start', _proto('NoOp'), ended)}"
     padding = noise.padding if rng.random() < 0.5 else 0
     lines = template.lines
+    shared: dict[str, str] = {}
+    if share_handles:
+        for variable, proto in template.handles.items():
+            name = f"{copy}/{variable}"
+            shared[variable] = emit.handle(f"{name}/shared", proto, name, [start])
     for index in rng.permutation(len(lines)) if noise.shuffle else range(len(lines)):
         line = lines[index]
         node = line.node
         inputs = [f"{copy}/{source}" for source in node.inputs]
+        waits = [f"^{copy}/{source}" for source in node.after]
         if node.definition.has_effect:
             gate = [start]
             if rng.random() < 0.5:  # late
                 gate += (f"^{copy}/{source}" for source in line.sources)
-            inputs = _build_helpers(emit, template, copy, line, gate, padding, rng) + inputs
-        inputs += (f"^{copy}/{source}" for source in node.after)
-        emit.node(f"{copy}/{node.name}", line.proto, inputs)
+            if padding and rng.random() < 0.5:
+                gate = [f"^{_build_padding(emit, f'{copy}/{node.name}', padding, gate, rng)}"]
+                waits += gate if shared else []
+            if shared:
+                handles = [shared[variable] for variable in node.resources]
+            else:
+                handles = _build_handles(emit, template, copy, node, gate)
+            # Constants wait for nothing: they are there when the copy starts.
+            constants = [
+                emit.node(f"{copy}/{node.name}/constant{position}", constant)
+                for position, constant in enumerate(line.constants)
+            ]
+            inputs = handles + constants + inputs
+        emit.node(f"{copy}/{node.name}", line.proto, inputs + waits)
 
 
-def _build_helpers(
-    emit: _Emitter,
-    template: Template,
-    copy: str,
-    line: _Line,
-    gate: list[str],
-    padding: int,
-    rng: np.random.Generator,
+def _build_handles(
+    emit: _Emitter, template: Template, copy: str, node: Node, gate: list[str]
 ) -> list[str]:
-    """A line of helpers behind `gate`: maybe padding, then handles; and constants.
-
-    Returns
-    -------
-    list of str
-        The op's first data inputs: handles, then constants.
-    """
-    node = line.node
-    name = f"{copy}/{node.name}"
-    if padding and rng.random() < 0.5:
-        gate = [f"^{_build_padding(emit, name, padding, gate, rng)}"]
-    resources: list[str] = []
+    """An op's own handles, in a line behind `gate`."""
+    handles: list[str] = []
     for role, variable in zip(node.definition.roles, node.resources, strict=True):
-        resource = f"{copy}/{variable}"
-        handle = emit.handle(f"{name}/{role}", template.handles[variable], resource, gate)
-        resources.append(handle)
-        gate = [f"^{handle}"]
-    # Constants wait for nothing: they are there when the copy starts.
-    return resources + [
-        emit.node(f"{name}/constant{position}", constant)
-        for position, constant in enumerate(line.constants)
-    ]
+        name = f"{copy}/{node.name}/{role}"
+        handles.append(emit.handle(name, template.handles[variable], f"{copy}/{variable}", gate))
+        gate = [f"^{name}"]
+    return handles
 
 
 def _build_padding(
@@ -333,8 +346,8 @@ def _build_padding(
     tensor.dtype = DATA_TYPES["float32"]
     tensor.tensor_shape.dim.add().size = int(padding ** rng.random())
     tensor.float_val.append(1.5)
-    work = emit.node(f"{name}/work", constant)
-    return emit.node(f"{name}/padding", _typed("Digamma", "float32"), [work, *gate])
+    work = emit.helper(f"{name}/work", constant)
+    return emit.helper(f"{name}/padding", _typed("Digamma", "float32"), [work, *gate])
 
 
 def _line(test: LitmusTest, node: Node) -> _Line:
@@ -362,6 +375,9 @@ def _line(test: LitmusTest, node: Node) -> _Line:
             _const(np.array([v], np.int32)) for v in (attrs.begin, attrs.end, attrs.strides)
         )
         proto.attr["Index"].type = DATA_TYPES["int32"]
+        if attrs.strides != 1:
+            # TensorFlow would cluster it, and fail: "Strides != 1 or -1 are not yet implemented".
+            proto.attr["_XlaCompile"].b = False
     elif isinstance(attrs, MomentumAttrs):
         proto.attr["use_nesterov"].b = attrs.use_nesterov
     return _Line(node, proto, tuple(dict.fromkeys((*node.inputs, *node.after))), constants)
@@ -402,7 +418,7 @@ def _show(
         proto = _typed("Pack", kind.dtype)
         proto.attr["N"].i = len(names) * len(copies)
         inputs = (f"{copy}/{name}{suffix}" for name in names for copy in copies)
-        tensor = emit.node(f"{prefix}{position}", proto, inputs)
+        tensor = emit.helper(f"{prefix}{position}", proto, inputs)
         shown.append(Shown(f"{tensor}:0", kind, names))
     return tuple(shown)
 

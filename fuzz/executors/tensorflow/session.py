@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def session_config(
-    *, inter_op_threads: int, executor_type: str, grappler: bool
+    *, inter_op_threads: int, executor_type: str, grappler: bool, clusters: bool = False
 ) -> config_pb2.ConfigProto:
     """What a session is made of.
 
@@ -64,6 +64,9 @@ def session_config(
         "" for the default.
     grappler : bool
         Whether TensorFlow may rewrite the graph.
+    clusters : bool
+        Whether XLA compiles clusters of it, which TensorFlow chooses. On the CPU
+        that needs ``--tf_xla_cpu_global_jit`` in ``TF_XLA_FLAGS`` as well.
     """
     config = config_pb2.ConfigProto(
         intra_op_parallelism_threads=1,
@@ -82,6 +85,8 @@ def session_config(
     else:
         options.rewrite_options.disable_meta_optimizer = True
         options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
+    if clusters:
+        options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.ON_2
     return config
 
 

@@ -1,0 +1,154 @@
+"""The clusters that TensorFlow chose, read from what it dumps.
+
+With ``--tf_xla_clustering_debug`` TensorFlow writes a graph after it has marked
+it for compilation (``mark_for_compilation*.pbtxt``): nodes of one cluster have
+one value of the attribute ``_XlaCluster``. That says who the members are. The
+order in which they are made a pure function is that in which XLA's compiler
+translates the cluster's own graph, which it writes just before
+(``xla_compile_graph_CLUSTER_*.pbtxt``, at log level 2).
+
+Nodes that the test does not have, such as arguments and index constants, are
+dropped: they touch no resource. A constant that TensorFlow has cloned
+(``NODE/clone_N``), to have one for each that needs it, is a member only where
+all that need it are: others do not wait for the cluster.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf import text_format
+from tensorflow.core.framework import graph_pb2
+
+from fuzz.executors.protocol import Refused
+from fuzz.executors.tensorflow.lowering import RACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from corpus.graph import LitmusTest, Node
+
+_PREFIX: Final = "c0/"
+"""Of the nodes of the only copy."""
+
+
+@contextmanager
+def dumping() -> Iterator[Path]:
+    """A folder into which TensorFlow dumps graphs meanwhile.
+
+    Without one its dumps come to a line in the log each.
+    """
+    with tempfile.TemporaryDirectory(prefix="litmusfuzz-") as folder:
+        os.environ["TF_DUMP_GRAPH_PREFIX"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            del os.environ["TF_DUMP_GRAPH_PREFIX"]
+
+
+def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
+    """Members of each cluster, in the order in which XLA translates them.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    folder : Path
+        With the dumps of one session over one copy of the test, run once.
+
+    Raises
+    ------
+    Refused
+        If a resource op was not compiled with the cluster that it was marked for.
+    """
+    nodes = {node.name: node for node in test.graph.nodes}
+    marked = {proto.name.removeprefix(_PREFIX): proto for proto in _marked(folder).node}
+    home = {name: proto.attr["_XlaCluster"].s.decode() for name, proto in marked.items()}
+    for name in {name.partition("/clone_")[0] for name in marked if "/clone_" in name}:
+        users = {home[node.name] for node in nodes.values() if name in (*node.inputs, *node.after)}
+        home[name] = users.pop() if len(users) == 1 else ""
+    members: dict[str, list[str]] = {}
+    for name in nodes:
+        if home[name]:
+            members.setdefault(home[name], []).append(name)
+    found: dict[str, list[str]] = {}
+    for cluster, names in members.items():
+        order = _translated(folder, cluster)
+        rank = {name.removeprefix(_PREFIX): index for index, name in enumerate(order)}
+        for name in names:
+            if name not in rank and nodes[name].definition.has_effect:
+                raise Refused(f"node {name}, marked for {cluster}, but compiled elsewhere")
+        found[cluster] = _in_order([nodes[name] for name in names], rank)
+    return found
+
+
+def translation_order(graph: graph_pb2.GraphDef) -> list[str]:
+    """The nodes of a cluster's graph in the order in which XLA's compiler takes them.
+
+    It is the reverse post-order of a depth-first search from the node before all
+    others, a node's successors taken by name from the last to the first
+    (``GraphCompiler::Compile``: "XLA requires determinism, generate a stable
+    ordering from DFS"). Written anew; that it is TensorFlow's, the values which
+    its clusters compute say (`tests/executors/test_tensorflow_clusters.py`).
+    """
+    source = ""
+    followers: dict[str, set[str]] = {}
+    for node in graph.node:
+        inputs = {edge.lstrip("^").partition(":")[0] for edge in node.input}
+        for each in inputs or {source}:
+            followers.setdefault(each, set()).add(node.name)
+    left: list[str] = []
+    seen: set[str] = set()
+    stack = [(source, False)]
+    while stack:
+        name, leave = stack.pop()
+        if leave:
+            left.append(name)
+        elif name not in seen:
+            seen.add(name)
+            stack.append((name, True))
+            stack += ((follower, False) for follower in sorted(followers.get(name, ())))
+    return left[-2::-1]  # all but the source
+
+
+def _marked(folder: Path) -> graph_pb2.GraphDef:
+    """The graph of the race as it was marked."""
+    for path in sorted(folder.glob("mark_for_compilation*.pbtxt")):
+        graph = _parse(path)
+        if any(node.name == RACE for node in graph.node):
+            return graph
+    raise AssertionError("TensorFlow dumped no race; is TF_XLA_FLAGS set?")
+
+
+def _translated(folder: Path, cluster: str) -> list[str]:
+    (path,) = folder.glob(f"xla_compile_graph_{cluster}_*_XlaCompiledKernel*.pbtxt")
+    return translation_order(_parse(path))
+
+
+def _parse(path: Path) -> graph_pb2.GraphDef:
+    return text_format.Parse(path.read_text(encoding="utf-8"), graph_pb2.GraphDef())
+
+
+def _in_order(members: list[Node], rank: Mapping[str, int]) -> list[str]:
+    """A topological order, by rank where it leaves a choice.
+
+    What has no rank was folded into a constant, and stands as early as can be.
+    """
+    names = {node.name for node in members}
+    waits = {node.name: names.intersection((*node.inputs, *node.after)) for node in members}
+    ready = [(rank.get(name, -1), name) for name, above in waits.items() if not above]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        _, done = heapq.heappop(ready)
+        order.append(done)
+        for name, above in waits.items():
+            if done in above:
+                above.remove(done)
+                if not above:
+                    heapq.heappush(ready, (rank.get(name, -1), name))
+    return order
