@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fuzz.campaign.replay import Replay
     from fuzz.executors.process import Worker
     from fuzz.executors.protocol import Config, Noise
+    from fuzz.lifting import Lifter
     from oracles.allowed import AllowedSet, Witness
     from oracles.explorer import Explorer
     from oracles.model import Model
@@ -367,7 +368,8 @@ def _refuted(
     "--clusters",
     "source",
     default=None,
-    help="Whose: file, ours, or a mutant's; if not given, the file's, or ours if it has none.",
+    help="Whose: file, ours, tf, tf-unchecked (TensorFlow without its safety checks), or a "
+    "mutant's; if not given, the file's, or ours if it has none.",
 )
 @_budget
 @_json
@@ -375,14 +377,20 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     """Decide whether clusters are sound, without running anything.
 
     They are if each outcome that the clustered graph allows is one that the
-    graph without them allows, both under rfc. Exits 1 if some are not, 3 if
-    that is not known of some.
+    graph without them allows, both under rfc. TensorFlow's are read from what it
+    dumps, and compared with ours. Exits 1 if some are not, 3 if that is not
+    known of some.
     """
     from fuzz.clusterings import CLUSTERINGS
+    from fuzz.lifting import SOURCES, Lifter
 
-    if source is not None and source not in CLUSTERINGS:
-        _fail(f"--clusters: no {source!r}; there are {', '.join(CLUSTERINGS)}")
-    reports = [_validated(file, _load(file).test, source, budget) for file in files]
+    if source is not None and source in SOURCES:
+        with closing(Lifter(source)) as lift:
+            reports = [_lifted(file, _load(file).test, source, lift, budget) for file in files]
+    elif source is None or source in CLUSTERINGS:
+        reports = [_validated(file, _load(file).test, source, budget) for file in files]
+    else:
+        _fail(f"--clusters: no {source!r}; there are {', '.join((*CLUSTERINGS, *SOURCES))}")
     if as_json:
         _print_json([report.as_json() for report in reports])
     else:
@@ -393,16 +401,25 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
 
 
+def _lifted(
+    file: str, test: LitmusTest, source: str, lift: Lifter, budget: int | None
+) -> TranslationReport:
+    from fuzz.lifting import NotLifted, kept_apart
+    from reports.translation import TranslationReport
+
+    try:
+        clustered = lift(test)
+    except NotLifted as error:
+        return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
+    report = _judged(file, clustered, source, budget)
+    return replace(report, apart=tuple(f"{a} and {b}" for a, b in kept_apart(clustered)))
+
+
 def _validated(
     file: str, test: LitmusTest, source: str | None, budget: int | None
 ) -> TranslationReport:
     from fuzz.clusterings import CLUSTERINGS
-    from fuzz.passes.clustering import RegionRefused, Rule, broken
-    from oracles.allowed import ValueTooLarge
-    from oracles.explorer import DEFAULT_BUDGET
-    from oracles.model import RFC
-    from oracles.translation import validate
-    from reports.allowed import Witnessed
+    from fuzz.passes.clustering import RegionRefused
     from reports.translation import TranslationReport
 
     name = source or ("file" if test.clusters else "ours")
@@ -412,6 +429,18 @@ def _validated(
         return TranslationReport(file, test.name, name, (), "unsound", problem=str(error))
     except RegionRefused as error:
         _fail(f"{file}: {error}")
+    return _judged(file, clustered, name, budget)
+
+
+def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
+    from fuzz.passes.clustering import Rule, broken
+    from oracles.allowed import ValueTooLarge
+    from oracles.explorer import DEFAULT_BUDGET
+    from oracles.model import RFC
+    from oracles.translation import validate
+    from reports.allowed import Witnessed
+    from reports.translation import TranslationReport
+
     states = DEFAULT_BUDGET.states if budget is None else budget
     try:
         found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
@@ -420,8 +449,8 @@ def _validated(
     breaches = broken(clustered)
     report = TranslationReport(
         file,
-        test.name,
-        name,
+        clustered.name,
+        source,
         clustered.clusters,
         str(found.verdict),
         found.outcomes,

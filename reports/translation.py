@@ -35,6 +35,8 @@ class TranslationReport:
         What in the clusters the rules do not permit.
     pairwise : bool
         Whether the pairwise analysis alone permits them: there is no unsafe pair.
+    apart : tuple of str
+        Pairs that our clusterer joins, and that one does not.
     problem : str
         Why what was chosen is no litmus test at all.
     """
@@ -49,6 +51,7 @@ class TranslationReport:
     reason: Refuted | None = None
     broken: tuple[str, ...] = ()
     pairwise: bool = True
+    apart: tuple[str, ...] = ()
     problem: str = ""
 
     def text(self) -> str:
@@ -76,6 +79,9 @@ class TranslationReport:
         if self.broken:
             lines += ["", "the rules do not permit:"]
         lines += [f"  {each}" for each in self.broken]
+        if self.apart:
+            lines += ["", f"we join, and {self.source} keeps apart:"]
+            lines += [f"  {each}" for each in self.apart]
         if self.verdict == "unknown":
             lines += ["", "unknown: the search ran out of its budget; see --budget"]
         return "\n".join(lines)
@@ -96,6 +102,7 @@ class TranslationReport:
             "outcomes": self.outcomes,
             "broken": list(self.broken),
             "pairwise_permits": self.pairwise,
+            "apart": list(self.apart),
         }
         if self.problem:
             plain["problem"] = self.problem

@@ -1,0 +1,152 @@
+"""TensorFlow's own clusters: what is read from its dump is what it runs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, replace
+
+import pytest
+from helpers import LITMUS
+
+from corpus.graph import Graph, LitmusTest, Node, Variable
+from corpus.ops import ConstAttrs, SliceAttrs
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, dumps, load
+from fuzz.executors import wire
+from fuzz.executors.process import Worker
+from fuzz.executors.protocol import Noise
+from fuzz.lifting import Lifter, NotLifted, kept_apart
+from fuzz.strategies import draw
+from oracles.explorer import Explorer
+from oracles.model import RFC
+
+TESTS = {path.stem: replace(load(path).test, clusters=()) for path in LITMUS}
+# The graph that is lifted, and runs of just that one.
+QUIET = Noise(copies=1, steps=8, shuffle=False, padding=0)
+
+
+@pytest.fixture(scope="module")
+def checked():
+    with closing(Lifter("tf")) as lifter:
+        yield lifter
+
+
+def quiet_runs(worker: Worker, test: LitmusTest):
+    request = wire.Request(
+        test=dumps(Entry(test)), config="autocluster", count=8, noise=asdict(QUIET)
+    )
+    reply = worker.ask(request, 60)
+    assert isinstance(reply, wire.Reply), reply
+    return wire.histogram(test, reply)
+
+
+def members(test: LitmusTest) -> list[tuple[str, ...]]:
+    return [each.members for each in test.clusters]
+
+
+def test_what_a_graph_shows_its_lifted_clusters_allow() -> None:
+    """Members, what waits for what, and the order in which XLA takes them.
+
+    Without the safety checks, where clusters are large: a graph that is one cluster
+    has one outcome, and what a wrong SSA order allows is another. Dense ops only:
+    others tear outside clusters.
+    """
+    drawn = [test for name, test in TESTS.items() if name.startswith("cl-")]
+    drawn += [draw("dag", 1, index) for index in range(30)]
+    large = 0
+    with closing(Lifter("tf-unchecked")) as lift:
+        for test in drawn:
+            if test.features or any(n.definition.sparse for n in test.graph.effects):
+                continue
+            clustered = lift(test)
+            explorer = Explorer(clustered, RFC)
+            for outcome in quiet_runs(lift.worker, test):
+                assert explorer.judge(outcome) is Verdict.ALLOWED, (clustered.clusters, outcome)
+            large += any(len(each.members) > 2 for each in clustered.clusters)
+    assert large >= 20
+
+
+@pytest.mark.parametrize(("write", "read"), [("a", "b"), ("b", "a")])
+def test_the_order_in_a_cluster_is_that_of_names(checked, write: str, read: str) -> None:
+    """X=1 and r=X, then Y=r after both: one cluster, with one outcome."""
+    one = Node("one", "Const", attrs=ConstAttrs("int32", (), 1))
+    both = (
+        Node(write, "AssignVariableOp", inputs=("one",), resources=("X",)),
+        Node(read, "ReadVariableOp", resources=("X",)),
+        Node("d", "AssignVariableOp", inputs=(read,), resources=("Y",), after=(write,)),
+    )
+    variables = (Variable("X", "int32", ()), Variable("Y", "int32", ()))
+    test = LitmusTest("names", variables, (Graph("main", (one, *both)),), (read,))
+    assert members(checked(test)) == [tuple(sorted(("one", write, read, "d"), key="oneabd".find))]
+    (outcome,) = quiet_runs(checked.worker, test)
+    assert outcome.plain == {read: int(write == "a"), "X": 1, "Y": int(write == "a")}
+
+
+def test_a_cloned_constant_is_a_member_only_where_all_that_need_it_are(checked) -> None:
+    """IRIW's two writes take one constant, and do not wait for each other."""
+    assert members(checked(TESTS["IRIW"])) == [("w0",), ("r0", "r1"), ("w1",), ("r2", "r3")]
+
+
+def test_clusters_that_the_format_has_no_words_for_are_told_in_one_line(checked) -> None:
+    """A clone of lr2 stands in the cluster that lr2 waits for."""
+    with pytest.raises(NotLifted, match=r"^no clusters as we know them: .*cycle.*lr2$"):
+        checked(TESTS["momentum-nesterov-values"])
+
+
+def test_what_xla_cannot_compile_stays_outside(checked) -> None:
+    """Slices with strides, which TensorFlow would cluster and fail to compile."""
+    rows = Node("rows", "Const", attrs=ConstAttrs("int32", (1, 2), 1))
+    for strides, clustered in ((1, [("rows", "s")]), (2, [])):
+        end = 1 if strides == 1 else 2
+        test = LitmusTest(
+            "slices",
+            (Variable("X", "int32", (3, 2)),),
+            (
+                Graph(
+                    "main",
+                    (
+                        rows,
+                        Node(
+                            "s",
+                            "ResourceStridedSliceAssign",
+                            inputs=("rows",),
+                            resources=("X",),
+                            attrs=SliceAttrs(0, end, strides),
+                        ),
+                    ),
+                ),
+            ),
+        )
+        assert members(checked(test)) == clustered
+        assert quiet_runs(checked.worker, test)
+
+
+def test_a_configuration_without_clusters_refuses_and_another_environment_starts_anew() -> None:
+    with closing(Worker("tf")) as worker:
+        text = dumps(Entry(TESTS["SB"]))
+        for config, starts in (("plain", 1), ("autocluster", 2)):
+            reply = worker.ask(wire.Request(test=text, task="clusters", config=config), 120)
+            assert isinstance(reply, wire.Reply), reply
+            assert bool(reply.clusters) is (config == "autocluster")
+            assert reply.refused == ("" if reply.clusters else wire.NO_CLUSTERS)
+            assert worker.starts == starts
+
+
+def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
+    with closing(Worker("mutant/canary")) as worker:
+        request = wire.Request(test=dumps(Entry(TESTS["SB"])), task="clusters", config="plain")
+        reply = worker.ask(request, 60)
+    assert isinstance(reply, wire.Reply)
+    assert reply.refused == wire.NO_CLUSTERS
+
+
+def test_what_we_join_and_it_keeps_apart(checked) -> None:
+    """Through a constant that two writes share; TensorFlow clones it first."""
+    two = load(next(path for path in LITMUS if path.stem == "CoWW")).test
+    assert kept_apart(checked(two)) == []
+    assert kept_apart(checked(TESTS["IRIW"])) == [("w0", "w1")]
+
+
+def test_a_feature_is_refused_in_one_line(checked) -> None:
+    with pytest.raises(NotLifted, match=r"^tf: several runs$"):
+        checked(TESTS["runs-ordered"])
