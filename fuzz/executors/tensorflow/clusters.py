@@ -68,13 +68,15 @@ def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
     nodes = {node.name: node for node in test.graph.nodes}
     marked = {proto.name.removeprefix(_PREFIX): proto for proto in _marked(folder).node}
     home = {name: proto.attr["_XlaCluster"].s.decode() for name, proto in marked.items()}
-    for name in {name.partition("/clone_")[0] for name in marked if "/clone_" in name}:
-        users = {home[node.name] for node in nodes.values() if name in (*node.inputs, *node.after)}
-        home[name] = users.pop() if len(users) == 1 else ""
+    cloned = {name.partition("/clone_")[0] for name in marked if "/clone_" in name}
     members: dict[str, list[str]] = {}
     for name in nodes:
-        if home[name]:
-            members.setdefault(home[name], []).append(name)
+        needing = [name]
+        if name in cloned:
+            needing = [n.name for n in nodes.values() if name in (*n.inputs, *n.after)]
+        homes = {home.get(each, "") for each in needing}
+        if len(homes) == 1 and "" not in homes:
+            members.setdefault(homes.pop(), []).append(name)
     found: dict[str, list[str]] = {}
     for cluster, names in members.items():
         order = _translated(folder, cluster)
