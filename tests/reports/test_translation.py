@@ -40,16 +40,6 @@ def test_sound_although_the_rules_do_not_permit_it() -> None:
     )
 
 
-def test_a_conviction_names_the_pair_or_says_that_the_pairwise_analysis_permits_it() -> None:
-    convicted = {"verdict": "unsound", "witness": Witnessed("rfc", ADDED, ("W(X) a",))}
-    permits = "the pairwise analysis permits them"
-    pair = report(**convicted, broken=("a and b: unsafe pair",), unsafe=True).text()
-    assert pair.endswith("the rules do not permit:\n  a and b: unsafe pair")
-    order = report(**convicted, broken=("a and b: reads first",)).text()
-    assert order.endswith(f"the rules do not permit:\n  a and b: reads first\n{permits}")
-    assert permits not in report(**convicted).text()
-
-
 def test_what_we_join_and_another_keeps_apart_stands_last() -> None:
     made = report(verdict="sound", outcomes=2, apart=("a and c",))
     assert made.text().endswith("\n\nwe join, and file keeps apart:\n  a and c")
