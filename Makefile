@@ -42,7 +42,8 @@ SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -f
 thread := -fsanitize=thread
 address := -fsanitize=address,undefined
 mutants := $(thread) -DLITMUSFUZZ_MUTANTS
-SANITIZED := executor_under_sanitizers devices_under_sanitizers engine_conformance example_engine.so
+SANITIZED := $(foreach part,executor devices gpu,$(part)_under_sanitizers) engine_conformance \
+  example_engine.so
 CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
   $(foreach threads,1 2 4,"$(engine) $(threads)"))
 
