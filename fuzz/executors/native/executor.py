@@ -115,7 +115,7 @@ def on_devices(
     processes : int
     devices : sequence of str
     gpus : str
-        ``emulated``, for those of `fuzz.executors.native.gpus`, or nothing for real ones.
+        ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), where a device is one.
     """
     assert config.promises == "rfc", config.name
     settings = [*config.settings, ("devices", " ".join(devices))]
@@ -139,7 +139,7 @@ def _configurations() -> Iterator[Config]:
     pool = engine_config("", "pool", _THREADS, split_updates=True)
     yield on_devices(pool, "two_devices")
     yield on_devices(pool, "two_processes", processes=2)
-    yield on_devices(pool, "gpu", devices=WITH_GPU)
+    yield on_devices(pool, "gpu", devices=WITH_GPU, gpus="real")
     yield on_devices(pool, "emulated_gpu", devices=WITH_GPU, gpus="emulated")
 
 

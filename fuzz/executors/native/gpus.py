@@ -38,6 +38,12 @@ class Gpus:
         """Those that a configuration's settings say."""
         return cls(dict(config.settings).get("gpus") == "emulated")
 
+    @staticmethod
+    def library() -> str | None:
+        """The plug-in for real ones, if it was built."""
+        found = importlib.util.find_spec("fuzz.executors.native._cuda")
+        return found.origin if found else None
+
     def lacks(self, device: str) -> str:
         """What is missing for a device, in a few words; nothing if it is there."""
         if device.startswith("cpu:") or self.emulated:
@@ -51,7 +57,7 @@ class Gpus:
     def _backend(self, device: str) -> _executor.Backend:
         if self.emulated:
             return _executor.emulated_gpu()
-        library = _library()
+        library = self.library()
         assert library is not None
         return _executor.cuda_gpu(library, _number(device))
 
@@ -60,15 +66,9 @@ def _number(device: str) -> int:
     return int(device.partition(":")[2])
 
 
-def _library() -> str | None:
-    """The plug-in, if it was built."""
-    found = importlib.util.find_spec("fuzz.executors.native._cuda")
-    return found.origin if found else None
-
-
 @cache  # to ask a real GPU takes a moment, and it does not come or go
 def _missing(number: int) -> str:
-    library = _library()
+    library = Gpus.library()
     if library is None:
         return "no CUDA toolkit when this was built"
     try:
