@@ -142,7 +142,8 @@ void kernels(DType dtype) {
       }
     }
     for (const uint32_t c : {1u, n}) {
-      beside.compute(node_of(Op::kSelect, dtype, n, {c, n, n}), {numbers.truths(c), some(n), some(n)});
+      beside.compute(node_of(Op::kSelect, dtype, n, {c, n, n}),
+                     {numbers.truths(c), some(n), some(n)});
     }
     if (!number) continue;
     Node product = node_of(Op::kMatMul, dtype, 5 * n, {3 * n, 15});

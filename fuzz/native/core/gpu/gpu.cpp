@@ -42,14 +42,7 @@ Gpu::~Gpu() {
 
 const Gpu::Value& Gpu::value_of(const Tensor& tensor) { return **tensor.as<const Value*>(); }
 
-namespace {
-
-template <typename Value>
-Tensor tensor_of(const Value& value) {
-  return Tensor::scalar(&value);
-}
-
-}  // namespace
+Tensor Gpu::tensor_of(const Value& value) { return Tensor::scalar(&value); }
 
 const Gpu::Value& Gpu::hold(Values& values, const Value& value) {
   const std::lock_guard guard(lock_);

@@ -71,6 +71,7 @@ class Gpu final : public Backend {
   using Values = std::deque<Value>;  // never moved
 
   static const Value& value_of(const Tensor& tensor);
+  static Tensor tensor_of(const Value& value);
   /// A new value, of undefined contents.
   const Value& make(Values& values, size_t bytes);
   const Value& hold(Values& values, const Value& value);
