@@ -42,7 +42,8 @@ SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -f
 thread := -fsanitize=thread
 address := -fsanitize=address,undefined
 mutants := $(thread) -DLITMUSFUZZ_MUTANTS
-SANITIZED := executor_under_sanitizers devices_under_sanitizers engine_conformance example_engine.so
+SANITIZED := $(foreach part,executor devices gpu,$(part)_under_sanitizers) engine_conformance \
+  example_engine.so
 CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
   $(foreach threads,1 2 4,"$(engine) $(threads)"))
 
@@ -101,7 +102,7 @@ build/sanitize/address/%.so: fuzz/native/plugins/%.cpp $(NATIVE_HEADERS)
 setup: $(STAMP)
 
 # What the C++ modules are made of: an edit installs, and thus builds, again.
-NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.h */native/*/*/*.cpp */native/*/*/*.h)
+NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.cu */native/*/*.h */native/*/*/*.cpp */native/*/*/*.h)
 
 $(STAMP): pyproject.toml constraints.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \

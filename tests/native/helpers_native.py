@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from fuzz.executors.protocol import EventKey
+    from fuzz.executors.protocol import Config, EventKey
     from oracles.allowed import Witness
     from oracles.model import Model
 
@@ -29,32 +29,42 @@ CONTROLLED = {
 
 
 def prepared(
-    test: LitmusTest, model: Model, chosen: Mapping[str, events.Strictness] | None = None
+    test: LitmusTest,
+    model: Model,
+    chosen: Mapping[str, events.Strictness] | None = None,
+    config: Config | None = None,
 ) -> PreparedTest:
-    """The test under the controlled engine, as strict as an oracle says."""
+    """The test under the controlled engine, as strict as an oracle says.
+
+    On no device in particular, unless a `config` of that promise says otherwise.
+    """
     strictness = {
         name: Strictness(each.parallel, each.gathers, each.late)
         for name, each in (chosen or {}).items()
     }
-    return PreparedTest(test, CONTROLLED[model], strictness)
+    return PreparedTest(test, config or CONTROLLED[model], strictness)
 
 
-def as_strict_as_allowed(test: LitmusTest, model: Model) -> Iterator[PreparedTest]:
+def as_strict_as_allowed(
+    test: LitmusTest, model: Model, config: Config | None = None
+) -> Iterator[PreparedTest]:
     """With each choice of strictness; the loosest first, alone where nothing blocks."""
     for number, chosen in enumerate(events.strictnesses(test, model)):
         if number and not {"queues", "critical sections"} & test.features:
             return
-        yield prepared(test, model, chosen)
+        yield prepared(test, model, chosen, config)
 
 
-def all_outcomes(test: LitmusTest, model: Model, limit: int) -> tuple[set[Outcome], int] | None:
+def all_outcomes(
+    test: LitmusTest, model: Model, limit: int, config: Config | None = None
+) -> tuple[set[Outcome], int] | None:
     """What the executor can show under any strictness, and in how many traces.
 
     None if that takes more than `limit` executions.
     """
     outcomes: set[Outcome] = set()
     traces = 0
-    for each in as_strict_as_allowed(test, model):
+    for each in as_strict_as_allowed(test, model, config):
         found = each.exhaust(limit)
         if not found.complete:
             return None

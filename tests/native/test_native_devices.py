@@ -169,10 +169,6 @@ def test_what_two_processes_would_have_to_share_is_refused_by_name(native) -> No
     section = litmus("lock M; X=1; Y=2; unlock M || r0=X")
     with pytest.raises(Refused, match="a critical section in two processes"):
         native.prepare(section, CONFIGS["two_processes"])
-    gpu = replace(IRIW, variables=tuple(replace(v, device="gpu:0") for v in IRIW.variables))
-    for config in ("plain", "two_processes"):
-        with pytest.raises(Refused, match="device gpu:0"):
-            native.prepare(gpu, CONFIGS[config])
 
 
 def test_tests_share_the_second_process_one_after_another(native) -> None:

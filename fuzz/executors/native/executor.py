@@ -13,6 +13,7 @@ from corpus.graph import FEATURES
 from corpus.outcome import Outcome
 from fuzz.engines.settings import EngineSettings, UnknownEngine
 from fuzz.executors.native import _executor
+from fuzz.executors.native.gpus import Gpus
 from fuzz.executors.native.lowering import lower
 from fuzz.executors.native.outcomes import Rows
 from fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
@@ -92,15 +93,37 @@ def config_for(settings: EngineSettings) -> Config:
     return engine_config(name, settings.engine, settings.threads, split_updates=split)
 
 
-def on_devices(config: Config, name: str, *, processes: int = 1) -> Config:
-    """The same on two devices, for what has none, in one process or two.
+def on_devices(
+    config: Config,
+    name: str,
+    *,
+    processes: int = 1,
+    devices: Sequence[str] = TWO_DEVICES,
+    gpus: str = "",
+) -> Config:
+    """The same on several devices, for what has none, in one process or two.
 
     Nothing is promised of the iterations of a loop on several devices beyond
     what the model `rfc` says; so `config` promises that alone.
+
+    Parameters
+    ----------
+    config : Config
+        One that splits updates.
+    name : str
+        Of the new one.
+    processes : int
+    devices : sequence of str
+    gpus : str
+        ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), where a device is one.
     """
     assert config.promises == "rfc", config.name
-    placed = (*config.settings, ("devices", " ".join(TWO_DEVICES)))
-    return Config(name, "rfc", (*placed, ("processes", 2)) if processes > 1 else placed)
+    settings = [*config.settings, ("devices", " ".join(devices))]
+    if processes > 1:
+        settings.append(("processes", processes))
+    if gpus:
+        settings.append(("gpus", gpus))
+    return Config(name, "rfc", tuple(settings))
 
 
 def _configurations() -> Iterator[Config]:
@@ -116,8 +139,12 @@ def _configurations() -> Iterator[Config]:
     pool = engine_config("", "pool", _THREADS, split_updates=True)
     yield on_devices(pool, "two_devices")
     yield on_devices(pool, "two_processes", processes=2)
+    yield on_devices(pool, "gpu", devices=WITH_GPU, gpus="real")
+    yield on_devices(pool, "emulated_gpu", devices=WITH_GPU, gpus="emulated")
 
 
+WITH_GPU: Final = ("cpu:0", "gpu:0")
+"""The devices of the configurations that have a GPU."""
 _CONFIGURATIONS: Final = tuple(_configurations())
 
 
@@ -186,7 +213,8 @@ class NativeExecutor:
         surw by the strategy of that name (``docs/strategies.md``). Those over a
         runtime that is missing (tbb, openmp) are unavailable. Two_devices and
         two_processes are split, and put what has no device on two in turn, each
-        with a pool of its own.
+        with a pool of its own. So do gpu, for the host and a GPU, and emulated_gpu,
+        for the host and a thread that plays one.
         """
         return _CONFIGURATIONS
 
@@ -204,7 +232,7 @@ class NativeExecutor:
         return config_for(EngineSettings.from_name(name))
 
     def check(self, config: Config) -> None:
-        """Start the configuration's engine and end it.
+        """Start the configuration's engine and end it; look for its devices.
 
         Raises
         ------
@@ -212,6 +240,9 @@ class NativeExecutor:
             Saying what is missing.
         """
         check_engine(config)
+        for device in devices_for(config):
+            if lacking := Gpus.of(config).lacks(device):
+                raise Unavailable(f"device {device} ({lacking})")
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -228,8 +259,8 @@ class NativeExecutor:
         Raises
         ------
         Refused
-            For a test with clusters; in two processes, for a loop, conditional
-            or section that would be in both.
+            For a test with clusters, or on a GPU that is not there; in two processes,
+            for any GPU, and for a loop, conditional or section that would be in both.
         """
         if not dict(config.settings).get("processes"):
             return PreparedTest(test, config)
@@ -279,7 +310,7 @@ class PreparedTest:
     Raises
     ------
     Refused
-        For a test with clusters.
+        For a test with clusters, or on a GPU that is not there.
     """
 
     module: ClassVar[Any] = _executor
@@ -300,13 +331,14 @@ class PreparedTest:
         self._noise = Noise()
         self._strictness = strictness
         self._devices = devices_for(config)
+        self._gpus = Gpus.of(config)
         self._program = self.lowered(lanes=1)
         self._core = self.load(self._program)
         self._rows = Rows(test, test.observe)
 
     def load(self, program: Program) -> _executor.Program:
         """The lowered test, in the core."""
-        return _executor.load(program)
+        return _executor.load(program, self._gpus.backends(program.device_names))
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
@@ -353,6 +385,7 @@ class PreparedTest:
             strictness=self._strictness,
             lanes=lanes,
             devices=self._devices,
+            lacks=self._gpus.lacks,
         )
 
     def _perturbed(self, noise: Noise) -> _executor.Threads:

@@ -47,7 +47,7 @@ from fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
 from fuzz.passes.ssa import convert
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from corpus.graph import Body as GraphBody
     from corpus.graph import LitmusTest
@@ -232,6 +232,10 @@ class Program:
         return self.run_names[key.run], frames, number, step
 
 
+def _lacking(device: str) -> str:
+    return "" if device.startswith("cpu:") else "not in two processes"
+
+
 def lower(
     test: LitmusTest,
     *,
@@ -241,6 +245,7 @@ def lower(
     devices: Sequence[str] = (DEFAULT,),
     part: int | None = None,
     compiles: bool = False,
+    lacks: Callable[[str], str] = _lacking,
 ) -> Program:
     """The test as numbers, placed on devices.
 
@@ -261,7 +266,9 @@ def lower(
         Of what has none, where that changes nothing else: not in a test with
         queues, MatMul, or lanes of its own.
     compiles : bool
-        Whether it takes clusters: a backend is to compute.
+        Whether it takes clusters: a backend is to compute, on any device.
+    lacks : callable
+        What is missing for a device, in a few words; nothing if it is there.
 
     Raises
     ------
@@ -281,8 +288,8 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
-        if not compiles and not device.startswith("cpu:"):
-            raise Refused(f"device {device} (built without CUDA)")
+        if not compiles and (lacking := lacks(device)):
+            raise Refused(f"device {device} ({lacking})")
     if part is not None:
         here = here[part::2]
     lowering = _Lowering(
@@ -644,6 +651,7 @@ class _Lowering:
         return Node(
             "if",
             slot,
+            device=self.devices[node.device],
             waits=[*waits, *taken] if strict.gathers else waits,
             inputs=[slots[name] for name in node.inputs],
             arguments=taken,
@@ -678,6 +686,7 @@ class _Lowering:
         return Node(
             "while",
             slot,
+            device=self.devices[node.device],
             waits=waits[len(first) :],  # the carried values arrive one by one
             arguments=arguments,
             bodies=[

@@ -14,6 +14,9 @@
 #include "controlled.h"
 #include "engines.h"
 #include "exhaustive.h"
+#include "gpu/cuda.h"
+#include "gpu/emulated.h"
+#include "gpu/gpu.h"
 #include "python_backend.h"
 #include "station.h"
 #include "strategies/bounded.h"
@@ -120,14 +123,18 @@ Type read_type(nb::handle object) {
           field<uint32_t>(object, "ints")};
 }
 
-using Backends = std::vector<PythonBackend*>;
+using Backends = std::vector<Backend*>;
 
-/// Bytes, or on a device with a backend a value of its.
-Tensor read_tensor(nb::handle object, const Type& type, PythonBackend* backend) {
-  if (backend) return backend->keep(nb::borrow(object));
+/// Bytes, on a GPU in its memory; or on a device with a Python backend a value of its.
+Tensor read_tensor(nb::handle object, const Type& type, Backend* backend) {
+  if (auto* const python = dynamic_cast<PythonBackend*>(backend)) {
+    return python->keep(nb::borrow(object));
+  }
   const nb::bytes bytes = nb::cast<nb::bytes>(object);
   if (bytes.size() != type.bytes()) throw nb::value_error("a tensor of another size");
-  return Tensor::copy_of(bytes.c_str(), bytes.size());
+  const Tensor made = Tensor::copy_of(bytes.c_str(), bytes.size());
+  auto* const gpu = dynamic_cast<gpu::Gpu*>(backend);
+  return gpu ? gpu->keep(made) : made;
 }
 
 using Numbers = std::vector<uint32_t>;
@@ -156,7 +163,7 @@ Node read_node(nb::handle from, const Backends& backends) {
   node.nesterov = field<bool>(from, "nesterov");
   node.parts = field<uint32_t>(from, "parts");
   node.many = field<bool>(from, "many");
-  PythonBackend* const backend = backends.empty() ? nullptr : backends.at(node.device);
+  Backend* const backend = backends.empty() ? nullptr : backends.at(node.device);
   if (node.op == Op::kConst) node.constant = read_tensor(from.attr("constant"), node.type, backend);
   node.bodies = field<Numbers>(from, "bodies");
   node.results = field<uint32_t>(from, "results");
@@ -186,7 +193,7 @@ Resource read_resource(nb::handle from, const Backends& backends) {
   resource.type = read_type(from.attr("type"));
   resource.capacity = field<uint32_t>(from, "capacity");
   resource.device = field<uint32_t>(from, "device");
-  PythonBackend* const backend = backends.empty() ? nullptr : backends.at(resource.device);
+  Backend* const backend = backends.empty() ? nullptr : backends.at(resource.device);
   for (nb::handle each : from.attr("initial")) {
     resource.initial.push_back(read_tensor(each, resource.type, backend));
   }
@@ -194,11 +201,11 @@ Resource read_resource(nb::handle from, const Backends& backends) {
 }
 
 /// Of fuzz.executors.native.lowering.Program.
-/// `backends` has one for each device, or none at all.
+/// `backends` has one for each device, or None where the core computes; or none at all.
 Program read_program(nb::handle from, const Backends& backends, Defect defect = Defect::kNone) {
   Program program;
   program.defect = defect;
-  program.backends.assign(backends.begin(), backends.end());
+  program.backends = backends;
   for (nb::handle each : from.attr("bodies")) {
     program.bodies.push_back(read_body(each, backends));
   }
@@ -386,6 +393,10 @@ void deliver(Station& station, const nb::bytes& bytes) {
   station.deliver(parcel);
 }
 
+std::unique_ptr<Backend> over(std::unique_ptr<gpu::Device> device) {
+  return std::make_unique<gpu::Gpu>(std::move(device));
+}
+
 }  // namespace
 
 #ifdef LITMUSFUZZ_MUTANTS
@@ -448,6 +459,12 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("wait", &Station::wait, nb::call_guard<nb::gil_scoped_release>())
       .def("rows", &Station::rows)
       .def("close", &Station::close);
+  nb::class_<Backend>(m, "Backend");
+  m.def("emulated_gpu", [] { return over(std::make_unique<gpu::Emulated>()); });
+  m.def(
+      "cuda_gpu",
+      [](const std::string& path, uint32_t number) { return over(gpu::load_cuda(path, number)); },
+      nb::arg("path"), nb::arg("number"));
   // The backends must live as long.
 #ifdef LITMUSFUZZ_MUTANTS
   m.def("load", &read_mutant, nb::arg("program"), nb::arg("defect"),

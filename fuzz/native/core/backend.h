@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels.h"
@@ -24,6 +25,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  /// A node of the program is on a device of its: it may set `Node::call`.
+  virtual void prepare(Node&) {}
   /// A new execution: no value that the last one made is used any more. Values that
   /// stand in the program are kept. One execution at a time.
   virtual void begin() = 0;
@@ -40,8 +43,12 @@ class Backend {
   virtual Tensor stacked(const Node& node, std::span<const Tensor> elements) = 0;
   /// What a Size returns.
   virtual Tensor number(const Node& node, int32_t value) = 0;
-  /// What a Recv returns, on its device.
+  /// What a Recv returns, on its device, of what another device of this backend has.
   virtual Tensor moved(const Node& node, const Tensor& value) = 0;
+  /// The same of what the core has, or another backend, which was asked to `read` it.
+  virtual Tensor entered(const Tensor&) {
+    throw std::logic_error("a backend beside others, and takes nothing from them");
+  }
   /// Of a predicate: its first element.
   virtual bool truth(const Tensor& value) = 0;
   /// The value's elements as the core would hold them, for the outcome.

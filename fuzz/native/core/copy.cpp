@@ -51,6 +51,15 @@ void updated(const Frame& frame, const Node& node, Tensor* contents, bool in_pla
   apply_update(node, contents, operands, in_place);
 }
 
+/// The backends of two devices understand each other by what the core would hold.
+Tensor received(const Node& node, const Tensor& value) {
+  if (node.source == node.backend) {
+    return node.backend ? node.backend->moved(node, value) : value;
+  }
+  const Tensor bytes = node.source ? node.source->read(value, node.type) : value;
+  return node.backend ? node.backend->entered(bytes) : bytes;
+}
+
 }  // namespace
 
 Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
@@ -301,8 +310,7 @@ void Copy::read(Event event, Tasks& tasks) {
 void Copy::receive(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
-  const Tensor& value = frame.slots[node.inputs[0]];
-  complete(frame, node, node.backend ? node.backend->moved(node, value) : Tensor(value), tasks);
+  complete(frame, node, received(node, frame.slots[node.inputs[0]]), tasks);
 }
 
 void Copy::write(Event event, Tasks& tasks) {

@@ -1,34 +1,11 @@
 #include "kernels.h"
 
-#include <algorithm>
 #include <type_traits>
+
+#include "scalar.h"
 
 namespace litmusfuzz::executor {
 namespace {
-
-// Integers wrap around: a value that no total order gives must not be undefined
-// behaviour on top.
-template <typename T, typename F>
-T wrapping(T a, T b, F f) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return f(a, b);
-  } else {
-    using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int32_t, T>>;
-    return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
-  }
-}
-template <typename T>
-T add(T a, T b) {
-  return wrapping(a, b, [](auto x, auto y) { return x + y; });
-}
-template <typename T>
-T sub(T a, T b) {
-  return wrapping(a, b, [](auto x, auto y) { return x - y; });
-}
-template <typename T>
-T mul(T a, T b) {
-  return wrapping(a, b, [](auto x, auto y) { return x * y; });
-}
 
 /// An operand whose only element, if it has just one, stands for all.
 template <typename T>
@@ -81,12 +58,12 @@ template <typename T>
 Tensor compute_as(const Node& node, const Operands& in) {
   switch (node.op) {
     case Op::kNeg: return map<T, T>(node, in, [](T x, T) { return sub(T{0}, x); });
-    case Op::kRelu: return map<T, T>(node, in, [](T x, T) { return std::max(x, T{0}); });
+    case Op::kRelu: return map<T, T>(node, in, [](T x, T) { return larger(x, T{0}); });
     case Op::kAddV2: return map<T, T>(node, in, add<T>);
     case Op::kSub: return map<T, T>(node, in, sub<T>);
     case Op::kMul: return map<T, T>(node, in, mul<T>);
-    case Op::kMaximum: return map<T, T>(node, in, [](T x, T y) { return std::max(x, y); });
-    case Op::kMinimum: return map<T, T>(node, in, [](T x, T y) { return std::min(x, y); });
+    case Op::kMaximum: return map<T, T>(node, in, larger<T>);
+    case Op::kMinimum: return map<T, T>(node, in, smaller<T>);
     case Op::kLess: return map<uint8_t, T>(node, in, [](T x, T y) { return x < y; });
     case Op::kEqual: return map<uint8_t, T>(node, in, [](T x, T y) { return x == y; });
     case Op::kReluGrad:
@@ -147,10 +124,8 @@ void update_as(const Node& node, Tensor* contents, const Operands& in) {
     case Op::kScatterAdd: return scatter<T>(node, contents[0], *in[0], add<T>);
     case Op::kScatterSub: return scatter<T>(node, contents[0], *in[0], sub<T>);
     case Op::kScatterMul: return scatter<T>(node, contents[0], *in[0], mul<T>);
-    case Op::kScatterMin:
-      return scatter<T>(node, contents[0], *in[0], [](T x, T y) { return std::min(x, y); });
-    case Op::kScatterMax:
-      return scatter<T>(node, contents[0], *in[0], [](T x, T y) { return std::max(x, y); });
+    case Op::kScatterMin: return scatter<T>(node, contents[0], *in[0], smaller<T>);
+    case Op::kScatterMax: return scatter<T>(node, contents[0], *in[0], larger<T>);
     default:
       if constexpr (std::is_floating_point_v<T>) momentum<T>(node, contents, in);
   }

@@ -55,9 +55,19 @@ void reduce(Body& body) {
   }
 }
 
+/// Of the device of the node that the slot is of; an argument is the core's.
+Backend* backend_of_slot(const Program& program, const Body& body, uint32_t slot) {
+  for (const Node& each : body.nodes) {
+    if (each.slot <= slot && slot < each.slot + each.slots()) return program.backend(each.device);
+  }
+  return nullptr;
+}
+
 void link_node(const Program& program, Body& body, uint32_t number) {
   Node& node = body.nodes[number];
   node.backend = program.backend(node.device);
+  if (node.kind == Kind::kRecv) node.source = backend_of_slot(program, body, node.inputs[0]);
+  if (node.backend) node.backend->prepare(node);
   for (const uint32_t slot : node.waits) {
     body.slots[slot].edges.push_back({number, Edge::kWaits});
   }

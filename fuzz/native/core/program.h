@@ -121,6 +121,7 @@ struct Node {
   uint32_t state = 0;        // place among the body's nodes of its sort that keep a state
   uint64_t first_event = 0;  // numbers of its events, in the frame
   Backend* backend = nullptr;  // of its device
+  Backend* source = nullptr;   // of a Recv: of the device that its value comes from
 
   /// The steps of a cluster's two events.
   static constexpr uint32_t kSnapshot = 0, kWriteBack = 1;

@@ -1,0 +1,152 @@
+// A real GPU, by CUDA: one stream, memory in the stream's order, pinned memory for copies.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/element.h"
+
+namespace {
+
+using namespace litmusfuzz::executor;
+using namespace litmusfuzz::executor::gpu;
+
+void check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
+}
+
+template <typename T>
+__global__ void kernel(const Call call) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < call.threads) element<T>(call, i);
+}
+
+/// An event for the time of one wait: unlike the stream's own, it is not put off by what
+/// others ask for meanwhile.
+class Mark {
+ public:
+  Mark() {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
+  }
+  ~Mark() { cudaEventDestroy(event_); }
+  Mark(const Mark&) = delete;
+  void wait(cudaStream_t stream) {
+    check(cudaEventRecord(event_, stream));
+    check(cudaEventSynchronize(event_));
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// A stream on the GPU of that number, and a pool that its values come from. The pool
+/// keeps what is freed: an execution needs about as much as the one before.
+class Cuda final : public Device {
+ public:
+  explicit Cuda(uint32_t number) : number_(static_cast<int>(number)) {
+    select();
+    int pools = 0;
+    check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, number_));
+    if (!pools) throw std::runtime_error("CUDA: the device has no memory pools");
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, number_};
+    check(cudaMemPoolCreate(&pool_, &properties));
+    try {
+      uint64_t kept = UINT64_MAX;
+      check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &kept));
+      check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    } catch (...) {
+      cudaMemPoolDestroy(pool_);
+      throw;
+    }
+  }
+  ~Cuda() override {
+    cudaSetDevice(number_);
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+    cudaMemPoolDestroy(pool_);
+  }
+  Cuda(const Cuda&) = delete;
+
+  void* allocate(size_t bytes) override {
+    select();
+    void* made = nullptr;
+    check(cudaMallocFromPoolAsync(&made, bytes, pool_, stream_));
+    return made;
+  }
+  void free(void* there) noexcept override {
+    cudaSetDevice(number_);
+    cudaFreeAsync(there, stream_);  // an error is that of a kernel, and `wait` tells it
+  }
+
+  std::byte* allocate_here(size_t bytes) override {
+    select();
+    void* made = nullptr;
+    check(cudaHostAlloc(&made, bytes, cudaHostAllocDefault));
+    return static_cast<std::byte*>(made);
+  }
+  void free_here(std::byte* here) noexcept override { cudaFreeHost(here); }
+
+  void copy_in(void* there, const std::byte* here, size_t bytes) override {
+    select();
+    check(cudaMemcpyAsync(there, here, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+  void copy_out(std::byte* here, const void* there, size_t bytes) override {
+    select();
+    check(cudaMemcpyAsync(here, there, bytes, cudaMemcpyDeviceToHost, stream_));
+  }
+
+  void launch(const Call& call) override {
+    if (call.threads == 0) return;
+    select();
+    constexpr uint32_t kBlock = 128;
+    const uint32_t blocks = (call.threads - 1) / kBlock + 1;
+    with_dtype(call.dtype, [&](auto t) {
+      kernel<decltype(t)><<<blocks, kBlock, 0, stream_>>>(call);
+    });
+    check(cudaGetLastError());
+  }
+
+  void wait() override {
+    select();
+    Mark().wait(stream_);
+  }
+
+ private:
+  /// CUDA knows for each thread a current device, and any thread may call.
+  void select() const { check(cudaSetDevice(number_)); }
+
+  const int number_;
+  cudaMemPool_t pool_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_gpu_interface() {
+  return kInterface;
+}
+
+/// Null, and why, if there is none.
+extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(
+    uint32_t number, std::string* error) {
+  int count = 0;
+  if (const cudaError_t found = cudaGetDeviceCount(&count); found != cudaSuccess) {
+    *error = cudaGetErrorString(found);
+    return nullptr;
+  }
+  if (number >= static_cast<uint32_t>(count)) {
+    *error = "number " + std::to_string(number) + " of " + std::to_string(count);
+    return nullptr;
+  }
+  try {
+    return std::make_unique<Cuda>(number).release();
+  } catch (const std::exception& thrown) {
+    *error = thrown.what();
+    return nullptr;
+  }
+}
