@@ -307,7 +307,7 @@ class Scene(Block):
             count = rng.choice((1, 2, 2, 3))
             room = held if how == "take" else queue.capacity - held
             if self.stage.balanced:
-                count = min(count, room // self.times)
+                count = max(0, min(count, room // self.times))
         if how == "put":
             return self.put(queue, count, after)
         return self.take_from(queue, count, after)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
 
 MANY = 150
-STRUCTURED = tuple(name for name in FAMILIES if name != "dag")
+STRUCTURED = tuple(name for name in FAMILIES if name not in ("dag", "bait"))
 FEATURE = {
     "sections": "critical sections",
     "queues": "queues",
