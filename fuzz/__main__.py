@@ -1433,7 +1433,7 @@ def bench_native(compare: bool, as_json: bool) -> None:
 @bench.command("clusters")
 @_json
 def bench_clusters(as_json: bool) -> None:
-    """How fast clusters are chosen and validated.
+    """How fast clusters are chosen, validated and executed.
 
     Takes some seconds.
     """

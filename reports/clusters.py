@@ -9,6 +9,7 @@ from reports.text import table
 
 if TYPE_CHECKING:
     from reports.bench import Figure
+    from reports.speed import Speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,17 @@ class ClustersReport:
     figures: tuple[Figure, ...]
     about: tuple[str, ...]
     repeats: int
+    speeds: tuple[Speed, ...] = ()
+    """Of the executor over JAX: wall-clock times."""
 
     def text(self) -> str:
         """A table."""
         header = ["", "median", "worst", "limit", "load", "unknown", ""]
         how = f"CPU times, best of {self.repeats}; of outcomes the median."
         lines = table(header, [figure.cells() for figure in self.figures])
-        return "\n\n".join([lines, "\n".join([how, *self.about])])
+        speed_header = ["", "threads", "copies", "best", "", "limit", "elsewhere", ""]
+        speeds = table(speed_header, [speed.cells() for speed in self.speeds])
+        return "\n\n".join([lines, speeds, "\n".join([how, *self.about])])
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, with everything that the screen shows."""
@@ -32,4 +37,5 @@ class ClustersReport:
             "repeats": self.repeats,
             "about": list(self.about),
             "figures": [asdict(figure) | {"met": figure.met} for figure in self.figures],
+            "speeds": [asdict(speed) | {"met": speed.met} for speed in self.speeds],
         }

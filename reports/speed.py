@@ -13,12 +13,16 @@ COUNTS_FROM: Final = 0.25
 
 
 class Unit(StrEnum):
-    """What a figure counts; of the first two less is better."""
+    """What a figure counts; of the first three less is better."""
 
     NS_PER_OP = "ns/op"
     SECONDS = "s"
+    TIMES = "times"
     PER_SECOND = "copies/s"
     RATIO = "times faster"
+
+
+_LESS_IS_BETTER: Final = (Unit.NS_PER_OP, Unit.SECONDS, Unit.TIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Speed:
             return True
         if self.value is None or not self.counts:
             return False
-        if self.unit in (Unit.NS_PER_OP, Unit.SECONDS):
+        if self.unit in _LESS_IS_BETTER:
             return self.value <= self.limit
         return self.value >= self.limit
 
@@ -113,12 +117,12 @@ def _shown(value: float | None, unit: Unit) -> str:
     if unit is Unit.PER_SECOND:
         return f"{value:,.0f}"
     if unit is Unit.SECONDS:
-        return f"{value:.4f}"
+        return f"{value:.4f}" if value >= 1e-3 else f"{value:.6f}"
     return f"{value:.1f}"
 
 
 def _limit(limit: float | None, unit: Unit) -> str:
     if limit is None:
         return "-"
-    sign = "<=" if unit in (Unit.NS_PER_OP, Unit.SECONDS) else ">="
+    sign = "<=" if unit in _LESS_IS_BETTER else ">="
     return f"{sign} {limit:,.0f}"

@@ -3,7 +3,7 @@
 Each executor has a queue of graphs that wait for it. When one is full, nothing is
 drawn until its executor takes one: the faster wait for the slower, so that what they
 show can be set side by side. They do not wait for one that stands still
-(`PATIENCE_S`); what it misses is told. See ``docs/decisions/0007-same-graphs.md``.
+(`PATIENCE_S`); what it misses is told. See ``docs/decisions/0008-same-graphs.md``.
 """
 
 from __future__ import annotations

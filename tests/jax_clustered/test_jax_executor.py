@@ -17,7 +17,7 @@ from corpus.textfile import load
 from fuzz.executors.jax_clustered.backend import Computing
 from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.protocol import Diverged, Noise, Refused
+from fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
 from oracles import explorer
 from oracles.explorer import Explorer
 from oracles.model import RFC
@@ -59,6 +59,25 @@ def follows(executor, order, outcome) -> bool:
 def test_on_threads_nothing_is_shown_that_is_not_allowed(config: str, paths) -> None:
     """The corpus, clustered by us where it is not; 64 executions each."""
     for path in paths:
+        test = load(path).test
+        executor = PreparedJaxTest(
+            JaxClusteredExecutor.clustered(test, CONFIGS[config]), CONFIGS[config], COMPILER
+        )
+        seen = executor.run(64, Noise(copies=8), seed=1)
+        executor.close()
+        oracle = Explorer(test, RFC)
+        for outcome in seen:
+            assert oracle.judge(outcome) in (Verdict.ALLOWED, Verdict.UNSPECIFIED), path.stem
+
+
+@pytest.mark.parametrize("config", ["gpu", "cpu_and_gpu"])
+def test_on_a_gpu_nothing_is_shown_that_is_not_allowed(config: str) -> None:
+    """The corpus, clustered by us where it is not; 64 executions each."""
+    try:
+        JaxClusteredExecutor().check(CONFIGS[config])
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    for path in LITMUS:
         test = load(path).test
         executor = PreparedJaxTest(
             JaxClusteredExecutor.clustered(test, CONFIGS[config]), CONFIGS[config], COMPILER

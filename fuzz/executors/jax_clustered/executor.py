@@ -18,12 +18,14 @@ from fuzz.executors.native import _executor
 from fuzz.executors.native.executor import (
     PreparedTest,
     check_engine,
+    config_for,
     controlled_config,
     engine_config,
     on_devices,
 )
 from fuzz.executors.native.lowering import lower
 from fuzz.executors.native.pair import devices_for
+from fuzz.executors.protocol import Refused, Unavailable
 from fuzz.passes.clustering import cluster
 from fuzz.passes.placement import place
 
@@ -59,6 +61,8 @@ def _configurations() -> Iterator[Config]:
         yield _config(controlled_config(name, strategy, depth, split_updates=True))
     pool = engine_config("", "pool", 2, split_updates=True)
     yield _config(on_devices(pool, "two_devices"))
+    yield _config(on_devices(pool, "gpu", devices=("gpu:0",)))
+    yield _config(on_devices(pool, "cpu_and_gpu", devices=("cpu:0", "gpu:0")))
     yield _config(replace(pool, name="unclustered"), "none")
 
 
@@ -77,13 +81,14 @@ class JaxClusteredExecutor:
 
         A test's own clusters are taken as they are; where it has none, all but
         `unclustered` choose some (`fuzz.passes.clustering`). Two_devices puts what
-        has no device on two of JAX's.
+        has no device on two of JAX's; gpu on its first GPU, and cpu_and_gpu on that
+        and its first CPU in turn, where there is one.
         """
         return _CONFIGURATIONS
 
     @classmethod
     def configured(cls, name: str) -> Config:
-        """Any engine with any number of threads: ``engine=NAME;threads=N``.
+        """Any engine or strategy, as those of `native`: ``engine=NAME;threads=N``.
 
         Raises
         ------
@@ -91,11 +96,11 @@ class JaxClusteredExecutor:
             In one line.
         """
         settings = EngineSettings.from_name(name)
-        made = engine_config(settings.name, settings.engine, settings.threads, split_updates=True)
-        return _config(made)
+        made = config_for(replace(settings, split=True))
+        return _config(replace(made, name=settings.name))
 
     def check(self, config: Config) -> None:
-        """Start the configuration's engine and end it.
+        """Start the configuration's engine and end it, and look for its devices.
 
         Raises
         ------
@@ -103,6 +108,14 @@ class JaxClusteredExecutor:
             Saying what is missing.
         """
         check_engine(config)
+        devices = devices_for(config)
+        if len(devices) > 1 or not devices[0].startswith("cpu:"):
+            from fuzz.executors.jax_clustered.backend import jax_devices
+
+            try:
+                jax_devices(devices)
+            except Refused as error:
+                raise Unavailable(str(error)) from None
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:

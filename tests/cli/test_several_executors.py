@@ -23,6 +23,20 @@ BOTH = ("--executors", "mutant/stale-reads,native:controlled")
 FEW = ("--tests", "16", "--count", "64", "--time", "10m", "--seed", "1")
 
 
+def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
+    """Every third graph is one that all three run: `dag`."""
+    result = litmusfuzz(
+        *("run", "--executors", "tf,jax,native", "--families", "dag,loops,clusters", "--json"),
+        *("--tests", "9", "--count", "64", "--time", "10m", "--seed", "1", "--out", "out"),
+    )
+    told = json.loads(result.stdout)
+    systems = {each["executor"]: each for each in told["executors"]}
+    assert systems["tf"]["refused"]
+    assert systems["jax"]["tests"] == told["graphs"]
+    assert systems["jax"]["counters"]["compiled"] > 0
+    assert result.returncode in (0, 1), result.stderr  # TensorFlow tears
+
+
 def test_a_run_shows_executors_side_by_side(litmusfuzz, tmp_path: Path) -> None:
     result = litmusfuzz("run", *BOTH, *FEW, "--out", "out")
     lines = result.stdout.splitlines()
