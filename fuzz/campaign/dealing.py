@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_WAITING: Final = 16
 """Graphs in an executor's queue: some seconds of work, so that a restart or a short
 minimization of one does not stop the others."""
+MOST_FAMILIES: Final = 32
 PATIENCE_S: Final = 5.0
 """How long the others wait for an executor that takes nothing from a full queue: it
 minimizes, or hangs. A campaign of so many tests waits until it goes on."""
@@ -156,8 +157,9 @@ class Dealer:
         """Draw one of that family, and let each that can run it have it."""
         record = self.record
         number = record.families[family]
-        # One index each, the same in all campaigns with that seed.
-        index = number * len(FAMILIES) + tuple(FAMILIES).index(family)
+        # One index each, the same in all campaigns with that seed; a new family, which
+        # comes last, changes none of the others'.
+        index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
         test = draw(family, self.settings.seed, index)
         record.graphs += 1
         record.families[family] += 1

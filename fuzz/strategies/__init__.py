@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FAMILIES: Final = MappingProxyType(
     {
         "dag": dag.draw,
-        "bait": bait.draw,
         "sections": sections.draw,
         "queues": queues.draw,
         "conditionals": conditionals.draw,
@@ -36,14 +35,14 @@ FAMILIES: Final = MappingProxyType(
         "runs": runs.draw,
         "clusters": clusters.draw,
         "mixed": mixed.draw,
+        "bait": bait.draw,
     }
 )
-"""Name to function. To add one: a module, and a line here and below."""
+"""Name to function. To add one: a module, and a last line here and below."""
 
 FEATURES: Final = MappingProxyType(
     {
         "dag": frozenset[str](),
-        "bait": frozenset({"clusters"}),
         "sections": frozenset({"critical sections"}),
         "queues": frozenset({"queues"}),
         "conditionals": frozenset({"conditionals"}),
@@ -51,6 +50,7 @@ FEATURES: Final = MappingProxyType(
         "runs": frozenset({"several runs"}),
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
+        "bait": frozenset({"clusters"}),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""

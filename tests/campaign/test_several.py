@@ -155,7 +155,7 @@ def test_clusters_that_tests_came_with_are_counted(tmp_path: Path) -> None:
         tmp_path,
         ("double/takes-clusters", "inline"),
         families=("clusters",),
-        seed=15,
+        seed=91,
         tests=12,
         count=1,
     )

@@ -30,7 +30,7 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
         *("--tests", "9", "--count", "64", "--time", "10m", "--seed", "1", "--out", "out"),
     )
     told = json.loads(result.stdout)
-    systems = {each["executor"]: each for each in told["executors"]}
+    systems = {each["name"]: each for each in told["executors"]}
     assert systems["tf"]["refused"]
     assert systems["jax"]["tests"] == told["graphs"]
     assert systems["jax"]["counters"]["compiled"] > 0
