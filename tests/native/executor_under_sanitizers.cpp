@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend.h"
 #include "batch.h"
 #include "check.h"
 #include "exhaustive.h"
@@ -277,12 +278,79 @@ void strategies() {
   CHECK((controlled.outcome() == Row{0, 1, 6, 1, 0}));
 }
 
+/// Values are what the core's would be; a cluster moves one from its second variable to
+/// its first, and returns their sum.
+class Moving final : public Backend {
+ public:
+  void begin() override {}
+  Tensor compute(const Node& node, const Operands& operands) override {
+    return litmusfuzz::executor::compute(node, operands);
+  }
+  Tensor gathered(const Node& node, const Tensor& contents) override {
+    return litmusfuzz::executor::gathered(node, contents);
+  }
+  void apply_update(const Node& node, Tensor* contents, const Operands& operands) override {
+    litmusfuzz::executor::apply_update(node, contents, operands);
+  }
+  ClusterResult apply_cluster(const Node&, std::span<const Tensor> snapshot,
+                              std::span<const Tensor* const>) override {
+    const int32_t first = *snapshot[0].as<int32_t>(), second = *snapshot[1].as<int32_t>();
+    return {{Tensor::scalar(first + second)},
+            {Tensor::scalar(first + 1), Tensor::scalar(second - 1)}};
+  }
+  Tensor element(const Node&, const Tensor& many, uint32_t) override { return many; }
+  Tensor stacked(const Node&, std::span<const Tensor> elements) override { return elements[0]; }
+  Tensor number(const Node&, int32_t value) override { return Tensor::scalar(value); }
+  Tensor moved(const Node&, const Tensor& value) override { return value; }
+  bool truth(const Tensor& value) override { return *value.as<uint8_t>(); }
+  Tensor read(const Tensor& value, const Type&) override { return value; }
+};
+
+/// Four clusters on two variables, two of them one after the other. Each sees the two
+/// as another one left them, or as they were: their sum stays 0.
+void clusters_are_atomic(const std::string& engine, uint32_t threads) {
+  Moving moving;
+  Writer w;
+  const uint32_t x = w.variable(), y = w.variable();
+  w.begin();
+  std::vector<uint32_t> slots;
+  for (int i = 0; i < 4; ++i) {
+    Node node;
+    node.kind = Kind::kCluster;
+    // In different orders: the locks are taken in one all the same.
+    node.resources = node.written = i % 2 ? std::vector{x, y} : std::vector{y, x};
+    node.results = 1;
+    if (i == 3) node.waits = {slots[0]};
+    slots.push_back(w.add(std::move(node), 2));
+  }
+  const uint32_t body = w.end();
+  w.program.runs = {{body}, {body, {0}}};
+  for (const uint32_t slot : slots) {
+    for (uint32_t r = 0; r < 2; ++r) w.program.observed.push_back({r, slot + 1, {}, 0});
+  }
+  w.program.backends = {&moving};
+  Program program = std::move(w.program);
+  program.link();
+  const SomeEngines engines(program, engine, {.threads = threads});
+  Batch batch(program, engines.all(), 32);
+  Histogram seen;
+  for (uint64_t seed = 0; seed < 30; ++seed) batch.run(seed, true, seen);
+  for (const auto& [row, count] : seen) {
+    CHECK(row[0] == static_cast<int64_t>(Status::kCompleted));
+    for (size_t i = 0; i < 8; ++i) CHECK(row[2 + 2 * i] == 0);
+    CHECK(row[18] == -row[20]);
+  }
+}
+
 }  // namespace
 
 int main() {
   the_barrier_holds();
   for (const char* engine : {"inline", "pool", "fifo", "stealing", "gang"}) {
-    for (const uint32_t threads : {2u, 4u}) run_all(engine, threads);
+    for (const uint32_t threads : {2u, 4u}) {
+      run_all(engine, threads);
+      clusters_are_atomic(engine, threads);
+    }
   }
   blocking_everywhere();
   strategies();
