@@ -133,7 +133,8 @@ class RunRecord:
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
     executor's on one of those, `raw_findings` what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
-    `clusterings` are those that tests came with, `unsound` those that executors chose.
+    `clusterings` are those that tests came with, in `racing` of which a cluster of two
+    or more resource ops races, `unsound` those that executors chose.
     `sides` sums up the graphs that several executors ran, of which `latest` is
     the last; the first `kept` of them lie in the file `kept_in`, a line each.
     """
@@ -152,6 +153,7 @@ class RunRecord:
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
     clusterings: Counter[str] = field(default_factory=Counter)
+    racing: int = 0
     unsound: list[Unsound] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
     canary_runs: int = 0
@@ -209,6 +211,7 @@ class RunRecord:
             "unconfirmed": self.unconfirmed,
             "executors": [each.as_json() for each in self.executors],
             "clusterings": dict(sorted(self.clusterings.items())),
+            "racing": self.racing,
             "unsound": [each.as_json() for each in self.unsound],
             "side_by_side": {
                 "graphs": self.compared,

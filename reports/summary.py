@@ -135,7 +135,10 @@ def summary(record: RunRecord) -> str:
     if record.unknown_graphs:
         lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
     if record.clusterings:
-        lines.append(f"  clusters that tests came with, {_clusterings(record.clusterings)}")
+        lines.append(
+            f"  clusters that tests came with, {_clusterings(record.clusterings)};"
+            f" in {record.racing} one of several resource ops races"
+        )
     lines += _side_by_side(record)
     lines.append(
         f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "

@@ -37,45 +37,43 @@ class _Used:
 
 
 class _Noting(PreparedJaxTest):
-    """Notes each call of JAX's, until `noted` is None."""
+    """Notes each call of JAX's."""
 
     def load(self, program: Program) -> _executor.Program:
         """With functions that note that they are called."""
-        self.noted: list[_Used] | None = []
+        self.noted: list[_Used] = []
         computing = Computing(program, self._compiler)
-        computing.calls = [
-            (self._noting(function), bound, flagged) for function, bound, flagged in computing.calls
+        calls = [
+            (_noting(function, self.noted), bound, flagged)
+            for function, bound, flagged in computing.calls
         ]
-        helpers = _Helpers(computing, self)
-        return self.load_with(
-            computing.program, [self.module.PythonBackend(computing.calls, helpers)]
-        )
+        helpers = _Helpers(computing, self.noted)
+        return self.load_with(computing.program, [self.module.PythonBackend(calls, helpers)])
 
-    def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def noting(*arguments: Any) -> Any:
-            if self.noted is not None:
-                self.noted.append(_Used(function, arguments))
-            return function(*arguments)
 
-        return noting
+def _noting(function: Callable[..., Any], noted: list[_Used]) -> Callable[..., Any]:
+    def noting(*arguments: Any) -> Any:
+        noted.append(_Used(function, arguments))
+        return function(*arguments)
+
+    return noting
 
 
 class _Helpers:
     """As `Computing`'s; to see a value is a call of JAX's as well."""
 
-    def __init__(self, computing: Computing, noting: _Noting) -> None:
+    def __init__(self, computing: Computing, noted: list[_Used]) -> None:
         self.element = computing.element
         self.stacked = computing.stacked
         self.number = computing.number
         self.moved = computing.moved
         self.truth = computing.truth
         self._computing = computing
-        self._noting = noting
+        self._noted = noted
 
     def read(self, value: Any) -> bytes:
         """Of a value of the outcome."""
-        if self._noting.noted is not None:
-            self._noting.noted.append(_Used(np.asarray, (value,)))
+        self._noted.append(_Used(np.asarray, (value,)))
         return self._computing.read(value)
 
 
@@ -84,7 +82,6 @@ def calls_of(test: LitmusTest, compiler: Compiler) -> list[_Used]:
     (config,) = (c for c in JaxClusteredExecutor.configurations() if c.name == "controlled")
     noting = _Noting(test, config, compiler)
     noting.run(1, Noise(), seed=1)
-    assert noting.noted is not None
     return noting.noted
 
 

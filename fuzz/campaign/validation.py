@@ -52,6 +52,7 @@ class Validator:
         """A graph with clusters was drawn."""
         start = time.monotonic()
         self.record.clusterings[validate(test, self.settings).verdict] += 1
+        self.record.racing += races(test)
         self.record.validating_s += time.monotonic() - start
 
     def chosen(
