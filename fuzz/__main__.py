@@ -1361,7 +1361,7 @@ def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> N
     the executors that they were made from stand first, and must survive. Takes
     some minutes. Exits 0 only if all mutants are killed, else 1.
     """
-    from fuzz.campaign.selftest import HUNTS, SOUND, hunts, mutants
+    from fuzz.campaign.selftest import HUNTS, hunts, made_from, mutants
     from reports.kills import kill_table, score
 
     known = mutants()
@@ -1376,7 +1376,8 @@ def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> N
             click.echo(f"\r\x1b[K{executor}: {strategy} ...", err=True, nl=False)
 
     rows: list[Row] = []
-    wanted = (*SOUND, *(chosen or known))
+    chosen = chosen or known
+    wanted = (*made_from(chosen), *chosen)
     try:
         for row in hunts(wanted, seeds, tests, told):
             rows.append(row)

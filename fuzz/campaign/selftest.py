@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from fuzz.executors.protocol import Config, Executor
 
-SOUND: Final = ("native", "jax")
-"""The executors that the mutants were made from."""
 _DRAWN: Final = tuple(name for name in FAMILIES if name != "clusters")  # which none of them runs
 
 
@@ -75,6 +73,12 @@ def mutants() -> tuple[str, ...]:
     """Names of all mutants of ours, but for one that needs a process made for it."""
     ours = (name for name in EXECUTORS if name.startswith("mutant/"))
     return tuple(name for name in ours if not configuration(name).environment)
+
+
+def made_from(chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """The executors that mutants were made from, each once."""
+    over_jax = (issubclass(executor_class(name), JaxClusteredExecutor) for name in chosen)
+    return tuple(dict.fromkeys("jax" if each else "native" for each in over_jax))
 
 
 def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:
