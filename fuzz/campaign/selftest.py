@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from fuzz.executors.protocol import Config, Executor
 
+SOUND: Final = "native"
+"""The executor that the mutants were made from."""
 _DRAWN: Final = tuple(name for name in FAMILIES if name != "clusters")  # which none of them runs
 
 
@@ -70,15 +72,14 @@ def _judge(seed: int, index: int, model: str) -> Explorer:
 
 
 def mutants() -> tuple[str, ...]:
-    """Names of all mutants of ours, but for one that needs a process made for it."""
+    """Names of the mutants of `SOUND`, and of those that need no framework.
+
+    Not of `jax`: to compile what one graph needs takes as long as running thousands of
+    them, and some of its mutants take thousands of graphs. ``make test`` kills these.
+    """
     ours = (name for name in EXECUTORS if name.startswith("mutant/"))
-    return tuple(name for name in ours if not configuration(name).environment)
-
-
-def made_from(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """The executors that mutants were made from, each once."""
-    over_jax = (issubclass(executor_class(name), JaxClusteredExecutor) for name in chosen)
-    return tuple(dict.fromkeys("jax" if each else "native" for each in over_jax))
+    here = (name for name in ours if not configuration(name).environment)
+    return tuple(n for n in here if not issubclass(executor_class(n), JaxClusteredExecutor))
 
 
 def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:
@@ -102,9 +103,7 @@ def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | Non
     made = executor_class(executor)
     how = HUNTS[strategy]
     config = next((c for c in made.configurations() if c.name == how.config), None)
-    # To compile what one graph needs takes as long as to run thousands of them does.
-    left_out = issubclass(made, JaxClusteredExecutor) and strategy != "controlled"
-    if config is None or left_out:  # a mutant of another kind has no engines
+    if config is None:  # a mutant of another kind has no engines
         return [None] * seeds
     return [_first_kill(made(), config, how, seed, tests) for seed in range(seeds)]
 

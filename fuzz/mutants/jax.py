@@ -16,7 +16,7 @@ from corpus.graph import MalformedTest
 from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from fuzz.mutants import _mutants
 from fuzz.mutants.clustering import CLUSTERING_MUTANTS
-from fuzz.passes.clustering import chosen
+from fuzz.passes.clustering import RegionRefused, chosen
 
 if TYPE_CHECKING:
     from corpus.graph import Cluster, LitmusTest
@@ -37,7 +37,10 @@ class WrongClusterer(JaxClusteredExecutor):
         """The test with the clusters that it runs as."""
         if test.clusters:
             return test
-        return CLUSTERING_MUTANTS[cls.name].cluster(test)
+        try:
+            return CLUSTERING_MUTANTS[cls.name].cluster(test)
+        except RegionRefused:  # across a section, say: it is not compiled
+            return test
 
 
 class NoSafetyAnalysis(WrongClusterer):
