@@ -52,12 +52,8 @@ def follows(executor, order, outcome) -> bool:
         return False
 
 
-@pytest.mark.parametrize(
-    ("config", "paths"),
-    [("plain", LITMUS), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
-)
-def test_on_threads_nothing_is_shown_that_is_not_allowed(config: str, paths) -> None:
-    """The corpus, clustered by us where it is not; 64 executions each."""
+def check_on_threads(config: str, paths) -> None:
+    """Clustered by us where a test is not; 64 executions each."""
     for path in paths:
         test = load(path).test
         executor = PreparedJaxTest(
@@ -70,23 +66,21 @@ def test_on_threads_nothing_is_shown_that_is_not_allowed(config: str, paths) -> 
             assert oracle.judge(outcome) in (Verdict.ALLOWED, Verdict.UNSPECIFIED), path.stem
 
 
+@pytest.mark.parametrize(
+    ("config", "paths"),
+    [("plain", LITMUS), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
+)
+def test_on_threads_nothing_is_shown_that_is_not_allowed(config: str, paths) -> None:
+    check_on_threads(config, paths)
+
+
 @pytest.mark.parametrize("config", ["gpu", "cpu_and_gpu"])
 def test_on_a_gpu_nothing_is_shown_that_is_not_allowed(config: str) -> None:
-    """The corpus, clustered by us where it is not; 64 executions each."""
     try:
         JaxClusteredExecutor().check(CONFIGS[config])
     except Unavailable as missing:
         pytest.skip(str(missing))
-    for path in LITMUS:
-        test = load(path).test
-        executor = PreparedJaxTest(
-            JaxClusteredExecutor.clustered(test, CONFIGS[config]), CONFIGS[config], COMPILER
-        )
-        seen = executor.run(64, Noise(copies=8), seed=1)
-        executor.close()
-        oracle = Explorer(test, RFC)
-        for outcome in seen:
-            assert oracle.judge(outcome) in (Verdict.ALLOWED, Verdict.UNSPECIFIED), path.stem
+    check_on_threads(config, LITMUS)
 
 
 @pytest.mark.parametrize("name", ["SB", "IRIW"])
