@@ -9,7 +9,7 @@ from corpus.builder import litmus
 from corpus.textfile import load
 from fuzz.campaign.judge import judge
 from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration, executor_class
+from fuzz.executors.table import configuration, executor_class, names
 from oracles.model import RFC
 from oracles.reference import allowed_outcomes
 
@@ -31,3 +31,10 @@ def test_the_canary_is_killed_by_every_test(path) -> None:
 def test_stale_reads_is_killed_by_sb_and_survives_mp() -> None:
     assert forbidden("mutant/stale-reads", litmus("X=1; r0=Y || Y=1; r1=X")) == 5
     assert forbidden("mutant/stale-reads", litmus("X=1; Y=2 || r0=Y; r1=X")) == 0
+
+
+def test_every_mutant_is_of_a_module_that_a_file_here_is_about() -> None:
+    """Those for `native` and `jax` see to it that each of theirs has its kill."""
+    modules = {executor_class(n).__module__ for n in names() if n.startswith("mutant/")}
+    about = ("canary", "stale_reads", "native", "jax", "tensorflow")
+    assert modules == {f"fuzz.mutants.{name}" for name in about}
