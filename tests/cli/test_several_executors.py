@@ -34,7 +34,11 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
     assert systems["tf"]["refused"]
     assert systems["jax"]["tests"] == told["graphs"]
     assert systems["jax"]["counters"]["compiled"] > 0
-    assert result.returncode in (0, 1), result.stderr  # TensorFlow tears
+    # TensorFlow tears (1). What it shows may stay unconfirmed, and a
+    # ResourceStridedSliceAssign beside a dense write, of which there is one, may end its
+    # process (docs/tensorflow-findings.md): then 3.
+    undecided = systems["tf"]["crashed"] or systems["tf"]["timed_out"] or told["unconfirmed"]
+    assert result.returncode in ((1, 3) if undecided else (0, 1)), result.stderr
 
 
 def test_a_run_shows_executors_side_by_side(litmusfuzz, tmp_path: Path) -> None:
