@@ -307,10 +307,11 @@ class Campaign:
         for slot in self.slots:
             self.show(self.record)
             while why := self._why_not(slot, reply := slot.worker.receive()):
-                if not self._dropped(slot.system, slot.profile, why):
+                others = self._without(slot.system, slot.profile, why)
+                if not others:
                     self.record.problem = f"{slot.state.name}{why}"
                     return False
-                slot.profile = slot.system.rota.current
+                slot.profile = others[0]
                 slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
             assert isinstance(reply, wire.Reply)
             self.record.versions[slot.state.name] = reply.versions
@@ -332,11 +333,11 @@ class Campaign:
         return ""
 
     @staticmethod
-    def _dropped(system: System, profile: Profile, why: str) -> bool:
-        """Go on without a profile that cannot run here, if there is another."""
+    def _without(system: System, profile: Profile, why: str) -> list[Profile]:
+        """Go on without a profile that cannot run here; those that are left."""
         profile.state.unavailable = why.removeprefix(":").strip()
         profile.state.state = "unavailable"
-        return system.rota.drop(profile)
+        return system.rota.running
 
     @property
     def time_left_s(self) -> float:
@@ -475,7 +476,7 @@ class Campaign:
         ran = slot.ran - 1
         slot.restarted()
         if slot.job.test is None:
-            return  # `_dropped` tells
+            return  # `_without` tells
         seed = self.settings.seed
         test = replace(
             slot.job.test,
@@ -503,11 +504,11 @@ class Campaign:
     def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
         profile, system, rota = slot.profile, slot.system, slot.system.rota
-        if rota.several and profile.config.name not in slot.checked:
+        if rota.several and not (profile.state.unavailable or profile.config.name in slot.checked):
             # Apart, so that a framework's start is taken from no profile's share.
             why = self._why_not(slot, (yield Job(None)))
-            if why and not profile.state.unavailable:
-                self._dropped(system, profile, why)
+            if why:
+                self._without(system, profile, why)
         if profile.state.unavailable:
             profile.state.refuse([profile.state.unavailable])
             rota.ran(profile, 0.0)

@@ -79,14 +79,23 @@ class Rota:
         """Whether there is anything to choose."""
         return len(self.profiles) > 1
 
+    @property
+    def running(self) -> list[Profile]:
+        """Those not known to be unable to run here."""
+        return [each for each in self.profiles if not each.state.unavailable]
+
     def next(self) -> Profile:
         """The profile that the next graph runs in."""
-        beside = self._beside(self.current)
-        if not beside or _used(beside) - self.begun >= self.turn:
-            groups = [self._beside(each) for each in self.profiles]
-            beside = min(groups, key=lambda group: _used(group) / len(group))
-            self.begun = _used(beside)
-        self.current = min(beside, key=lambda each: each.used)
+        # When it is known who cannot run is a matter of time.
+        taking = self.profiles if self.counted else self.running or self.profiles
+        groups: dict[object, list[Profile]] = {}
+        for each in taking:
+            groups.setdefault(each.config.environment, []).append(each)
+        group = groups.get(self.current.config.environment, [])
+        if not group or _used(group) - self.begun >= self.turn:
+            group = min(groups.values(), key=lambda each: _used(each) / len(each))
+            self.begun = _used(group)
+        self.current = min(group, key=lambda each: each.used)
         self.current.waiting += 1
         return self.current
 
@@ -95,22 +104,6 @@ class Rota:
         profile.waiting -= 1
         profile.ran += 1
         profile.spent += 1.0 if self.counted else max(seconds, LEAST_S)
-
-    def drop(self, profile: Profile) -> bool:
-        """A profile cannot run here; whether another can."""
-        if not self.several:
-            return False
-        self.profiles.remove(profile)
-        if profile is self.current:
-            self.current = self.profiles[0]
-            self.begun = _used(self._beside(self.current))
-        return True
-
-    def _beside(self, profile: Profile) -> list[Profile]:
-        """Those of its environment."""
-        return [
-            each for each in self.profiles if each.config.environment == profile.config.environment
-        ]
 
 
 def _used(profiles: Sequence[Profile]) -> float:
