@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES
 from fuzz.executors.protocol import Config, Noise
 from fuzz.executors.table import executor_class
-from fuzz.strategies import families_for
+from fuzz.strategies import ON_REQUEST, families_for
 from oracles.explorer import Budget
 from oracles.model import RFC
 
@@ -27,7 +27,8 @@ class Settings:
 
     `executors` names each executor with its configuration, or with several, of
     which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
-    `families` are drawn from; if empty, all that one of the executors runs.
+    `families` are drawn from; if empty, all that one of the executors runs, but
+    for those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
     what each configuration promises. `command` is what was typed, for the record.
@@ -50,4 +51,5 @@ class Settings:
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What an executor chooses from, when it is its turn."""
         taken = families_for(executor_class(executor).features)
-        return tuple(name for name in self.families or taken if name in taken)
+        wanted = self.families or (name for name in taken if name not in ON_REQUEST)
+        return tuple(name for name in wanted if name in taken)

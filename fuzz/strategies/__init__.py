@@ -6,7 +6,8 @@ and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
 `dag` draws graphs over variables, which is what every executor runs; `bait` those
-that a clusterer likes, for executors that compile clusters. The others
+that a clusterer likes, for executors that compile clusters; `dense` as `dag`, of
+whole variables. The others
 draw what semantics.md has beside that, each one feature, `mixed` several; their
 tests are small enough for the reference oracle, which looks at every order.
 
@@ -20,7 +21,18 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import bait, clusters, conditionals, dag, loops, mixed, queues, runs, sections
+from fuzz.strategies import (
+    bait,
+    clusters,
+    conditionals,
+    dag,
+    dense,
+    loops,
+    mixed,
+    queues,
+    runs,
+    sections,
+)
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -36,6 +48,7 @@ FAMILIES: Final = MappingProxyType(
         "clusters": clusters.draw,
         "mixed": mixed.draw,
         "bait": bait.draw,
+        "dense": dense.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -51,9 +64,13 @@ FEATURES: Final = MappingProxyType(
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
         "bait": frozenset({"clusters"}),
+        "dense": frozenset(),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""
+
+ON_REQUEST: Final = frozenset({"dense"})
+"""Drawn only where it is named: another family draws all that it has."""
 
 
 def families_for(features: frozenset[str]) -> tuple[str, ...]:

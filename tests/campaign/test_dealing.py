@@ -14,7 +14,7 @@ from fuzz.campaign.judge import judge
 from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
 from fuzz.executors.protocol import Config
-from fuzz.strategies import draw, families_for
+from fuzz.strategies import ON_REQUEST, draw, families_for
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC, Model
 from reports.records import ExecutorState, RunRecord
@@ -28,7 +28,8 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
-    return System(name, rota(name, model), families_for(features), features)
+    families = tuple(f for f in families_for(features) if f not in ON_REQUEST)
+    return System(name, rota(name, model), families, features)
 
 
 def rota(name: str, model: Model) -> Rota:
