@@ -144,7 +144,8 @@ _threads = click.option(
 _noise = click.option(
     "--noise",
     default=None,
-    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20; or adapt: each "
+    "configuration finds out which settings reach most rare outcomes.",
 )
 _budget = click.option(
     "--budget",
@@ -553,11 +554,14 @@ def run(
 
     from fuzz.campaign.loop import Campaign
     from fuzz.campaign.settings import Settings
+    from fuzz.campaign.tuning import CANDIDATES
     from fuzz.executors.protocol import Noise
     from fuzz.executors.table import CANARY
     from reports.summary import summary
     from reports.terminal import LiveView
 
+    if noise == "adapt" and tests is not None:
+        _fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
     chosen = _systems(executors, engine, threads)
     if any(name == CANARY for name, *_ in chosen):
         _fail(f"--executors: {CANARY} comes on top of those named, in every run")
@@ -580,7 +584,7 @@ def run(
         workers=workers,
         families=drawn,
         model=None if judge_by == "promised" else _model(judge_by),
-        noise=_noisy(noise, Noise()),
+        noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
     )
     if count is not None:

@@ -31,7 +31,8 @@ class Settings:
     for those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises. `command` is what was typed, for the record.
+    what each configuration promises. Of several `noises`, each configuration finds out
+    which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
     """
 
     seed: int
@@ -45,7 +46,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
-    noise: Noise = field(default=Noise())
+    noises: tuple[Noise, ...] = (Noise(),)
     command: str = ""
 
     def families_of(self, executor: str) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer
 from fuzz.campaign.judge import judge
 from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
-from fuzz.executors.protocol import Config
+from fuzz.campaign.tuning import Tuning
+from fuzz.executors.protocol import Config, Noise
 from fuzz.strategies import ON_REQUEST, draw, families_for
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC, Model
@@ -34,7 +35,8 @@ def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
 
 def rota(name: str, model: Model) -> Rota:
     state = ExecutorState(name, "plain", model.name, model.name)
-    return Rota([Profile(Config("plain", model.name), model, state)], 60.0, counted=False)
+    config = Config("plain", model.name)
+    return Rota([Profile(config, model, state, Tuning((Noise(),)))], 60.0, counted=False)
 
 
 def canary() -> System:
