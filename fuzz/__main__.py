@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from reports.clusters import ClustersReport
     from reports.comparison import Log
     from reports.kills import Row
+    from reports.promises import PromisesReport
     from reports.replays import Replays
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
@@ -1488,6 +1489,20 @@ def bench_clusters(as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("tensorflow")
+@_json
+def bench_tensorflow(as_json: bool) -> None:
+    """How fast campaigns on TensorFlow are, and how much they reach.
+
+    Takes about two minutes.
+    """
+    from fuzz.bench.tensorflow import report
+
+    with _parts_told() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 @contextmanager
 def _parts_told() -> Iterator[Callable[[str], None]]:
     """What is being measured, on a terminal."""
@@ -1504,7 +1519,9 @@ def _parts_told() -> Iterator[Callable[[str], None]]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show_bench(measured: BenchReport | ClustersReport | SpeedReport, as_json: bool) -> None:
+def _show_bench(
+    measured: BenchReport | ClustersReport | PromisesReport | SpeedReport, as_json: bool
+) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:
