@@ -30,6 +30,7 @@ from fuzz.strategies import (
     dag,
     loops,
     mixed,
+    mutations,
     queues,
     runs,
     sections,
@@ -52,6 +53,7 @@ FAMILIES: Final = MappingProxyType(
         "bait": bait.draw,
         "cycles": cycles.draw,
         "sparse": sparse.draw,
+        "mutations": mutations.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -69,6 +71,7 @@ FEATURES: Final = MappingProxyType(
         "bait": frozenset({"clusters"}),
         "cycles": frozenset[str](),
         "sparse": frozenset[str](),
+        "mutations": frozenset[str](),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""

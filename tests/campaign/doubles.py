@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from corpus.graph import BranchAttrs, LitmusTest
-from fuzz.campaign.sketch import Sketch
+from corpus.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.executors.protocol import Refused
 from fuzz.passes.clustering import Clustering, Rule, cluster
