@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 import signal
 import sys
 import tempfile
@@ -504,7 +505,12 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--time", "time_s", type=_Duration(), default="60s", help="How long to fuzz.")
 @click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
-@click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
+@click.option(
+    "--executors",
+    default="tf",
+    help="Names, with commas; NAME, NAME:CONFIG, or several configurations that share its time, "
+    "each graph in one of them: 'tf:*', 'tf:grappler*' (in quotes, for the shell).",
+)
 @click.option(
     "--families", default=None, help="Names, with commas; else all that one of them can run."
 )
@@ -514,7 +520,7 @@ def show(file: str, dot: bool, as_json: bool) -> None:
     type=click.Choice(["rfc", "executor", "promised"]),
     default=None,
     help="Memory model; promised is what each executor promises in its configuration, and "
-    "taken for several executors. For one: rfc.",
+    "taken for several executors or configurations. For one: rfc.",
 )
 @_engine
 @_threads
@@ -552,11 +558,12 @@ def run(
     from reports.summary import summary
     from reports.terminal import LiveView
 
-    chosen = _executors(executors, None, engine, threads)
-    if any(name == CANARY for name, _ in chosen):
+    chosen = _systems(executors, engine, threads)
+    if any(name == CANARY for name, *_ in chosen):
         _fail(f"--executors: {CANARY} comes on top of those named, in every run")
-    drawn = _families(families, [name for name, _ in chosen])
-    judge_by = model_name or ("rfc" if len(chosen) == 1 else "promised")
+    drawn = _families(families, [name for name, *_ in chosen])
+    alone = sum(len(configs) for _, *configs in chosen) == 1
+    judge_by = model_name or ("rfc" if alone else "promised")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -574,6 +581,7 @@ def run(
         families=drawn,
         model=None if judge_by == "promised" else _model(judge_by),
         noise=_noisy(noise, Noise()),
+        command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
     )
     if count is not None:
         settings = replace(settings, count=count)
@@ -612,6 +620,38 @@ def _executors(
             _fail(f"--executors: {name}/{made.name} stands twice")
         chosen.append((name, made))
     return chosen
+
+
+def _systems(
+    named: str, engine: str | None, threads: int | None
+) -> list[tuple[str, *tuple[Config, ...]]]:
+    """The executors asked for, each with the configurations that a pattern names."""
+    from fnmatch import fnmatchcase
+
+    from fuzz.executors.table import UnknownExecutor, executor_class
+
+    systems: list[tuple[str, *tuple[Config, ...]]] = []
+    for part in named.split(","):
+        name, _, pattern = part.strip().partition(":")
+        if not set("*?[") & set(pattern):
+            systems += _executors(part, None, engine, threads)
+            continue
+        try:
+            known = executor_class(name).configurations()
+        except UnknownExecutor as error:
+            _fail(f"--executors: {error}")
+        if engine or threads:
+            _fail(f"--engine, --threads: of one configuration, not of {part.strip()}")
+        chosen = [config for config in known if fnmatchcase(config.name, pattern)]
+        if not chosen:
+            there = ", ".join(config.name for config in known)
+            _fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
+        systems.append((name, *chosen))
+    all_named = [(name, config.name) for name, *configs in systems for config in configs]
+    for number, (name, config) in enumerate(all_named):
+        if (name, config) in all_named[:number]:
+            _fail(f"--executors: {name}/{config} stands twice")
+    return systems
 
 
 def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:

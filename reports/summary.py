@@ -6,12 +6,13 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
+from reports.records import reached_json
 from reports.sides import totals_table
-from reports.text import by_cause, counted, finding, headline
+from reports.text import by_cause, counted, finding, headline, table
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
 
@@ -63,9 +64,72 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
             f"    clustered {_clusterings(state.clusterings)};"
             f" in {state.racing} a cluster of several resource ops races"
         )
+    if state.reached:
+        yield f"    {_reached(state.reached)}"
     yield from _counters(state)
     if state.model != state.promises:
         yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+
+
+def _reached(reached: Mapping[str, list[float]]) -> str:
+    """How many of the allowed outcomes were seen."""
+    told = reached_json(reached)
+    return (
+        f"reached {told['median']:.0%} of the allowed outcomes of the median graph, of"
+        f" {told['graphs']} with few"
+    )
+
+
+def _profiles(record: RunRecord) -> Iterator[str]:
+    """What each configuration got, of executors that go through several."""
+    states = [each for each in record.executors if each.spread]
+    if not states:
+        return
+    yield "  each graph in one configuration:"
+    shown = [each for each in states if not each.unavailable]
+    yield textwrap.indent(profile_table([profile_row(e, record) for e in shown]), "    ")
+    for each in states:
+        if each.unavailable:
+            yield _wrapped(f"{each.title} cannot run here: {each.unavailable}", 4)
+        elif each.refused:
+            why = ", ".join(f"{feature} {n}" for feature, n in each.refused.most_common())
+            yield _wrapped(f"{each.title} refused {each.refused_graphs}: {why}", 4)
+    reached = [(family, s) for e in states for family, s in e.reached.items()]
+    if reached:
+        together: dict[str, list[float]] = {}
+        for family, shares in reached:
+            together.setdefault(family, []).extend(shares)
+        yield f"    {_reached(together)}"
+
+
+def profile_row(state: ExecutorState, record: RunRecord) -> dict[str, str]:
+    """One line of a table of configurations."""
+    told = [each.configs[state.config] for each in record.findings if _of(each) == state.name]
+    median = reached_json(state.reached)["median"]
+    return {
+        "": state.title,
+        "by": state.model,
+        "graphs": str(state.tests),
+        "seconds": f"{state.fuzzing_s:.1f}",
+        "outcomes": f"{state.outcomes - state.minimizing_outcomes:,}",
+        "reached": "-" if median is None else f"{median:.0%}",
+        "forbidden": str(state.forbidden_graphs),
+        "findings": str(sum(n > 0 for n in told)),
+        "refused": str(state.refused_graphs),
+        "not run": str(state.not_run),
+        "crashed": str(state.crashed),
+        "timed out": str(state.timed_out),
+    }
+
+
+def _of(reported: ReportedFinding) -> str:
+    assert reported.entry.finding is not None
+    return reported.entry.finding.executor
+
+
+def profile_table(rows: list[dict[str, str]]) -> str:
+    """Configurations, a line each."""
+    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
 def _clusterings(verdicts: Counter[str]) -> str:
@@ -124,7 +188,9 @@ def summary(record: RunRecord) -> str:
     if record.interrupted:
         lines[0] += " (interrupted)"
     for each in record.executors:
-        lines += _executor(each, record)
+        if not each.spread:
+            lines += _executor(each, record)
+    lines += _profiles(record)
     if set(record.families) - {"dag"}:
         drawn = ", ".join(f"{family} {n}" for family, n in sorted(record.families.items()))
         lines.append(f"  families: {drawn}")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Verdict, digest
 from corpus.textfile import MAX_LISTED, Digest
 from fuzz.strategies.magnitude import largest_magnitude
 from oracles.allowed import ValueTooLarge
-from oracles.explorer import Explorer
+from oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from oracles.explorer import Budget
     from oracles.model import Model
+
+
+COUNTING_BUDGET: Final = Budget(states=4_000, memory_bytes=1 << 24)
+"""To count a graph's outcomes: some milliseconds, and most graphs take a tenth of it."""
+MAX_COUNTED: Final = 1_000
+"""A graph with more shows but a part of them in the executions that it gets."""
 
 
 class Oracle(Protocol):
@@ -68,6 +73,11 @@ class Judgement:
         return sum(count for _, count in self.forbidden)
 
     @property
+    def reached(self) -> int:
+        """How many allowed outcomes were seen."""
+        return sum(self.oracle.judge(outcome) is Verdict.ALLOWED for outcome in self.histogram)
+
+    @property
     def rate(self) -> float:
         """Share of executions that showed a forbidden outcome."""
         return self.forbidden_count / max(1, self.executions)
@@ -98,6 +108,16 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
         return explorer if small or explorer.allowed_outcomes().complete else None
     except ValueTooLarge:
         return None
+
+
+def number_allowed(test: LitmusTest, model: Model) -> int | None:
+    """How many outcomes a test has; None if they are many, or take long to count."""
+    try:
+        allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
+    except ValueTooLarge:
+        return None
+    number = len(allowed.witnesses)
+    return number if allowed.complete and number <= MAX_COUNTED else None
 
 
 def listed(

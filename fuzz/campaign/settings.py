@@ -25,16 +25,17 @@ CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 class Settings:
     """What a campaign is asked to do.
 
-    `executors` names each executor with its configuration; the canary comes on
-    top. `families` are drawn from; if empty, all that one of the executors runs.
+    `executors` names each executor with its configuration, or with several, of
+    which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
+    `families` are drawn from; if empty, all that one of the executors runs.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises.
+    what each configuration promises. `command` is what was typed, for the record.
     """
 
     seed: int
     out: Path
-    executors: tuple[tuple[str, Config], ...]
+    executors: tuple[tuple[str, *tuple[Config, ...]], ...]
     time_s: float = 60.0
     tests: int | None = None
     families: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class Settings:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
     noise: Noise = field(default=Noise())
+    command: str = ""
 
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What an executor chooses from, when it is its turn."""

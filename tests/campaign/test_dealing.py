@@ -11,6 +11,7 @@ from corpus.graph import FEATURES
 from fuzz.campaign import dealing
 from fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer, System
 from fuzz.campaign.judge import judge
+from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
 from fuzz.executors.protocol import Config
 from fuzz.strategies import draw, families_for
@@ -27,12 +28,20 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
+    return System(name, rota(name, model), families_for(features), features)
+
+
+def rota(name: str, model: Model) -> Rota:
     state = ExecutorState(name, "plain", model.name, model.name)
-    return System(state, Config("plain", model.name), model, families_for(features), features)
+    return Rota([Profile(Config("plain", model.name), model, state)], 60.0, counted=False)
 
 
 def canary() -> System:
-    return System(ExecutorState("mutant/canary", ""), Config("", "rfc"), RFC, (), FEATURES)
+    return System("mutant/canary", rota("mutant/canary", RFC), (), FEATURES)
+
+
+def state(system: System) -> ExecutorState:
+    return system.rota.current.state
 
 
 class Table:
@@ -40,6 +49,7 @@ class Table:
 
     def __init__(self, *systems: System, tests: int | None = None, seed: int = 1) -> None:
         self.record = RunRecord(seed, "out")
+        self.record.executors += [state(system) for system in systems]
         self.compared: list[Sides] = []
         settings = Settings(seed, Path("out"), (), tests=tests)
         self.dealer = Dealer(settings, systems, self.record, self.compared.append)
@@ -66,10 +76,10 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
         assert table.dealer.deal()
     assert list(many.waiting) == list(watched.waiting)
     assert list(few.waiting) == [d for d in many.waiting if not d.test.features]
-    assert few.state.refused_graphs == len(many.waiting) - len(few.waiting) > 0
+    assert state(few).refused_graphs == len(many.waiting) - len(few.waiting) > 0
     lacking = [feature for d in many.waiting for feature in d.test.features]
-    assert few.state.refused == {name: lacking.count(name) for name in lacking}
-    assert not many.state.refused
+    assert state(few).refused == {name: lacking.count(name) for name in lacking}
+    assert not state(many).refused
     assert table.record.graphs == MAX_WAITING == table.record.families.total()
 
 
@@ -120,11 +130,11 @@ def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch)
     while table.record.graphs < MAX_WAITING + 10:
         waited += not table.dealer.deal()
         while fast.take():
-            fast.state.tests += 1
+            state(fast).tests += 1
     assert waited > 0
     assert len(still.waiting) == MAX_WAITING
     table.dealer.finish()
-    assert (fast.state.not_run, still.state.not_run) == (0, MAX_WAITING + 10)
+    assert (state(fast).not_run, state(still).not_run) == (0, MAX_WAITING + 10)
 
 
 def test_a_campaign_of_so_many_graphs_always_waits() -> None:
