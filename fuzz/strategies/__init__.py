@@ -76,6 +76,12 @@ FEATURES: Final = MappingProxyType(
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""
 
+WEIGHTS: Final = MappingProxyType(
+    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0}
+)
+"""How often a campaign draws each, beside the others, until it finds something
+(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds."""
+
 
 def families_for(features: frozenset[str]) -> tuple[str, ...]:
     """Families that are worth drawing for an executor that runs these features."""
