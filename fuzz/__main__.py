@@ -514,7 +514,10 @@ def show(file: str, dot: bool, as_json: bool) -> None:
     "each graph in one of them: 'tf:*', 'tf:grappler*' (in quotes, for the shell).",
 )
 @click.option(
-    "--families", default=None, help="Names, with commas; else all that one of them can run."
+    "--families",
+    default=None,
+    help="Names, with commas, each with a weight if wanted, as in dag=3,cycles; else all that "
+    "one of them can run. What still finds something is drawn more often.",
 )
 @click.option(
     "--model",
@@ -583,7 +586,8 @@ def run(
         time_s=time_s,
         tests=tests,
         workers=workers,
-        families=drawn,
+        families=tuple(drawn),
+        weights=drawn,
         model=None if judge_by == "promised" else _model(judge_by),
         noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
@@ -659,21 +663,27 @@ def _systems(
     return systems
 
 
-def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
-    """The families asked for; each executor can run one of them."""
+def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
+    """The families asked for, with their weights; each executor can run one of them."""
     from fuzz.executors.table import executor_class
     from fuzz.strategies import FAMILIES, FEATURES, families_for
 
-    names = tuple(dict.fromkeys(n.strip() for n in wanted.split(","))) if wanted else ()
-    for name in names:
+    weights: dict[str, float] = {}
+    for part in wanted.split(",") if wanted else ():
+        name, _, weight = (each.strip() for each in part.partition("="))
         if name not in FAMILIES:
             _fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
+        if "=" in part and not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", weight, re.ASCII):
+            _fail(f"--families: a weight is as in {name}=3 or {name}=0.5, got {part.strip()!r}")
+        weights[name] = float(weight or 1)
+        if not weights[name]:
+            _fail(f"--families: a weight is above 0, got {part.strip()!r}")
     for executor in executors:
         features = executor_class(executor).features
-        if names and not set(names) & set(families_for(features)):
-            lacks = sorted(set().union(*(FEATURES[name] for name in names)) - features)
+        if weights and not set(weights) & set(families_for(features)):
+            lacks = sorted(set().union(*(FEATURES[name] for name in weights)) - features)
             _fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
-    return names
+    return weights
 
 
 def _noisy(noise: str | None, base: Noise) -> Noise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -148,6 +148,26 @@ class ReportedFinding:
 
 
 @dataclass(slots=True)
+class FamilyTotals:
+    """What a family of graphs cost and found.
+
+    `graphs` is how many were drawn, `seconds` what it took to draw, run and judge them,
+    over all executors; minimizing is not in it. Of the graphs some showed a forbidden
+    outcome, some went over the oracle's budget. `findings` are those that were kept.
+    """
+
+    graphs: int = 0
+    seconds: float = 0.0
+    forbidden_graphs: int = 0
+    findings: int = 0
+    unknown_graphs: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self) | {"seconds": round(self.seconds, 3)}
+
+
+@dataclass(slots=True)
 class Unsound:
     """Clusters that an executor chose, and that add an outcome; the file of their graph."""
 
@@ -182,7 +202,7 @@ class Death:
 class RunRecord:
     """A campaign, so far.
 
-    `families` counts the graphs drawn, `drawn` the kinds of their resource ops;
+    `families` has what each cost and found, `drawn` the kinds of resource ops drawn;
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
     executor's on one of those, `raw_findings` what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
@@ -197,7 +217,7 @@ class RunRecord:
     executors: list[ExecutorState] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     graphs: int = 0
-    families: Counter[str] = field(default_factory=Counter)
+    families: dict[str, FamilyTotals] = field(default_factory=lambda: defaultdict(FamilyTotals))
     drawn: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
@@ -262,7 +282,7 @@ class RunRecord:
             "judging_s": round(self.judging_s, 3),
             "validating_s": round(self.validating_s, 3),
             "graphs": self.graphs,
-            "families": dict(sorted(self.families.items())),
+            "families": {name: each.as_json() for name, each in sorted(self.families.items())},
             "drawn": dict(sorted(self.drawn.items())),
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,

@@ -78,7 +78,7 @@ def _reached(reached: Mapping[str, list[float]]) -> str:
     told = reached_json(reached)
     return (
         f"reached {told['median']:.0%} of the allowed outcomes of the median graph, of"
-        f" {told['graphs']} with few"
+        f" {told['graphs']} with several"
     )
 
 
@@ -179,6 +179,18 @@ def _counters(state: ExecutorState) -> Iterator[str]:
         yield _wrapped(listed, 4)
 
 
+def _families(record: RunRecord) -> Iterator[str]:
+    """What each family cost and found; the most expensive first."""
+    ordered = sorted(record.families.items(), key=lambda each: (-each[1].seconds, each[0]))
+    width = max(len(name) for name in ("family", *record.families))
+    yield f"  {'family':{width}}  graphs  seconds  forbidden  findings  unknown"
+    for name, each in ordered:
+        yield (
+            f"  {name:{width}}  {each.graphs:6}  {each.seconds:7.1f}  {each.forbidden_graphs:9}"
+            f"  {each.findings:8}  {each.unknown_graphs:7}"
+        )
+
+
 def _side_by_side(record: RunRecord) -> Iterator[str]:
     """What several executors showed on the same graphs."""
     if not record.compared:
@@ -201,8 +213,7 @@ def summary(record: RunRecord) -> str:
             lines += _executor(each, record)
     lines += _profiles(record)
     if set(record.families) - {"dag"}:
-        drawn = ", ".join(f"{family} {n}" for family, n in sorted(record.families.items()))
-        lines.append(f"  families: {drawn}")
+        lines += _families(record)
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
     drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
 from fuzz.campaign.validation import Validator
+from fuzz.campaign.weights import Weights
 from fuzz.strategies import FAMILIES, draw
 from reports.sides import Side, Sides
 
@@ -44,7 +45,7 @@ class Drawn:
 
     `profiles` are those that run it, of each executor one; `left` the executors that
     have still to run it, `shown` the verdicts on what it showed. `allowed` is the
-    number of its allowed outcomes by model, where they are few and all known.
+    number of its allowed outcomes by model, where they are several, few, and known.
     """
 
     index: int
@@ -92,7 +93,8 @@ class System:
 class Dealer:
     """Draws graphs and hands them out.
 
-    The executors choose in turn, each from the families that it runs, so that
+    The executors choose in turn, each from the families that it runs
+    (`fuzz.campaign.weights`), so that
     one that runs few has its share; what is chosen all get that can run it.
     Which graph is drawn depends on the seed, the family, and how many of that
     family were drawn before: not on who is there, nor on who is fast.
@@ -121,6 +123,10 @@ class Dealer:
         self.record = record
         self.compared = compared
         self.validator = Validator(settings, record)
+        names = {name for system in self.choosers for name in system.families}
+        self.weights = Weights(
+            {name: settings.weight(name) for name in names}, learning=settings.tests is None
+        )
         self.turn = 0
         self.unfinished: set[Drawn] = set()
 
@@ -143,11 +149,18 @@ class Dealer:
         """Draw the next graph; False if none may be drawn now."""
         if self.drawn_out or any(self._held_by(system) for system in self.systems):
             return False
-        round_, place = divmod(self.turn, len(self.choosers))
-        families = self.choosers[place].families
+        place = self.turn % len(self.choosers)
         self.turn += 1
-        self._give(families[round_ % len(families)])
+        family = self.weights.choose(place, self.choosers[place].families)
+        start = time.monotonic()
+        self._give(family)
+        self.spent(family, time.monotonic() - start)
         return True
+
+    def spent(self, family: str, seconds: float) -> None:
+        """So long it took to draw, run or judge one of its graphs."""
+        self.record.families[family].seconds += seconds
+        self.weights.spent(family, seconds)
 
     def _held_by(self, system: System) -> bool:
         """Whether the others wait for that executor."""
@@ -158,13 +171,13 @@ class Dealer:
         """Draw one of that family, and let each that can run it have it."""
         record = self.record
         start = time.monotonic()
-        number = record.families[family]
+        number = record.families[family].graphs
         # One index each, the same in all campaigns with that seed; a new family, which
         # comes last, changes none of the others'.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
         test = draw(family, self.settings.seed, index)
         record.graphs += 1
-        record.families[family] += 1
+        record.families[family].graphs += 1
         record.drawn.update(n.op for n in test.effects)
         takers = {}
         for system in self.choosers:
@@ -213,6 +226,7 @@ class Dealer:
         drawn.left.remove(system)
         if judgement is not None:
             drawn.judged[system] = judgement
+            self.weights.reached(drawn.family, drawn.test)
         if not drawn.left:
             self._finish(drawn)
 

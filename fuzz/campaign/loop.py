@@ -522,6 +522,7 @@ class Campaign:
         seconds = time.monotonic() - asked
         rota.ran(profile, seconds)
         profile.state.fuzzing_s += seconds
+        self.dealer.spent(drawn.family, seconds)
         if isinstance(result, wire.Reply):
             # A feature; which node it is that has it does not matter here.
             profile.state.refuse([(result.refused or result.unavailable).partition(" (")[0]])
@@ -537,11 +538,14 @@ class Campaign:
         if model in drawn.allowed:
             profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
         self.dealer.done(drawn, system, judgement)
-        self.record.judging_s += time.monotonic() - start
+        seconds = time.monotonic() - start
+        self.record.judging_s += seconds
+        self.dealer.spent(drawn.family, seconds)
         new = judgement.verdicts.keys() - drawn.shown
         drawn.shown |= new
-        self.record.unknown_graphs += Verdict.UNKNOWN in new
-        self.record.forbidden_graphs += Verdict.FORBIDDEN in new
+        for counts in (self.record, self.record.families[drawn.family]):
+            counts.unknown_graphs += Verdict.UNKNOWN in new
+            counts.forbidden_graphs += Verdict.FORBIDDEN in new
         verdicts = {str(v): n for v, n in judgement.verdicts.items()}
         self.record.verdicts.update(verdicts)
         profile.state.verdicts.update(verdicts)
@@ -856,6 +860,9 @@ class Campaign:
         reported.path = str(path)
         reported.reason = str(explain(entry.test, raw.profile.model, seen) or "")
         reported.allowed_by = self._allowed_by(entry.test, best.judgement)
+        if all(known.cause != reported.cause for known in self.record.findings):
+            self.dealer.weights.found(raw.drawn.family)
+        self.record.families[raw.drawn.family].findings += 1
         self.record.findings.append(reported)
 
     def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ A family is one function, from a source of choices to a test
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
-`dag` draws graphs over variables, which is what every executor runs; `bait` those
-that a clusterer likes, for executors that compile clusters; `dense` as `dag`, of
-whole variables. The others
+`dag` draws graphs over variables, which is what every executor runs; `sparse` such
+as use a variable densely and sparsely, `bait` those that a clusterer likes, for
+executors that compile clusters. `cycles` draws the classic shapes, written in many
+ways, `dense` is `dag` of
+whole variables, `mutations` edits tests of the corpus. The others
 draw what semantics.md has beside that, each one feature, `mixed` several; their
 tests are small enough for the reference oracle, which looks at every order.
 
@@ -25,13 +27,16 @@ from fuzz.strategies import (
     bait,
     clusters,
     conditionals,
+    cycles,
     dag,
     dense,
     loops,
     mixed,
+    mutations,
     queues,
     runs,
     sections,
+    sparse,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +53,9 @@ FAMILIES: Final = MappingProxyType(
         "clusters": clusters.draw,
         "mixed": mixed.draw,
         "bait": bait.draw,
+        "cycles": cycles.draw,
+        "sparse": sparse.draw,
+        "mutations": mutations.draw,
         "dense": dense.draw,
     }
 )
@@ -64,6 +72,9 @@ FEATURES: Final = MappingProxyType(
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
         "bait": frozenset({"clusters"}),
+        "cycles": frozenset[str](),
+        "sparse": frozenset[str](),
+        "mutations": frozenset[str](),
         "dense": frozenset(),
     }
 )
@@ -71,6 +82,12 @@ FEATURES: Final = MappingProxyType(
 
 ON_REQUEST: Final = frozenset({"dense"})
 """Drawn only where it is named: another family draws all that it has."""
+
+WEIGHTS: Final = MappingProxyType(
+    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0}
+)
+"""How often a campaign draws each, beside the others, until it finds something
+(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds."""
 
 
 def families_for(features: frozenset[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ tells which write a read saw.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpus.graph import Graph, LitmusTest, Variable
 from corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
@@ -41,17 +41,15 @@ def draw(rng: random.Random) -> LitmusTest:
     return drawn(rng, partial(racing, name="dag", ops=DRAWN, sizes=_SIZES))
 
 
-def drawn(rng: random.Random, test_of: Callable[[Draft], LitmusTest]) -> LitmusTest:
-    """What becomes of a random draft, with values that are not too large."""
-    for _ in range(8):
-        test = test_of(_draft(rng, arithmetic=True))
-        if largest_magnitude(test) < MAX_MAGNITUDE:
-            return test
-    # Products of products; without arithmetic between ops the bound is small.
-    return test_of(_draft(rng, arithmetic=False))
+class Drafts(Protocol):
+    """What makes a random draft."""
+
+    def __call__(self, rng: random.Random, *, arithmetic: bool) -> Draft:
+        """One of them; see `Draft.arithmetic`."""
 
 
-def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+    """One to three variables of any type."""
     matrices = arithmetic and rng.random() < 0.04
     # Floats more often, since a few ops take nothing else.
     dtype = rng.choice(("int32", "int64", "float32", "float64", *FLOATS))
@@ -66,6 +64,18 @@ def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
     return Draft(rng, dtype, variables, arithmetic=arithmetic, matrices=matrices)
+
+
+def drawn(
+    rng: random.Random, test_of: Callable[[Draft], LitmusTest], draft_of: Drafts = draft
+) -> LitmusTest:
+    """What becomes of a random draft, with values that are not too large."""
+    for _ in range(8):
+        test = test_of(draft_of(rng, arithmetic=True))
+        if largest_magnitude(test) < MAX_MAGNITUDE:
+            return test
+    # Products of products; without arithmetic between ops the bound is small.
+    return test_of(draft_of(rng, arithmetic=False))
 
 
 def racing(draft: Draft, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:

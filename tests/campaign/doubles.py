@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from corpus.graph import BranchAttrs, LitmusTest
-from fuzz.campaign.sketch import Sketch
+from corpus.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from fuzz.executors.protocol import Refused, Unavailable
 from fuzz.mutants.stale_reads import StaleReads

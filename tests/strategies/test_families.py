@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
 
 MANY = 150
-STRUCTURED = tuple(name for name in FAMILIES if name not in ("dag", "bait", "dense"))
+STRUCTURED = tuple(name for name in FAMILIES if name not in ("dag", "bait", "dense", "sparse"))
 FEATURE = {
     "sections": "critical sections",
     "queues": "queues",
@@ -125,7 +125,8 @@ def test_every_op_stands_in_some_structure() -> None:
 def test_several_dtypes_and_shapes_are_drawn(family: str) -> None:
     kinds = {(v.dtype, v.shape) for test in drawn(family) for v in test.variables}
     assert {dtype for dtype, _ in kinds} == {"int32", "int64", "float32", "float64"}
-    assert {len(shape) for _, shape in kinds} == {0, 1, 2}
+    # What is sparse needs rows.
+    assert {len(shape) for _, shape in kinds} == {0, 1, 2} - ({0} if family == "sparse" else set())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -203,6 +204,20 @@ def test_an_op_seldom_fails() -> None:
         assert failing <= 6
 
 
+# --- sparse ------------------------------------------------------------------------------
+
+
+def test_sparse_uses_a_variable_densely_and_sparsely() -> None:
+    """Nearly always one variable; in two, the ops may miss each other."""
+    both = 0
+    for test in drawn("sparse"):
+        sparse = {n.resources[0] for n in test.effects if n.definition.sparse and n.inputs}
+        both += any(not n.definition.sparse and sparse & {*n.resources} for n in test.effects)
+    assert both >= 0.8 * MANY
+    counts = Counter(n.op for test in drawn("sparse") for n in test.effects)
+    assert set(counts) == set(EFFECT_OPS)
+
+
 # --- dag ---------------------------------------------------------------------------------
 
 
@@ -258,6 +273,6 @@ def test_dense_has_ops_on_whole_variables_only() -> None:
 
 def test_dense_is_drawn_where_it_is_named() -> None:
     alone = ("mutant/stale-reads", configuration("mutant/stale-reads"))
-    assert Settings(1, Path(), (alone,)).families_of(alone[0]) == ("dag",)
+    assert Settings(1, Path(), (alone,)).families_of(alone[0]) == ("dag", "cycles", "sparse", "mutations")
     asked = Settings(1, Path(), (alone,), families=("dense", "loops"))
     assert asked.families_of(alone[0]) == ("dense",)
