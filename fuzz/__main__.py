@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from reports.clusters import ClustersReport
     from reports.comparison import Log
     from reports.kills import Row
+    from reports.promises import PromisesReport
     from reports.replays import Replays
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
@@ -144,7 +145,8 @@ _threads = click.option(
 _noise = click.option(
     "--noise",
     default=None,
-    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20; or adapt: each "
+    "configuration finds out which settings reach most rare outcomes.",
 )
 _budget = click.option(
     "--budget",
@@ -556,11 +558,14 @@ def run(
 
     from fuzz.campaign.loop import Campaign
     from fuzz.campaign.settings import Settings
+    from fuzz.campaign.tuning import CANDIDATES
     from fuzz.executors.protocol import Noise
     from fuzz.executors.table import CANARY
     from reports.summary import summary
     from reports.terminal import LiveView
 
+    if noise == "adapt" and tests is not None:
+        _fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
     chosen = _systems(executors, engine, threads)
     if any(name == CANARY for name, *_ in chosen):
         _fail(f"--executors: {CANARY} comes on top of those named, in every run")
@@ -584,7 +589,7 @@ def run(
         families=tuple(drawn),
         weights=drawn,
         model=None if judge_by == "promised" else _model(judge_by),
-        noise=_noisy(noise, Noise()),
+        noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
     )
     if count is not None:
@@ -1494,6 +1499,20 @@ def bench_clusters(as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("tensorflow")
+@_json
+def bench_tensorflow(as_json: bool) -> None:
+    """How fast campaigns on TensorFlow are, and how much they reach.
+
+    Takes about two minutes.
+    """
+    from fuzz.bench.tensorflow import report
+
+    with _parts_told() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 @contextmanager
 def _parts_told() -> Iterator[Callable[[str], None]]:
     """What is being measured, on a terminal."""
@@ -1510,7 +1529,9 @@ def _parts_told() -> Iterator[Callable[[str], None]]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show_bench(measured: BenchReport | ClustersReport | SpeedReport, as_json: bool) -> None:
+def _show_bench(
+    measured: BenchReport | ClustersReport | PromisesReport | SpeedReport, as_json: bool
+) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:

@@ -57,6 +57,8 @@ class ExecutorState:
     forbidden_graphs: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     """On executions of graphs as drawn."""
+    noise: Counter[str] = field(default_factory=Counter)
+    """Settings, and how many graphs were run under each."""
     reached: dict[str, list[float]] = field(default_factory=dict)
     """By family, of each graph whose allowed outcomes are few and known: the share seen."""
     counters: dict[str, float] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from oracles.allowed import ValueTooLarge
 from oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
@@ -73,9 +73,13 @@ class Judgement:
         return sum(count for _, count in self.forbidden)
 
     @property
-    def reached(self) -> int:
-        """How many allowed outcomes were seen."""
-        return sum(self.oracle.judge(outcome) is Verdict.ALLOWED for outcome in self.histogram)
+    def allowed(self) -> Mapping[Outcome, int]:
+        """What was seen of what is allowed."""
+        return {
+            outcome: count
+            for outcome, count in self.histogram.items()
+            if self.oracle.judge(outcome) is Verdict.ALLOWED
+        }
 
     @property
     def rate(self) -> float:
@@ -94,6 +98,17 @@ def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
             forbidden.append((outcome, count))
     forbidden.sort(key=lambda each: (-each[1], str(each[0])))
     return Judgement(oracle, histogram, verdicts, tuple(forbidden))
+
+
+def together(judgements: Sequence[Judgement]) -> Judgement:
+    """All that several runs of one test showed."""
+    first, *others = judgements
+    if not others:
+        return first
+    histogram: Counter[Outcome] = Counter()
+    for each in judgements:
+        histogram.update(each.histogram)
+    return judge(first.oracle, histogram)
 
 
 def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:

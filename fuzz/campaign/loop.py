@@ -22,9 +22,10 @@ from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, Schedule, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.dealing import Dealer, System
-from fuzz.campaign.judge import explorer_or_none, judge, listed
+from fuzz.campaign.judge import explorer_or_none, judge, listed, together
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.campaign.rota import Profile, Rota
+from fuzz.campaign.tuning import Shown, Tuning, described
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Clusters, Noise
@@ -258,7 +259,7 @@ class Campaign:
         model = self.settings.model or MODELS[config.promises]
         state = ExecutorState(name, config.name, config.promises, model.name, spread=of > 1)
         self.record.executors.append(state)
-        return Profile(config, model, state)
+        return Profile(config, model, state, Tuning(self.settings.noises))
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -515,11 +516,9 @@ class Campaign:
             self.dealer.done(drawn, system, None)
             return
         profile.state.state = "fuzzing"
-        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
-        noise = self.settings.noise
-        seed = rng.getrandbits(31)
         asked = time.monotonic()
-        result = yield Job(drawn.test, self.settings.count, noise, seed)
+        shown: list[_Raw] = []
+        result = yield from self._execute(slot, drawn, shown)
         seconds = time.monotonic() - asked
         rota.ran(profile, seconds)
         profile.state.fuzzing_s += seconds
@@ -530,14 +529,14 @@ class Campaign:
         else:
             profile.state.tests += 1
             profile.state.families[drawn.family] += 1
-        if not isinstance(result, dict):
+        if result is not None:
             self.dealer.done(drawn, system, None)
             return
         start = time.monotonic()
         model = profile.model.name
-        judgement = judge(drawn.oracles[model], result)
+        judgement = together([raw.judgement for raw in shown])
         if model in drawn.allowed:
-            profile.state.reach(drawn.family, judgement.reached / drawn.allowed[model])
+            profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
         self.dealer.done(drawn, system, judgement)
         seconds = time.monotonic() - start
         self.record.judging_s += seconds
@@ -553,13 +552,37 @@ class Campaign:
         if not judgement.forbidden:
             return
         profile.state.forbidden_graphs += 1
-        raw = _Raw(drawn, system, judgement, noise, seed)
+        raw = max(shown, key=lambda raw: raw.judgement.rate)
         known = self._explained(raw, exact=True)
         self._store_raw(raw)
         if known is not None:
             known.again(profile.config.name)
         else:
             self.raw.append(raw)
+
+    def _execute(
+        self, slot: _Slot, drawn: Drawn, shown: list[_Raw]
+    ) -> Generator[Job, Result, Result | None]:
+        """Run a drawn test under each noise whose turn it is, into `shown`.
+
+        Returns why that could not be done, None if it could.
+        """
+        profile = slot.profile
+        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
+        tried = []
+        for noise in profile.tuning.next():
+            seed = rng.getrandbits(31)
+            result = yield Job(drawn.test, self.settings.count, noise, seed)
+            if not isinstance(result, dict):
+                return result
+            start = time.monotonic()
+            judgement = judge(drawn.oracles[profile.model.name], result)
+            tried.append(Shown(noise, judgement.allowed, slot.seconds))
+            shown.append(_Raw(drawn, slot.system, judgement, noise, seed))
+            profile.state.noise[described(noise)] += 1
+            self.record.judging_s += time.monotonic() - start
+        profile.tuning.learn(tried)
+        return None
 
     def _minimize(self, slot: _Slot, raw: _Raw) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fuzz.campaign.tuning import Tuning
     from fuzz.executors.protocol import Config
     from oracles.model import Model
     from reports.records import ExecutorState
@@ -40,6 +41,7 @@ class Profile:
     config: Config
     model: Model
     state: ExecutorState
+    tuning: Tuning
     schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
     ran: int = 0

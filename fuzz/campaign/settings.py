@@ -29,10 +29,12 @@ class Settings:
     `executors` names each executor with its configuration, or with several, of
     which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
     `families` are drawn from, each as often as `weights` says, or as often as the others
-    where it does not; if empty, all that one of the executors runs, by their weights.
+    where it does not; if empty, all that one of the executors runs, by their weights;
+    of weight 0 are those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises. `command` is what was typed, for the record.
+    what each configuration promises. Of several `noises`, each configuration finds out
+    which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
     """
 
     seed: int
@@ -47,7 +49,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
-    noise: Noise = field(default=Noise())
+    noises: tuple[Noise, ...] = (Noise(),)
     command: str = ""
 
     def weight(self, family: str) -> float:
@@ -57,4 +59,5 @@ class Settings:
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What an executor chooses from, when it is its turn."""
         taken = families_for(executor_class(executor).features)
-        return tuple(name for name in self.families or taken if name in taken)
+        wanted = self.families or (name for name in taken if WEIGHTS[name])
+        return tuple(name for name in wanted if name in taken)

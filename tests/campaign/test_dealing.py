@@ -14,8 +14,9 @@ from fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer
 from fuzz.campaign.judge import judge
 from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
-from fuzz.executors.protocol import Config
-from fuzz.strategies import FAMILIES, draw, families_for
+from fuzz.campaign.tuning import Tuning
+from fuzz.executors.protocol import Config, Noise
+from fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC, Model
 from reports.records import ExecutorState, RunRecord
@@ -29,13 +30,15 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
-    families = families_for(features) if features else ("dag",)
+    # What runs no feature at all: one family is enough here.
+    families = tuple(f for f in families_for(features) if WEIGHTS[f]) if features else ("dag",)
     return System(name, rota(name, model), families, features)
 
 
 def rota(name: str, model: Model) -> Rota:
     state = ExecutorState(name, "plain", model.name, model.name)
-    return Rota([Profile(Config("plain", model.name), model, state)], 60.0, counted=False)
+    config = Config("plain", model.name)
+    return Rota([Profile(config, model, state, Tuning((Noise(),)))], 60.0, counted=False)
 
 
 def canary() -> System:

@@ -8,14 +8,15 @@ from collections import Counter
 import pytest
 
 from fuzz.campaign.rota import LEAST_S, MAX_TURN, MIN_TURN, Profile, Rota
-from fuzz.executors.protocol import Config
+from fuzz.campaign.tuning import Tuning
+from fuzz.executors.protocol import Config, Noise
 from oracles.model import EXECUTOR
 from reports.records import ExecutorState
 
 
 def profile(name: str, environment: str = "") -> Profile:
     config = Config(name, "executor", environment=(("E", environment),))
-    return Profile(config, EXECUTOR, ExecutorState("tf", name))
+    return Profile(config, EXECUTOR, ExecutorState("tf", name), Tuning((Noise(),)))
 
 
 def play(rota: Rota, seconds: dict[str, float], until_s: float) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from fuzz.executors.protocol import Config, Noise, Refused, Unavailable
+from fuzz.executors.tensorflow.clock import Clock
 from fuzz.executors.tensorflow.tally import Tally
 from fuzz.executors.wire import NO_CLUSTERS
 
@@ -68,6 +69,13 @@ class TensorFlowExecutor:
     name: ClassVar[str] = "tf"
     features: ClassVar[frozenset[str]] = frozenset()
 
+    def __init__(self) -> None:
+        self._clock = Clock()
+
+    def counters(self) -> Mapping[str, float]:
+        """Seconds spent on building graphs and sessions, on running, on counting outcomes."""
+        return self._clock.seconds
+
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """Exactly the test; rewritten; on one thread; in clusters that TensorFlow chooses."""
@@ -93,7 +101,7 @@ class TensorFlowExecutor:
             Without TensorFlow.
         """
         _import_tensorflow()
-        return PreparedTest(test, config)
+        return PreparedTest(test, config, self._clock)
 
 
 class PreparedTest:
@@ -104,13 +112,15 @@ class PreparedTest:
     test : LitmusTest
     config : Config
         Of `TensorFlowExecutor.configurations`.
+    clock : Clock
     """
 
-    def __init__(self, test: LitmusTest, config: Config) -> None:
+    def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
         from fuzz.executors.tensorflow import lowering, session
 
         settings: dict[str, Any] = dict(config.settings)
         self._test = test
+        self._clock = clock
         self._template = lowering.lower(test)
         self._config = session.session_config(**settings)
         self._clustered = bool(settings.get("clusters"))
@@ -133,13 +143,19 @@ class PreparedTest:
         rng = np.random.default_rng(seed)
         tally = Tally(self._test)
         while tally.count < count:
-            built = lowering.build(self._template, noise, rng, share_handles=self._clustered)
-            with closing(session.LiveSession(built, self._config, noise.copies)) as live:
+            with self._clock.part("building_s"):
+                built = lowering.build(self._template, noise, rng, share_handles=self._clustered)
+                live = session.LiveSession(built, self._config, noise.copies)
+            with closing(live):
                 for _ in range(noise.steps):
-                    tally.add(live.step())
+                    with self._clock.part("running_s"):
+                        values = live.step()
+                    with self._clock.part("counting_s"):
+                        tally.add(values)
                     if tally.count >= count:
                         break
-        return tally.histogram()
+        with self._clock.part("counting_s"):
+            return tally.histogram()
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
         """Of one copy, without noise, built and run once."""
