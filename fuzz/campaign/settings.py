@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES
 from fuzz.executors.protocol import Config, Noise
 from fuzz.executors.table import executor_class
-from fuzz.strategies import ON_REQUEST, WEIGHTS, families_for
+from fuzz.strategies import WEIGHTS, families_for
 from oracles.explorer import Budget
 from oracles.model import RFC
 
@@ -29,8 +29,8 @@ class Settings:
     `executors` names each executor with its configuration, or with several, of
     which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
     `families` are drawn from, each as often as `weights` says, or as often as the others
-    where it does not; if empty, all that one of the executors runs, by their
-    weights, but for those that must be named.
+    where it does not; if empty, all that one of the executors runs, by their weights;
+    of weight 0 are those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
     what each configuration promises. Of several `noises`, each configuration finds out
@@ -59,5 +59,5 @@ class Settings:
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What an executor chooses from, when it is its turn."""
         taken = families_for(executor_class(executor).features)
-        wanted = self.families or (name for name in taken if name not in ON_REQUEST)
+        wanted = self.families or (name for name in taken if WEIGHTS[name])
         return tuple(name for name in wanted if name in taken)

@@ -5,11 +5,11 @@ A family is one function, from a source of choices to a test
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
-`dag` draws graphs over variables, which is what every executor runs; `sparse` such
+`dag` draws graphs over variables, which is what every executor runs, `dense` those of
+them that use whole variables; `sparse` such
 as use a variable densely and sparsely, `bait` those that a clusterer likes, for
 executors that compile clusters. `cycles` draws the classic shapes, written in many
-ways, `dense` is `dag` of
-whole variables, `mutations` edits tests of the corpus. The others
+ways, `mutations` edits tests of the corpus. The others
 draw what semantics.md has beside that, each one feature, `mixed` several; their
 tests are small enough for the reference oracle, which looks at every order.
 
@@ -75,19 +75,17 @@ FEATURES: Final = MappingProxyType(
         "cycles": frozenset[str](),
         "sparse": frozenset[str](),
         "mutations": frozenset[str](),
-        "dense": frozenset(),
+        "dense": frozenset[str](),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""
 
-ON_REQUEST: Final = frozenset({"dense"})
-"""Drawn only where it is named: another family draws all that it has."""
-
 WEIGHTS: Final = MappingProxyType(
-    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0}
+    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0, "dense": 0.0}
 )
 """How often a campaign draws each, beside the others, until it finds something
-(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds."""
+(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds; 0 is drawn
+only where it is named, as another family draws all that it has."""
 
 
 def families_for(features: frozenset[str]) -> tuple[str, ...]:

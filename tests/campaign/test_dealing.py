@@ -16,7 +16,7 @@ from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
 from fuzz.campaign.tuning import Tuning
 from fuzz.executors.protocol import Config, Noise
-from fuzz.strategies import FAMILIES, ON_REQUEST, draw, families_for
+from fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC, Model
 from reports.records import ExecutorState, RunRecord
@@ -30,8 +30,8 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
-    families = tuple(f for f in families_for(features) if f not in ON_REQUEST)
-    families = families if features else ("dag",)
+    # What runs no feature at all: one family is enough here.
+    families = tuple(f for f in families_for(features) if WEIGHTS[f]) if features else ("dag",)
     return System(name, rota(name, model), families, features)
 
 

@@ -34,7 +34,7 @@ def doubles(tmp_path_factory):
 
 def campaign(out: Path, **changes) -> RunRecord:
     configs = executor_class(NAME).configurations()
-    asked = {"seed": 2, "tests": 98, "count": 64, "model": None} | changes
+    asked = {"seed": 2, "tests": 98, "count": 64, "model": None, "families": ("dag",)} | changes
     settings = Settings(out=out, executors=((NAME, *configs),), time_s=600, **asked)
     return Campaign(settings, lambda record: None).run()
 
@@ -93,7 +93,7 @@ def test_a_finding_is_reported_once_with_all_that_showed_it(ended: RunRecord) ->
 def test_what_breaks_the_stricter_model_only_is_reported_as_that(tmp_path: Path) -> None:
     """Updates in two parts, which `rfc` allows, by who promises `executor`."""
     (config,) = (c for c in executor_class(NAME).configurations() if c.name == "split")
-    settings = Settings(1, tmp_path, ((NAME, config),), 600, 20, count=64, model=None)
+    settings = Settings(1, tmp_path, ((NAME, config),), 600, 20, ("dag",), count=64, model=None)
     record = Campaign(settings, lambda record: None).run()
     assert record.findings
     assert {reported.allowed_by for reported in record.findings} == {("rfc",)}
