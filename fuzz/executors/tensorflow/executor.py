@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from corpus.graph import FEATURES
 from fuzz.executors.protocol import Config, Noise, Refused, Unavailable
 from fuzz.executors.tensorflow.clock import Clock
 from fuzz.executors.tensorflow.tally import Tally
@@ -51,13 +52,17 @@ def clustering(name: str, *flags: str) -> Config:
     return Config(name, "rfc", (*_PLAIN, ("clusters", True)), environment)
 
 
+# A queue that is cancelled writes a line for each op that waits at it.
+_QUIET: Final = (("TF_CPP_MIN_LOG_LEVEL", "2"),)
+
 _CONFIGURATIONS: Final = (
-    Config("plain", "executor", _PLAIN),
-    Config("grappler", "executor", (*_PLAIN[:2], ("grappler", True))),
+    Config("plain", "executor", _PLAIN, _QUIET),
+    Config("grappler", "executor", (*_PLAIN[:2], ("grappler", True)), _QUIET),
     Config(
         "single_threaded",
         "executor",
         (_PLAIN[0], ("executor_type", "SINGLE_THREADED_EXECUTOR"), _PLAIN[2]),
+        _QUIET,
     ),
     clustering("autocluster"),
 )
@@ -67,7 +72,7 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
-    features: ClassVar[frozenset[str]] = frozenset()
+    features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
 
     def __init__(self) -> None:
         self._clock = Clock()
@@ -119,7 +124,6 @@ class PreparedTest:
         from fuzz.executors.tensorflow import lowering, session
 
         settings: dict[str, Any] = dict(config.settings)
-        self._test = test
         self._clock = clock
         self._template = lowering.lower(test)
         self._config = session.session_config(**settings)
@@ -141,19 +145,25 @@ class PreparedTest:
             copies = min(noise.copies, _CLUSTERED_COPIES)
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
-        tally = Tally(self._test)
+        tally = Tally(self._template.test)
+        in_a_row = True
         while tally.count < count:
             with self._clock.part("building_s"):
-                built = lowering.build(self._template, noise, rng, share_handles=self._clustered)
-                live = session.LiveSession(built, self._config, noise.copies)
+                built = lowering.build(
+                    self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
+                )
+                live = session.LiveSession(self._template, built, self._config, noise.copies)
             with closing(live):
                 for _ in range(noise.steps):
+                    before = tally.count
                     with self._clock.part("running_s"):
                         values = live.step()
                     with self._clock.part("counting_s"):
                         tally.add(values)
-                    if tally.count >= count:
+                    if tally.count >= count or not live.usable:
                         break
+                # Where most copies block, a row of them ends with its first.
+                in_a_row = 2 * (tally.count - before) >= noise.copies
         with self._clock.part("counting_s"):
             return tally.histogram()
 
@@ -161,14 +171,18 @@ class PreparedTest:
         """Of one copy, without noise, built and run once."""
         from fuzz.executors.tensorflow import clusters, lowering, session
 
+        test = self._template.test
         if not self._clustered:
             raise Refused(NO_CLUSTERS)
+        for feature in sorted(test.features):
+            raise Refused(feature)  # of which it has no clusters to tell
         quiet = Noise(copies=1, shuffle=False, padding=0)
         built = lowering.build(self._template, quiet, np.random.default_rng(0), share_handles=True)
         with clusters.dumping() as folder:
-            with closing(session.LiveSession(built, self._config, quiet.copies)) as live:
+            made = session.LiveSession(self._template, built, self._config, quiet.copies)
+            with closing(made) as live:
                 live.step()
-            return clusters.read(self._test, folder)
+            return clusters.read(test, folder)
 
     def close(self) -> None:
         """Nothing: each run releases its sessions."""
