@@ -107,7 +107,12 @@ def reached_json(reached: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         "graphs": sum(map(len, reached.values())),
         "median": median_of(share for shares in reached.values() for share in shares),
         "families": {
-            family: {"graphs": len(shares), "median": median_of(shares)}
+            family: {
+                "graphs": len(shares),
+                "median": median_of(shares),
+                # In percent: what several campaigns add up.
+                "shares": dict(sorted(Counter(round(share, 2) for share in shares).items())),
+            }
             for family, shares in sorted(reached.items())
         },
     }

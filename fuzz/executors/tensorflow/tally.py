@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""
-_HELD_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 1 << 14
+_HELD_BYTES: Final = 1 << 18
 """Of values that are held before they are made rows: what a core's cache takes."""
 
 _INT64_SAFE: Final = float(1 << 62)
@@ -57,12 +58,13 @@ def one_lane(
     count = len(array)
     rows = int(np.prod(array.shape[1:] if whole else array.shape[1:2]))
     values = array.reshape(count, rows, -1)
-    bits = values
-    if values.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):  # a signaling NaN
-            values = values + 0.0  # -0.0 + 0.0 is 0.0
-        bits = values.view(f"i{values.dtype.itemsize}")
+    bits = values.view(f"i{values.dtype.itemsize}")
     torn: npt.NDArray[np.bool_] = (bits != bits[:, :, :1]).any(axis=(1, 2))
+    if values.dtype.kind == "f" and torn.any():
+        with np.errstate(invalid="ignore"):  # a signaling NaN
+            seen = values[torn] + 0.0  # -0.0 + 0.0 is 0.0
+        bits = seen.view(f"i{values.dtype.itemsize}")
+        torn[torn] = (bits != bits[:, :, :1]).any(axis=(1, 2))
     first = values[:, :, 0]
     if values.dtype.kind == "f":
         # Comparisons with NaN are false, and trunc(inf) is inf.
@@ -128,11 +130,12 @@ class Tally:
 
     def add(self, batch: Batch) -> None:
         """Count some executions. Nothing of the batch is kept but copies."""
-        if batch.status is not None or batch.absent or batch.contents:
+        large = sum(batch.values[name].nbytes for name in self._test.names) > _SMALL_BYTES
+        if large or batch.status is not None or batch.absent or batch.contents:
             self.count += self._count(batch)
             return
-        # A step is few executions, and NumPy's calls cost more than their work: what
-        # many steps showed is looked at together.
+        # A step is few executions, and where they are small NumPy's calls cost more than
+        # their work: what many steps showed is looked at together.
         copied = [np.array(batch.values[name]) for name in self._test.names]
         self._held.append(copied)
         self._held_bytes += sum(array.nbytes for array in copied)
