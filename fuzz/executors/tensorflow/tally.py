@@ -130,7 +130,7 @@ class Tally:
 
     def add(self, batch: Batch) -> None:
         """Count some executions. Nothing of the batch is kept but copies."""
-        large = sum(batch.values[name].nbytes for name in self._test.names) > _SMALL_BYTES
+        large = sum(array.nbytes for array in batch.values.values()) > _SMALL_BYTES
         if large or batch.status is not None or batch.absent or batch.contents:
             self.count += self._count(batch)
             return
