@@ -149,7 +149,7 @@ class PreparedTest:
                     if tally.count >= count or not live.usable:
                         break
                 # Where most copies block, a row of them ends with its first.
-                in_a_row = 2 * (tally.count - before) >= noise.copies
+                in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
         return tally.histogram()
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
