@@ -746,7 +746,8 @@ class _Unfolder:
             return [reads]
         if kind is Kind.WRITE:
             return [writes]
-        if node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in self.model.axioms:
+        dense = node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in self.model.axioms
+        if dense or Axiom.UPDATES_INDIVISIBLE in self.model.axioms:
             return [[(Access.UPDATE, node.resources)]]
         return [reads, writes]
 

@@ -54,6 +54,11 @@ class Axiom(StrEnum):
     """RFC, the same section: the executor locks the variable for all of a dense
     update, so nothing falls between its read and its write."""
 
+    UPDATES_INDIVISIBLE = "updates indivisible"
+    """Stronger than any promise: nothing falls between the read and the write of
+    any update, sparse ones included. What is allowed nevertheless needs no update
+    that is split in two."""
+
     PARALLEL_ITERATIONS = "parallel iterations"
     """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
     iteration i+k comes before anything of iteration i."""
@@ -67,7 +72,11 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-_STRONGER: Final = frozenset({Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS})
-RFC: Final = Model("rfc", frozenset(Axiom) - _STRONGER)
-EXECUTOR: Final = Model("executor", frozenset(Axiom))
+UNSPLIT: Final = Model("unsplit", frozenset(Axiom))
+"""What `executor` allows without splitting an update. Nobody promises it, and nobody
+is judged by it: it has the orders that can be forced from outside."""
+EXECUTOR: Final = Model("executor", UNSPLIT.axioms - {Axiom.UPDATES_INDIVISIBLE})
+RFC: Final = Model(
+    "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
+)
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
