@@ -126,6 +126,11 @@ class Event:
     run: str = ""
     frame: str = ""
 
+    @property
+    def instance(self) -> tuple[str, str, str]:
+        """Of which op instance it is: run, frame, node."""
+        return self.run, self.frame, self.node.name
+
     def __str__(self) -> str:
         name = self.frame + self.node.name
         name = f"{self.run}.{name}" if self.run else name

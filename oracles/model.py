@@ -56,8 +56,7 @@ class Axiom(StrEnum):
 
     UPDATES_INDIVISIBLE = "updates indivisible"
     """Stronger than any promise: nothing falls between the read and the write of
-    any update, sparse ones included. What is allowed nevertheless needs no update
-    that is split in two."""
+    any update, sparse ones included (`unsplit`)."""
 
     PARALLEL_ITERATIONS = "parallel iterations"
     """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
@@ -72,11 +71,17 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-UNSPLIT: Final = Model("unsplit", frozenset(Axiom))
-"""What `executor` allows without splitting an update. Nobody promises it, and nobody
-is judged by it: it has the orders that can be forced from outside."""
-EXECUTOR: Final = Model("executor", UNSPLIT.axioms - {Axiom.UPDATES_INDIVISIBLE})
+EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE})
 RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
+
+
+def unsplit(model: Model) -> Model:
+    """What `model` allows without splitting an update in two.
+
+    Nobody promises it, and nobody is judged by it: it has those orders of `model` that
+    can be forced from outside.
+    """
+    return Model(f"{model.name}, unsplit", model.axioms | {Axiom.UPDATES_INDIVISIBLE})

@@ -23,7 +23,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Queue, all_nodes
-from corpus.ops import ConstAttrs, Kind, SectionAttrs
+from corpus.ops import ConstAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,23 +35,27 @@ _SCALAR: Final[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Gated:
-    """A test with gates.
+class Gate:
+    """What holds one instance back, and tells that it is done.
 
-    Parameters
-    ----------
-    test : LitmusTest
-        Observes the same, in the same order.
-    gates : mapping of tuple to str
-        Instances of the original, each with the queue that is its gate; the place in
-        this mapping is the number that it puts when it is done.
-    done : tuple of str
-        Queues for these numbers, one on each device.
+    `queue` is the gate; `number` goes into the queue `done`, of which there is one on
+    each device.
+    """
+
+    number: int
+    queue: str
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A test with gates, for all instances of the original.
+
+    `test` observes the same, in the same order.
     """
 
     test: LitmusTest
-    gates: Mapping[Instance, str]
-    done: tuple[str, ...]
+    gates: Mapping[Instance, Gate]
 
 
 def gated(test: LitmusTest) -> Gated:
@@ -89,8 +93,7 @@ def gated(test: LitmusTest) -> Gated:
         queues=(*test.queues, *gater.queues, *gater.done.values()),
         observe=observe,
     )
-    done = tuple(queue.name for queue in gater.done.values())
-    return Gated(made, gater.gates, done)
+    return Gated(made, gater.gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class _Gater:
     run: str = ""
     original: Mapping[str, str] = field(default_factory=dict)
     """Names in the test, of those in the copy at work."""
-    gates: dict[Instance, str] = field(default_factory=dict)
+    gates: dict[Instance, Gate] = field(default_factory=dict)
     queues: list[Queue] = field(default_factory=list)
     done: dict[str, Queue] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -215,8 +218,8 @@ class _Gater:
             instance = (self.run, around, self.original[node.name], half)
             queue = Queue(self.name("gate"), "int32", _SCALAR, 1, device=device)
             self.queues.append(queue)
-            self.gates[instance] = queue.name
-        gates = list(self.gates.values())[first:]
+            self.gates[instance] = Gate(len(self.gates), queue.name, self.told(device))
+        gates = [gate.queue for gate in self.gates.values()][first:]
         return first, (self.opened(gates, 0, turn, made).partition(".")[0],) if gates else ()
 
     def opened(self, gates: list[str], before: int, turn: str, made: list[Node]) -> str:
@@ -227,13 +230,14 @@ class _Gater:
         half = len(gates) // 2
         less = self.add(made, "Less", (turn, self.constant(before + half, made)))
         inner = self.name("turn")
-        sides = []
-        for chosen, start in ((gates[:half], before), (gates[half:], before + half)):
+
+        def side(gates: list[str], before: int) -> Body:
             nodes: list[Node] = []
-            # Both bodies have the value under one name.
-            result = self.opened(chosen, start, inner, nodes)
-            sides.append(Body(tuple(nodes), (result,)))
-        attrs = BranchAttrs(((inner, turn),), *sides, ("opened",))
+            result = self.opened(gates, before, inner, nodes)
+            return Body(tuple(nodes), (result,))
+
+        then, orelse = side(gates[:half], before), side(gates[half:], before + half)
+        attrs = BranchAttrs(((inner, turn),), then, orelse, ("opened",))
         made.append(Node(self.name("opened"), "If", (less,), attrs=attrs))
         return f"{made[-1].name}.opened"
 
@@ -241,15 +245,19 @@ class _Gater:
         self, node: Node, first: int, turn: str, made: list[Node], after: tuple[str, ...]
     ) -> str:
         """Tell that an instance is done; which says its number."""
-        device = self.device(node)
-        if device not in self.done:
-            self.done[device] = Queue(self.name("done"), "int32", _SCALAR, 1024, device=device)
         number = self.constant(first, made)
         if turn:
             number = self.add(made, "AddV2", (turn, number))
-        queue = self.done[device].name
+        queue = self.told(self.device(node))
         made.append(Node(self.name("done"), "QueueEnqueueV2", (number,), (queue,), after))
         return made[-1].name
+
+    def told(self, device: str) -> str:
+        """The queue of what is done, there."""
+        if device not in self.done:
+            # More than there are instances: queues, and hence gates, are at most 64.
+            self.done[device] = Queue(self.name("done"), "int32", _SCALAR, 64, device=device)
+        return self.done[device].name
 
     def device(self, node: Node) -> str:
         """Where it is told to be; its gate is there, too."""
