@@ -17,13 +17,13 @@ UNSPLIT = unsplit(EXECUTOR)
 
 def test_no_update_is_split_whatever_it_is() -> None:
     test = load(next(path for path in LITMUS if path.stem == "scatter-disjoint-rows")).test
-    assert allowed_values(test, UNSPLIT) == {([10, 0, 20],)}
+    assert allowed_values(test, UNSPLIT) == {((10, 0, 20),)}
     assert allowed_values(litmus("X+=1 || X+=1"), unsplit(RFC)) == {(2,)}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
 def test_what_needs_no_split_is_allowed_and_the_oracles_agree_on_it(model) -> None:
-    """The reference on those with at most a thousand orders."""
+    """The reference on those with at most 200 orders."""
     compared = 0
     for path in LITMUS:
         test = load(path).test
@@ -32,7 +32,7 @@ def test_what_needs_no_split_is_allowed_and_the_oracles_agree_on_it(model) -> No
         witnesses = without.witnesses
         assert set(witnesses) <= set(explorer.allowed_outcomes(test, model).witnesses), path.stem
         if not test.features:
-            found = reference.allowed_outcomes(test, unsplit(model), 1_000)
+            found = reference.allowed_outcomes(test, unsplit(model), 200)
             if found.complete:
                 compared += 1
                 assert set(found.witnesses) == set(witnesses), path.stem
