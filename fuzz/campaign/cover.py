@@ -92,6 +92,11 @@ class Covered:
     not_followed: list[tuple[Outcome, str]] = field(default_factory=list)
     seconds: float = 0.0
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that was to be forced was reached."""
+        return not (self.left_out or self.wrong or self.not_followed)
+
 
 class LeftOut(Exception):
     """A test that is not forced; says why."""
