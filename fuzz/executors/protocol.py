@@ -179,8 +179,25 @@ class EventKey:
 
 
 @runtime_checkable
-class Schedulable(Prepared, Protocol):
-    """A prepared test that can be executed one event at a time, in a given order.
+class Forceable(Prepared, Protocol):
+    """A prepared test that can be made to follow one total order. Optional."""
+
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """The outcome of exactly that total order.
+
+        Raises
+        ------
+        Diverged
+            If an event cannot come where the order has it, or more can come
+            when it ends.
+        TimeoutError
+            If that takes longer; names the time.
+        """
+
+
+@runtime_checkable
+class Schedulable(Forceable, Protocol):
+    """A prepared test that can be executed one event at a time, as a strategy chooses.
 
     Optional: an executor that cannot does not have these members.
     """
@@ -198,18 +215,6 @@ class Schedulable(Prepared, Protocol):
         ------
         Diverged
             If other events could come next than when they were recorded.
-        """
-
-    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
-        """The outcome of exactly that total order.
-
-        Raises
-        ------
-        Diverged
-            If an event cannot come where the order has it, or more can come
-            when it ends.
-        TimeoutError
-            If that takes longer; names the time.
         """
 
 

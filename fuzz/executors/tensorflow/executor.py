@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Histogram
+    from corpus.outcome import Outcome
+    from fuzz.executors.protocol import EventKey, Histogram
+    from fuzz.executors.tensorflow.forced import Forcing
 
 # Four threads: with two, the second is mostly asleep when a racing op is ready,
 # and two scatters of 16 lanes tear in 1 session of 10 instead of in each; with
@@ -102,7 +104,7 @@ class TensorFlowExecutor:
 
 
 class PreparedTest:
-    """A lowered test. Holds nothing between runs.
+    """A lowered test. Holds nothing between runs, and a session between forced orders.
 
     Parameters
     ----------
@@ -118,6 +120,9 @@ class PreparedTest:
         self._template = lowering.lower(test)
         self._config = session.session_config(**settings)
         self._clustered = bool(settings.get("clusters"))
+        # The single-threaded executor has no other thread to go on when an op waits.
+        self._may_wait = not (self._clustered or settings.get("executor_type"))
+        self._forcing: Forcing | None = None
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
@@ -169,8 +174,31 @@ class PreparedTest:
                 live.step()
             return clusters.read(test, folder)
 
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """The outcome of exactly that total order, by gates; see `forced`.
+
+        Raises
+        ------
+        Diverged
+            If TensorFlow does not follow it.
+        TimeoutError
+            If that takes longer.
+        Refused
+            With clusters or the single-threaded executor, or of too many op instances.
+        """
+        from fuzz.executors.tensorflow.forced import Forcing
+
+        if not self._may_wait:
+            raise Refused("forced orders in this configuration")
+        if self._forcing is None:
+            self._forcing = Forcing(self._template.test, self._config)
+        return self._forcing.force(order, timeout_s)
+
     def close(self) -> None:
-        """Nothing: each run releases its sessions."""
+        """Each run releases its sessions; what forces orders has one."""
+        if self._forcing is not None:
+            self._forcing.close()
+            self._forcing = None
 
 
 def _import_tensorflow() -> ModuleType:
