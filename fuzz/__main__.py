@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 import signal
 import sys
 import tempfile
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from reports.comparison import Log
     from reports.cover import CoverReport
     from reports.kills import Row
+    from reports.promises import PromisesReport
     from reports.replays import Replays
     from reports.speed import SpeedReport
     from reports.text import ReplayReport
@@ -145,7 +147,8 @@ _threads = click.option(
 _noise = click.option(
     "--noise",
     default=None,
-    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20; or adapt: each "
+    "configuration finds out which settings reach most rare outcomes.",
 )
 _budget = click.option(
     "--budget",
@@ -506,9 +509,17 @@ def show(file: str, dot: bool, as_json: bool) -> None:
 @click.option("--time", "time_s", type=_Duration(), default="60s", help="How long to fuzz.")
 @click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
-@click.option("--executors", default="tf", help="Names, with commas; NAME or NAME:CONFIG.")
 @click.option(
-    "--families", default=None, help="Names, with commas; else all that one of them can run."
+    "--executors",
+    default="tf",
+    help="Names, with commas; NAME, NAME:CONFIG, or several configurations that share its time, "
+    "each graph in one of them: 'tf:*', 'tf:grappler*' (in quotes, for the shell).",
+)
+@click.option(
+    "--families",
+    default=None,
+    help="Names, with commas, each with a weight if wanted, as in dag=3,cycles; else all that "
+    "one of them can run. What still finds something is drawn more often.",
 )
 @click.option(
     "--model",
@@ -516,7 +527,7 @@ def show(file: str, dot: bool, as_json: bool) -> None:
     type=click.Choice(["rfc", "executor", "promised"]),
     default=None,
     help="Memory model; promised is what each executor promises in its configuration, and "
-    "taken for several executors. For one: rfc.",
+    "taken for several executors or configurations. For one: rfc.",
 )
 @_engine
 @_threads
@@ -549,16 +560,20 @@ def run(
 
     from fuzz.campaign.loop import Campaign
     from fuzz.campaign.settings import Settings
+    from fuzz.campaign.tuning import CANDIDATES
     from fuzz.executors.protocol import Noise
     from fuzz.executors.table import CANARY
     from reports.summary import summary
     from reports.terminal import LiveView
 
-    chosen = _executors(executors, None, engine, threads)
-    if any(name == CANARY for name, _ in chosen):
+    if noise == "adapt" and tests is not None:
+        _fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
+    chosen = _systems(executors, engine, threads)
+    if any(name == CANARY for name, *_ in chosen):
         _fail(f"--executors: {CANARY} comes on top of those named, in every run")
-    drawn = _families(families, [name for name, _ in chosen])
-    judge_by = model_name or ("rfc" if len(chosen) == 1 else "promised")
+    drawn = _families(families, [name for name, *_ in chosen])
+    alone = sum(len(configs) for _, *configs in chosen) == 1
+    judge_by = model_name or ("rfc" if alone else "promised")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -573,9 +588,11 @@ def run(
         time_s=time_s,
         tests=tests,
         workers=workers,
-        families=drawn,
+        families=tuple(drawn),
+        weights=drawn,
         model=None if judge_by == "promised" else _model(judge_by),
-        noise=_noisy(noise, Noise()),
+        noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
+        command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
     )
     if count is not None:
         settings = replace(settings, count=count)
@@ -616,21 +633,59 @@ def _executors(
     return chosen
 
 
-def _families(wanted: str | None, executors: list[str]) -> tuple[str, ...]:
-    """The families asked for; each executor can run one of them."""
+def _systems(
+    named: str, engine: str | None, threads: int | None
+) -> list[tuple[str, *tuple[Config, ...]]]:
+    """The executors asked for, each with the configurations that a pattern names."""
+    from fnmatch import fnmatchcase
+
+    from fuzz.executors.table import UnknownExecutor, executor_class
+
+    systems: list[tuple[str, *tuple[Config, ...]]] = []
+    for part in named.split(","):
+        name, _, pattern = part.strip().partition(":")
+        if not set("*?[") & set(pattern):
+            systems += _executors(part, None, engine, threads)
+            continue
+        try:
+            known = executor_class(name).configurations()
+        except UnknownExecutor as error:
+            _fail(f"--executors: {error}")
+        if engine or threads:
+            _fail(f"--engine, --threads: of one configuration, not of {part.strip()}")
+        chosen = [config for config in known if fnmatchcase(config.name, pattern)]
+        if not chosen:
+            there = ", ".join(config.name for config in known)
+            _fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
+        systems.append((name, *chosen))
+    all_named = [(name, config.name) for name, *configs in systems for config in configs]
+    for number, (name, config) in enumerate(all_named):
+        if (name, config) in all_named[:number]:
+            _fail(f"--executors: {name}/{config} stands twice")
+    return systems
+
+
+def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
+    """The families asked for, with their weights; each executor can run one of them."""
     from fuzz.executors.table import executor_class
     from fuzz.strategies import FAMILIES, FEATURES, families_for
 
-    names = tuple(dict.fromkeys(n.strip() for n in wanted.split(","))) if wanted else ()
-    for name in names:
+    weights: dict[str, float] = {}
+    for part in wanted.split(",") if wanted else ():
+        name, _, weight = (each.strip() for each in part.partition("="))
         if name not in FAMILIES:
             _fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
+        if "=" in part and not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", weight, re.ASCII):
+            _fail(f"--families: a weight is as in {name}=3 or {name}=0.5, got {part.strip()!r}")
+        weights[name] = float(weight or 1)
+        if not weights[name]:
+            _fail(f"--families: a weight is above 0, got {part.strip()!r}")
     for executor in executors:
         features = executor_class(executor).features
-        if names and not set(names) & set(families_for(features)):
-            lacks = sorted(set().union(*(FEATURES[name] for name in names)) - features)
+        if weights and not set(weights) & set(families_for(features)):
+            lacks = sorted(set().union(*(FEATURES[name] for name in weights)) - features)
             _fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
-    return names
+    return weights
 
 
 def _noisy(noise: str | None, base: Noise) -> Noise:
@@ -1534,6 +1589,20 @@ def bench_clusters(as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("tensorflow")
+@_json
+def bench_tensorflow(as_json: bool) -> None:
+    """How fast campaigns on TensorFlow are, and how much they reach.
+
+    Takes about two minutes.
+    """
+    from fuzz.bench.tensorflow import report
+
+    with _parts_told() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 @contextmanager
 def _parts_told() -> Iterator[Callable[[str], None]]:
     """What is being measured, on a terminal."""
@@ -1550,7 +1619,9 @@ def _parts_told() -> Iterator[Callable[[str], None]]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show_bench(measured: BenchReport | ClustersReport | SpeedReport, as_json: bool) -> None:
+def _show_bench(
+    measured: BenchReport | ClustersReport | PromisesReport | SpeedReport, as_json: bool
+) -> None:
     if as_json:
         _print_json(measured.as_json())
     else:

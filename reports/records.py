@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field, fields
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from reports.sides import SideTotals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 class ExecutorState:
     """One executor in one configuration, so far.
 
-    Every graph of the campaign is one of `tests`, which it ran, of
-    `refused_graphs`, or of `not_run`: the time was up, or its queue was full.
+    Every one of its `graphs` is one of `tests`, which it ran, of `refused_graphs`,
+    or of `not_run`: the time was up, or its queue was full. They are all of the
+    campaign; where its executor is `spread` over several configurations, its share
+    of them.
     """
 
     name: str
@@ -31,7 +34,11 @@ class ExecutorState:
     promises: str = "rfc"
     model: str = "rfc"
     """Judged by which."""
+    spread: bool = False
+    unavailable: str = ""
+    """Why it cannot run here."""
     state: str = "starting"
+    graphs: int = 0
     families: Counter[str] = field(default_factory=Counter)
     """What it ran, by family."""
     tests: int = 0
@@ -45,6 +52,15 @@ class ExecutorState:
     timed_out: int = 0
     restarts: int = 0
     busy_s: float = 0.0
+    fuzzing_s: float = 0.0
+    """Of that, spent on graphs as drawn; the rest is minimizing, and starting."""
+    forbidden_graphs: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    """On executions of graphs as drawn."""
+    noise: Counter[str] = field(default_factory=Counter)
+    """Settings, and how many graphs were run under each."""
+    reached: dict[str, list[float]] = field(default_factory=dict)
+    """By family, of each graph whose allowed outcomes are few and known: the share seen."""
     counters: dict[str, float] = field(default_factory=dict)
     """What it counts of itself; see `fuzz.executors.protocol.Counts`."""
 
@@ -63,6 +79,11 @@ class ExecutorState:
         self.refused_graphs += 1
         self.refused.update(features)
 
+    def reach(self, family: str, share: float) -> None:
+        """One graph more of which so many allowed outcomes were seen, of all."""
+        # A blocked outcome, seen in part, may stand for one that was seen whole.
+        self.reached.setdefault(family, []).append(min(1.0, share))
+
     def count(self, counters: Mapping[str, float]) -> None:
         """Add to what it counts of itself."""
         for name, number in counters.items():
@@ -76,7 +97,26 @@ class ExecutorState:
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain["reached"] = reached_json(self.reached)
         return {name: dict(v) if isinstance(v, dict) else v for name, v in plain.items()}
+
+
+def reached_json(reached: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Shares of allowed outcomes seen: on how many graphs, and on the median one."""
+    return {
+        "graphs": sum(map(len, reached.values())),
+        "median": median_of(share for shares in reached.values() for share in shares),
+        "families": {
+            family: {"graphs": len(shares), "median": median_of(shares)}
+            for family, shares in sorted(reached.items())
+        },
+    }
+
+
+def median_of(shares: Iterable[float]) -> float | None:
+    """With four digits; None of nothing."""
+    known = list(shares)
+    return round(median(known), 4) if known else None
 
 
 @dataclass(slots=True)
@@ -84,7 +124,9 @@ class ReportedFinding:
     """A finding, where its file is, and how many graphs showed the same shape.
 
     Findings with the same `cause` are likely one defect; `reason` says in words
-    why the most frequent outcome is forbidden, "" if that took too long.
+    why the most frequent outcome is forbidden, "" if that took too long. `configs`
+    has the configurations of its executor that showed it, with the number of graphs;
+    `allowed_by` names models, weaker than what was promised, that allow it.
     """
 
     entry: Entry
@@ -92,6 +134,37 @@ class ReportedFinding:
     cause: str
     reason: str = ""
     more: int = 0
+    configs: Counter[str] = field(default_factory=Counter)
+    allowed_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert self.entry.finding is not None
+        self.configs[self.entry.finding.config] += 1
+
+    def again(self, config: str) -> None:
+        """One graph more."""
+        self.more += 1
+        self.configs[config] += 1
+
+
+@dataclass(slots=True)
+class FamilyTotals:
+    """What a family of graphs cost and found.
+
+    `graphs` is how many were drawn, `seconds` what it took to draw, run and judge them,
+    over all executors; minimizing is not in it. Of the graphs some showed a forbidden
+    outcome, some went over the oracle's budget. `findings` are those that were kept.
+    """
+
+    graphs: int = 0
+    seconds: float = 0.0
+    forbidden_graphs: int = 0
+    findings: int = 0
+    unknown_graphs: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self) | {"seconds": round(self.seconds, 3)}
 
 
 @dataclass(slots=True)
@@ -129,7 +202,7 @@ class Death:
 class RunRecord:
     """A campaign, so far.
 
-    `families` counts the graphs drawn, `drawn` the kinds of their resource ops;
+    `families` has what each cost and found, `drawn` the kinds of resource ops drawn;
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
     executor's on one of those, `raw_findings` what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
@@ -144,7 +217,7 @@ class RunRecord:
     executors: list[ExecutorState] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     graphs: int = 0
-    families: Counter[str] = field(default_factory=Counter)
+    families: dict[str, FamilyTotals] = field(default_factory=lambda: defaultdict(FamilyTotals))
     drawn: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
@@ -164,7 +237,11 @@ class RunRecord:
     kept_in: str = ""
     kept: int = 0
     minimizing: str = ""
+    command: str = ""
+    versions: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of what is tested, by executor."""
     elapsed_s: float = 0.0
+    drawing_s: float = 0.0
     judging_s: float = 0.0
     validating_s: float = 0.0
     interrupted: bool = False
@@ -198,11 +275,14 @@ class RunRecord:
         return {
             "seed": self.seed,
             "out": self.out,
+            "command": self.command,
+            "versions": self.versions,
             "elapsed_s": round(self.elapsed_s, 3),
+            "drawing_s": round(self.drawing_s, 3),
             "judging_s": round(self.judging_s, 3),
             "validating_s": round(self.validating_s, 3),
             "graphs": self.graphs,
-            "families": dict(sorted(self.families.items())),
+            "families": {name: each.as_json() for name, each in sorted(self.families.items())},
             "drawn": dict(sorted(self.drawn.items())),
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,
@@ -247,6 +327,8 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
         "schedule": len(finding.schedule.choices) if finding.schedule else 0,
         "more_graphs": reported.more,
+        "configs": dict(reported.configs),
+        "allowed_by": list(reported.allowed_by),
         "seed": finding.seed,
         "index": finding.index,
     }

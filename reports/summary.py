@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from reports.records import reached_json
 from reports.sides import totals_table
-from reports.text import by_cause, counted, finding, headline
+from reports.text import by_cause, counted, finding, headline, table
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
 
@@ -63,9 +64,81 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
             f"    clustered {_clusterings(state.clusterings)};"
             f" in {state.racing} a cluster of several resource ops races"
         )
+    if state.reached:
+        yield f"    {_reached(state.reached)}"
+    if len(state.noise) > 1:
+        yield _wrapped(f"noise, by graphs: {_listed(state.noise)}", 4)
     yield from _counters(state)
     if state.model != state.promises:
         yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+
+
+def _reached(reached: Mapping[str, list[float]]) -> str:
+    """How many of the allowed outcomes were seen."""
+    told = reached_json(reached)
+    return (
+        f"reached {told['median']:.0%} of the allowed outcomes of the median graph, of"
+        f" {told['graphs']} with several"
+    )
+
+
+def _profiles(record: RunRecord) -> Iterator[str]:
+    """What each configuration got, of executors that go through several."""
+    states = [each for each in record.executors if each.spread]
+    if not states:
+        return
+    yield "  each graph in one configuration:"
+    shown = [each for each in states if not each.unavailable]
+    yield textwrap.indent(profile_table([profile_row(e, record) for e in shown]), "    ")
+    for each in states:
+        if each.unavailable:
+            yield _wrapped(f"{each.title} cannot run here: {each.unavailable}", 4)
+        elif each.refused:
+            why = ", ".join(f"{feature} {n}" for feature, n in each.refused.most_common())
+            yield _wrapped(f"{each.title} refused {each.refused_graphs}: {why}", 4)
+    noise: Counter[str] = sum((each.noise for each in states), start=Counter())
+    if len(noise) > 1:
+        yield _wrapped(f"noise, by graphs: {_listed(noise)}", 4)
+    reached = [(family, s) for e in states for family, s in e.reached.items()]
+    if reached:
+        together: dict[str, list[float]] = {}
+        for family, shares in reached:
+            together.setdefault(family, []).extend(shares)
+        yield f"    {_reached(together)}"
+
+
+def _listed(counts: Counter[str]) -> str:
+    return "; ".join(f"{what} {n}" for what, n in counts.most_common())
+
+
+def profile_row(state: ExecutorState, record: RunRecord) -> dict[str, str]:
+    """One line of a table of configurations."""
+    told = [each.configs[state.config] for each in record.findings if _of(each) == state.name]
+    median = reached_json(state.reached)["median"]
+    return {
+        "": state.title,
+        "by": state.model,
+        "graphs": str(state.tests),
+        "seconds": f"{state.fuzzing_s:.1f}",
+        "outcomes": f"{state.outcomes - state.minimizing_outcomes:,}",
+        "reached": "-" if median is None else f"{median:.0%}",
+        "forbidden": str(state.forbidden_graphs),
+        "findings": str(sum(n > 0 for n in told)),
+        "refused": str(state.refused_graphs),
+        "not run": str(state.not_run),
+        "crashed": str(state.crashed),
+        "timed out": str(state.timed_out),
+    }
+
+
+def _of(reported: ReportedFinding) -> str:
+    assert reported.entry.finding is not None
+    return reported.entry.finding.executor
+
+
+def profile_table(rows: list[dict[str, str]]) -> str:
+    """Configurations, a line each."""
+    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
 def _clusterings(verdicts: Counter[str]) -> str:
@@ -106,6 +179,18 @@ def _counters(state: ExecutorState) -> Iterator[str]:
         yield _wrapped(listed, 4)
 
 
+def _families(record: RunRecord) -> Iterator[str]:
+    """What each family cost and found; the most expensive first."""
+    ordered = sorted(record.families.items(), key=lambda each: (-each[1].seconds, each[0]))
+    width = max(len(name) for name in ("family", *record.families))
+    yield f"  {'family':{width}}  graphs  seconds  forbidden  findings  unknown"
+    for name, each in ordered:
+        yield (
+            f"  {name:{width}}  {each.graphs:6}  {each.seconds:7.1f}  {each.forbidden_graphs:9}"
+            f"  {each.findings:8}  {each.unknown_graphs:7}"
+        )
+
+
 def _side_by_side(record: RunRecord) -> Iterator[str]:
     """What several executors showed on the same graphs."""
     if not record.compared:
@@ -124,10 +209,11 @@ def summary(record: RunRecord) -> str:
     if record.interrupted:
         lines[0] += " (interrupted)"
     for each in record.executors:
-        lines += _executor(each, record)
+        if not each.spread:
+            lines += _executor(each, record)
+    lines += _profiles(record)
     if set(record.families) - {"dag"}:
-        drawn = ", ".join(f"{family} {n}" for family, n in sorted(record.families.items()))
-        lines.append(f"  families: {drawn}")
+        lines += _families(record)
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
     drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"

@@ -11,7 +11,7 @@ from reports.text import finding, headline
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from reports.records import ReportedFinding, RunRecord
+    from reports.records import ExecutorState, ReportedFinding, RunRecord
 
 _REDRAW_S = 0.25
 _LINE_S = 10.0
@@ -90,7 +90,7 @@ class LiveView:
         rows = Table(box=None, pad_edge=False)
         for title in ("executor", "state", "tests", "outcomes", "crashed", "timed out"):
             rows.add_column(title, justify="left" if title in ("executor", "state") else "right")
-        for each in record.executors:
+        for each in _rows(record.executors):
             tests = f"{each.tests}"
             if each.canary:
                 tests = f"{record.canary_reported}/{record.canary_runs}"
@@ -114,6 +114,12 @@ class LiveView:
         left = max(0, round(self.time_s - record.elapsed_s))
         title = f"litmusfuzz, seed {record.seed}, {left} s left"
         return Panel(Group(*parts), title=title, title_align="left")
+
+
+def _rows(states: list[ExecutorState]) -> list[ExecutorState]:
+    """Those to show: of an executor that goes through configurations, where it is."""
+    busy = ("fuzzing", "minimizing", "starting")
+    return [each for each in states if not each.spread or each.state in busy]
 
 
 def status_line(record: RunRecord) -> str:

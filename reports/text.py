@@ -210,6 +210,10 @@ def finding(reported: ReportedFinding) -> str:
     if near is not None:
         lines.append(f"  nearest   {near}   is allowed under {found.model}")
     lines.append(f"  broken    {broken_rule(seen)}")
+    if reported.allowed_by:
+        lines.append(
+            f"  only      {found.model} forbids it; {', '.join(reported.allowed_by)} allows it"
+        )
     if reported.reason and not seen.torn:
         lines.append(f"  because   {reported.reason}")
     if not found.minimized:
@@ -218,6 +222,9 @@ def finding(reported: ReportedFinding) -> str:
         lines.append("  not yet seen again in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
+    if len(reported.configs) > 1:
+        told = ", ".join(f"{name} {number}" for name, number in reported.configs.most_common())
+        lines.append(f"  in        {told}")
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")
         lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")

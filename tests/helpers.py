@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SMALL_ORDERS = 2_000
 """Total orders that the reference oracle looks at in a fraction of a second."""
+BY_FEATURE = ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed")
+"""Families whose tests have the features that they are about, and few others."""
 LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
 
 

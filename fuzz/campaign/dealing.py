@@ -13,8 +13,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fuzz.campaign.judge import Remembering, explorer_or_none
+from fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
 from fuzz.campaign.validation import Validator
+from fuzz.campaign.weights import Weights
 from fuzz.strategies import FAMILIES, draw
 from reports.sides import Side, Sides
 
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Verdict
     from fuzz.campaign.judge import Judgement, Oracle
+    from fuzz.campaign.rota import Profile, Rota
     from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Clusters, Config
-    from oracles.model import Model
-    from reports.records import ExecutorState, RunRecord
+    from fuzz.executors.protocol import Clusters
+    from reports.records import RunRecord
 
 MAX_WAITING: Final = 16
 """Graphs in an executor's queue: some seconds of work, so that a restart or a short
@@ -42,14 +43,17 @@ minimizes, or hangs. A campaign of so many tests waits until it goes on."""
 class Drawn:
     """A graph of the campaign, its judges by model, and what was judged so far.
 
-    `left` are the executors that have still to run it, `shown` the verdicts on what
-    it showed.
+    `profiles` are those that run it, of each executor one; `left` the executors that
+    have still to run it, `shown` the verdicts on what it showed. `allowed` is the
+    number of its allowed outcomes by model, where they are several, few, and known.
     """
 
     index: int
     family: str
     test: LitmusTest
     oracles: dict[str, Oracle]
+    allowed: dict[str, int]
+    profiles: dict[System, Profile]
     left: set[System]
     judged: dict[System, Judgement] = field(default_factory=dict)
     shown: set[Verdict] = field(default_factory=set)
@@ -57,19 +61,17 @@ class Drawn:
 
 @dataclass(slots=True, eq=False)
 class System:
-    """An executor in one configuration, and the graphs that wait for it.
+    """An executor in one configuration or several, and the graphs that wait for it.
 
     `families` is what it chooses from when it is its turn; the canary has none,
     and is given what the others run.
     """
 
-    state: ExecutorState
-    config: Config
-    model: Model
+    name: str
+    rota: Rota
     families: tuple[str, ...]
     features: frozenset[str]
     clusterer: type[Clusters] | None = None
-    schedulable: bool = True  # until it says that it is not
     minimizing_s: float = 0.0
     waiting: deque[Drawn] = field(default_factory=deque)
     took: float = 0.0
@@ -91,7 +93,8 @@ class System:
 class Dealer:
     """Draws graphs and hands them out.
 
-    The executors choose in turn, each from the families that it runs, so that
+    The executors choose in turn, each from the families that it runs
+    (`fuzz.campaign.weights`), so that
     one that runs few has its share; what is chosen all get that can run it.
     Which graph is drawn depends on the seed, the family, and how many of that
     family were drawn before: not on who is there, nor on who is fast.
@@ -120,6 +123,10 @@ class Dealer:
         self.record = record
         self.compared = compared
         self.validator = Validator(settings, record)
+        names = {name for system in self.choosers for name in system.families}
+        self.weights = Weights(
+            {name: settings.weight(name) for name in names}, learning=settings.tests is None
+        )
         self.turn = 0
         self.unfinished: set[Drawn] = set()
 
@@ -142,11 +149,18 @@ class Dealer:
         """Draw the next graph; False if none may be drawn now."""
         if self.drawn_out or any(self._held_by(system) for system in self.systems):
             return False
-        round_, place = divmod(self.turn, len(self.choosers))
-        families = self.choosers[place].families
+        place = self.turn % len(self.choosers)
         self.turn += 1
-        self._give(families[round_ % len(families)])
+        family = self.weights.choose(place, self.choosers[place].families)
+        start = time.monotonic()
+        self._give(family)
+        self.spent(family, time.monotonic() - start)
         return True
+
+    def spent(self, family: str, seconds: float) -> None:
+        """So long it took to draw, run or judge one of its graphs."""
+        self.record.families[family].seconds += seconds
+        self.weights.spent(family, seconds)
 
     def _held_by(self, system: System) -> bool:
         """Whether the others wait for that executor."""
@@ -156,59 +170,70 @@ class Dealer:
     def _give(self, family: str) -> None:
         """Draw one of that family, and let each that can run it have it."""
         record = self.record
-        number = record.families[family]
+        start = time.monotonic()
+        number = record.families[family].graphs
         # One index each, the same in all campaigns with that seed; a new family, which
         # comes last, changes none of the others'.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
         test = draw(family, self.settings.seed, index)
         record.graphs += 1
-        record.families[family] += 1
+        record.families[family].graphs += 1
         record.drawn.update(n.op for n in test.effects)
-        takers = []
+        takers = {}
         for system in self.choosers:
             lacking = test.features - system.features
+            takes = not (lacking or system.full)
+            profile = system.rota.next() if takes else system.rota.current
+            profile.state.graphs += 1
             if lacking:
-                system.state.refuse(lacking)
-            elif not system.full:
-                takers.append(system)
+                profile.state.refuse(lacking)
+            elif takes:
+                takers[system] = profile
+        record.drawing_s += time.monotonic() - start
         if not takers:
             return
         if test.clusters:
             self.validator.given(test)
         else:
-            for system in takers:
+            for system, profile in takers.items():
                 if system.clusterer is not None:
-                    self.validator.chosen(test, system.clusterer, system.state, system.config)
-        oracles = self._oracles(test, index, {s.model.name: s.model for s in takers})
-        drawn = Drawn(index, family, test, oracles, set(takers))
+                    self.validator.chosen(test, system.clusterer, profile.state, profile.config)
+        oracles, allowed = self._oracles(test, index, takers.values())
+        drawn = Drawn(index, family, test, oracles, allowed, takers, set(takers))
         self.unfinished.add(drawn)
         for system in (*takers, *(s for s in self.systems if not (s.families or s.full))):
             system.waiting.append(drawn)
 
-    def _oracles(self, test: LitmusTest, index: int, models: dict[str, Model]) -> dict[str, Oracle]:
-        """One for each model, whoever is judged by it."""
+    def _oracles(
+        self, test: LitmusTest, index: int, profiles: Iterable[Profile]
+    ) -> tuple[dict[str, Oracle], dict[str, int]]:
+        """For each model, whoever is judged by it: a judge, and the number allowed."""
         start = time.monotonic()
         oracles: dict[str, Oracle] = {}
-        for name, model in models.items():
+        allowed: dict[str, int] = {}
+        for model in {each.model.name: each.model for each in profiles}.values():
             oracle = explorer_or_none(test, model, self.settings.budget)
             assert oracle, f"seed {self.settings.seed}, test {index}: a value of 2**24"
-            oracles[name] = Remembering(oracle)
+            oracles[model.name] = Remembering(oracle)
+            number = number_allowed(test, model)
+            if number is not None:
+                allowed[model.name] = number
         self.record.judging_s += time.monotonic() - start
-        return oracles
+        return oracles, allowed
 
     def done(self, drawn: Drawn, system: System, judgement: Judgement | None) -> None:
         """An executor has run a graph, or could not; the last one ends it."""
         drawn.left.remove(system)
         if judgement is not None:
             drawn.judged[system] = judgement
+            self.weights.reached(drawn.family, drawn.test)
         if not drawn.left:
             self._finish(drawn)
 
     def finish(self) -> None:
         """No more will be run: tell what was not, and compare what several have."""
-        for system in self.choosers:
-            state = system.state
-            state.not_run = self.record.graphs - state.tests - state.refused_graphs
+        for state in self.record.executors:
+            state.not_run = state.graphs - state.tests - state.refused_graphs
         for drawn in sorted(self.unfinished, key=lambda each: each.index):
             self._finish(drawn)
 
@@ -217,8 +242,8 @@ class Dealer:
         if len(drawn.judged) < 2:
             return
         shown = tuple(
-            Side(s.state.name, s.state.config, s.model.name, drawn.judged[s].histogram)
-            for s in self.choosers
+            Side(s.name, profile.config.name, profile.model.name, drawn.judged[s].histogram)
+            for s, profile in drawn.profiles.items()
             if s in drawn.judged
         )
         outcomes = {outcome for side in shown for outcome in side.histogram}

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Verdict, digest
 from corpus.textfile import MAX_LISTED, Digest
 from fuzz.strategies.magnitude import largest_magnitude
 from oracles.allowed import ValueTooLarge
-from oracles.explorer import Explorer
+from oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from oracles.explorer import Budget
     from oracles.model import Model
+
+
+COUNTING_BUDGET: Final = Budget(states=4_000, memory_bytes=1 << 24)
+"""To count a graph's outcomes: some milliseconds, and most graphs take a tenth of it."""
+MAX_COUNTED: Final = 1_000
+"""A graph with more shows but a part of them in the executions that it gets."""
 
 
 class Oracle(Protocol):
@@ -68,6 +73,15 @@ class Judgement:
         return sum(count for _, count in self.forbidden)
 
     @property
+    def allowed(self) -> Mapping[Outcome, int]:
+        """What was seen of what is allowed."""
+        return {
+            outcome: count
+            for outcome, count in self.histogram.items()
+            if self.oracle.judge(outcome) is Verdict.ALLOWED
+        }
+
+    @property
     def rate(self) -> float:
         """Share of executions that showed a forbidden outcome."""
         return self.forbidden_count / max(1, self.executions)
@@ -86,6 +100,17 @@ def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
     return Judgement(oracle, histogram, verdicts, tuple(forbidden))
 
 
+def together(judgements: Sequence[Judgement]) -> Judgement:
+    """All that several runs of one test showed."""
+    first, *others = judgements
+    if not others:
+        return first
+    histogram: Counter[Outcome] = Counter()
+    for each in judgements:
+        histogram.update(each.histogram)
+    return judge(first.oracle, histogram)
+
+
 def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:
     """The judge of a test; None if some order may make a value too large.
 
@@ -98,6 +123,16 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
         return explorer if small or explorer.allowed_outcomes().complete else None
     except ValueTooLarge:
         return None
+
+
+def number_allowed(test: LitmusTest, model: Model) -> int | None:
+    """How many outcomes a test has; None if that is one, many, or takes long to count."""
+    try:
+        allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
+    except ValueTooLarge:
+        return None
+    number = len(allowed.witnesses)
+    return number if allowed.complete and 1 < number <= MAX_COUNTED else None
 
 
 def listed(

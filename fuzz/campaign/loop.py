@@ -13,7 +13,7 @@ import random
 import select
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +22,10 @@ from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, Schedule, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.dealing import Dealer, System
-from fuzz.campaign.judge import explorer_or_none, judge, listed
+from fuzz.campaign.judge import explorer_or_none, judge, listed, together
 from fuzz.campaign.reducer import normalized, reduce, widened
+from fuzz.campaign.rota import Profile, Rota
+from fuzz.campaign.tuning import Shown, Tuning, described
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Clusters, Noise
@@ -63,6 +65,10 @@ MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 RECORD_S: Final = 2.0
 """How long an execution that shows a finding is looked for, to be recorded."""
 MAX_RECORDED: Final = 1 << 14
+SAVE_S: Final = 30.0
+"""How often the record is saved while the campaign goes on."""
+SWITCH_S: Final = 8.0
+"""To start a framework in another environment, and then again in this one."""
 MAX_KEPT_BYTES: Final = 1 << 25
 """Of histograms side by side: some ten thousand graphs."""
 REDUCTION_SHARE: Final = 0.5
@@ -73,22 +79,26 @@ REDUCTION_SHARE: Final = 0.5
 class Job:
     """One request to an executor: run `test` at least `count` times.
 
+    Without a test it asks whether the configuration can run here.
+
     `fresh` asks for a process that has run nothing before: a system under test
     may have damaged its own memory on an earlier test, and what it shows then
     is no finding on this one. With `wanted` an execution with one of these
     outcomes is recorded instead; with `choices` one is replayed.
     """
 
-    test: LitmusTest
-    count: int
-    noise: Noise
-    seed: int
+    test: LitmusTest | None
+    count: int = 0
+    noise: Noise = field(default=Noise())
+    seed: int = 0
     fresh: bool = False
     wanted: tuple[Outcome, ...] = ()
     choices: tuple[Choice, ...] | None = None
 
     def request(self, config: Config) -> wire.Request:
         """As the worker takes it."""
+        if self.test is None:
+            return wire.Request(config=config.name)
         return wire.Request(
             test=dumps(Entry(self.test)),
             task="record" if self.wanted else "run" if self.choices is None else "replay",
@@ -113,13 +123,17 @@ class _Slot:
     """A worker, and the task that it is busy with.
 
     `ran` counts the jobs of its present process, `counted` is what that has counted
-    of itself.
+    of itself, `checked` are the configurations that it is known to run.
     """
 
     worker: Worker
     system: System
+    profile: Profile
     ran: int = 0
     counted: Mapping[str, float] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)
+    seconds: float = 0.0
+    """That the worker spent on its last job."""
     task: Task | None = None
     job: Job | None = None
     since: float = 0.0
@@ -127,12 +141,12 @@ class _Slot:
     @property
     def state(self) -> ExecutorState:
         """What is reported of it."""
-        return self.system.state
+        return self.profile.state
 
     @property
     def config(self) -> Config:
         """Its configuration."""
-        return self.system.config
+        return self.profile.config
 
     def count(self, counters: Mapping[str, float]) -> None:
         """Take over what its process has counted since the last time."""
@@ -144,6 +158,7 @@ class _Slot:
         """Begin with another process."""
         self.ran = 0
         self.counted = {}
+        self.checked = set()
 
 
 @dataclass(slots=True)
@@ -151,10 +166,15 @@ class _Raw:
     """A forbidden outcome on a test as drawn, not minimized."""
 
     drawn: Drawn
-    slot: _Slot
+    system: System
     judgement: Judgement
     noise: Noise
     seed: int
+
+    @property
+    def profile(self) -> Profile:
+        """Who showed it."""
+        return self.drawn.profiles[self.system]
 
 
 @dataclass(slots=True)
@@ -214,24 +234,32 @@ class Campaign:
     def __init__(self, settings: Settings, show: Callable[[RunRecord], None]) -> None:
         self.settings = settings
         self.show = show
-        self.record = RunRecord(settings.seed, str(settings.out))
+        self.record = RunRecord(settings.seed, str(settings.out), command=settings.command)
         self.slots: list[_Slot] = []
         systems = []
-        for name, config in (*settings.executors, (CANARY, configuration(CANARY))):
-            model = settings.model or MODELS[config.promises]
-            state = ExecutorState(name, config.name, config.promises, model.name)
-            self.record.executors.append(state)
-            families = () if name == CANARY else settings.families_of(name)
+        for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
             made = executor_class(name)
+            profiles = [self._profile(name, config, len(configs)) for config in configs]
+            counted = settings.tests is not None
+            rota = Rota(profiles, settings.tests or settings.time_s, counted=counted)
+            families = () if name == CANARY else settings.families_of(name)
             clusterer = made if issubclass(made, Clusters) else None
-            system = System(state, config, model, families, made.features, clusterer)
+            system = System(name, rota, families, made.features, clusterer)
             systems.append(system)
             for _ in range(1 if name == CANARY else settings.workers):
-                self.slots.append(_Slot(Worker(name, settings.memory_bytes), system))
+                worker = Worker(name, settings.memory_bytes)
+                self.slots.append(_Slot(worker, system, rota.current))
         self.dealer = Dealer(settings, systems, self.record, self._compared)
         self.kept_bytes = 0
         self.raw: list[_Raw] = []
-        self.versions: dict[str, dict[str, str]] = {}
+        self.saved = 0.0
+
+    def _profile(self, name: str, config: Config, of: int) -> Profile:
+        """One of an executor's configurations, with a line of its own in the record."""
+        model = self.settings.model or MODELS[config.promises]
+        state = ExecutorState(name, config.name, config.promises, model.name, spread=of > 1)
+        self.record.executors.append(state)
+        return Profile(config, model, state, Tuning(self.settings.noises))
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -260,6 +288,10 @@ class Campaign:
                 self._broken(error)
             self._store_rest()
             self._check_canary()
+            try:
+                self._save()
+            except OSError as error:
+                self._broken(error)
             self.show(self.record)
         return self.record
 
@@ -275,20 +307,38 @@ class Campaign:
             self.dealer.deal()
         for slot in self.slots:
             self.show(self.record)
-            reply = slot.worker.receive()
-            if isinstance(reply, Died):
-                self.record.problem = f"{slot.state.name} does not start: {reply.message}"
-                return False
-            if reply.unavailable:
-                self.record.problem = f"{slot.state.name}: {reply.unavailable}"
-                return False
-            self.versions[slot.state.name] = reply.versions
+            while why := self._why_not(slot, reply := slot.worker.receive()):
+                others = self._without(slot.system, slot.profile, why)
+                if not others:
+                    self.record.problem = f"{slot.state.name}{why}"
+                    return False
+                slot.profile = others[0]
+                slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
+            assert isinstance(reply, wire.Reply)
+            self.record.versions[slot.state.name] = reply.versions
             slot.state.state = "idle"
         # What frameworks need to start is not taken from the fuzzing time.
         self.record.started = time.monotonic()
         for slot in self.slots:
             slot.system.took = self.record.started
         return True
+
+    @staticmethod
+    def _why_not(slot: _Slot, reply: Result) -> str:
+        """Why a worker cannot run its configuration; "" if it can, which is noted."""
+        if isinstance(reply, Died):
+            return f" does not start: {reply.message}"
+        if isinstance(reply, wire.Reply) and reply.unavailable:
+            return f": {reply.unavailable}"
+        slot.checked.add(slot.config.name)
+        return ""
+
+    @staticmethod
+    def _without(system: System, profile: Profile, why: str) -> list[Profile]:
+        """Go on without a profile that cannot run here; those that are left."""
+        profile.state.unavailable = why.removeprefix(":").strip()
+        profile.state.state = "unavailable"
+        return system.rota.running
 
     @property
     def time_left_s(self) -> float:
@@ -310,6 +360,17 @@ class Campaign:
                 self._advance(slot)
             self.record.elapsed_s = time.monotonic() - self.record.started
             self.show(self.record)
+            if self.record.elapsed_s - self.saved > SAVE_S:
+                self._save()
+
+    def _save(self) -> None:
+        """Keep the record, whole at any moment: what `litmusfuzz page` reads."""
+        self.saved = self.record.elapsed_s
+        path = self.settings.out / f"record-{self.record.seed}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = path.with_suffix(".part")
+        written.write_text(json.dumps(self.record.as_json(), indent=1) + "\n", encoding="utf-8")
+        written.replace(path)
 
     @staticmethod
     def _wait(busy: list[_Slot], timeout_s: float) -> list[_Slot]:
@@ -319,18 +380,22 @@ class Campaign:
 
     def _assign(self, slot: _Slot) -> None:
         """Give an idle worker its next task, if there is one."""
-        raw = self._next_to_minimize(slot.system)
+        raw = self._next_to_minimize(slot)
         if raw is not None:
-            self._begin(slot, self._minimize(slot, raw))
+            self._begin(slot, raw.profile, self._minimize(slot, raw))
             return
         if not (slot.system.waiting or slot.state.canary):
             self.dealer.deal()
         drawn = slot.system.take()
         if drawn is not None:
+            profile = drawn.profiles.get(slot.system, slot.profile)
             task = self._fly_canary if slot.state.canary else self._fuzz
-            self._begin(slot, task(slot, drawn))
+            self._begin(slot, profile, task(slot, drawn))
 
-    def _begin(self, slot: _Slot, task: Task) -> None:
+    def _begin(self, slot: _Slot, profile: Profile, task: Task) -> None:
+        if profile.config.environment != slot.config.environment:
+            slot.restarted()  # as the worker does, when it is asked
+        slot.profile = profile
         slot.task = task
         try:
             self._send(slot, next(task))
@@ -382,7 +447,9 @@ class Campaign:
             self._note_death(slot, reply)
         else:
             slot.count(reply.counters)
+            slot.seconds = reply.seconds
         if isinstance(reply, wire.Reply) and reply.rows:
+            assert slot.job.test is not None
             seen = wire.histogram(slot.job.test, reply)
             result = seen
             if slot.job.wanted:
@@ -396,7 +463,7 @@ class Campaign:
             self._send(slot, slot.task.send(result))
         except StopIteration:
             slot.task = None
-            slot.state.state = "idle"
+            slot.state.state = "unavailable" if slot.state.unavailable else "idle"
 
     def _note_death(self, slot: _Slot, died: Died) -> None:
         """Count a crash or hang, and keep the test that it happened on."""
@@ -407,16 +474,19 @@ class Campaign:
         else:
             slot.state.crashed += 1
         slot.state.restarts += 1
+        ran = slot.ran - 1
+        slot.restarted()
+        if slot.job.test is None:
+            return  # `_without` tells
         seed = self.settings.seed
         test = replace(
             slot.job.test,
             name=f"{what}-{seed}-{len(self.record.deaths) + 1}",
             about=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
             f"seed {seed}, while {slot.state.state}, "
-            f"after {slot.ran - 1} other jobs in the same process\n"
-            + ", ".join(f"{k} {v}" for k, v in self.versions[slot.state.name].items()),
+            f"after {ran} other jobs in the same process\n"
+            + ", ".join(f"{k} {v}" for k, v in self.record.versions[slot.state.name].items()),
         )
-        slot.restarted()
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
@@ -434,47 +504,98 @@ class Campaign:
 
     def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
-        slot.state.state = "fuzzing"
-        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
-        noise = self.settings.noise
-        seed = rng.getrandbits(31)
-        result = yield Job(drawn.test, self.settings.count, noise, seed)
+        profile, system, rota = slot.profile, slot.system, slot.system.rota
+        if rota.several and not (profile.state.unavailable or profile.config.name in slot.checked):
+            # Apart, so that a framework's start is taken from no profile's share.
+            why = self._why_not(slot, (yield Job(None)))
+            if why:
+                self._without(system, profile, why)
+        if profile.state.unavailable:
+            profile.state.refuse([profile.state.unavailable])
+            rota.ran(profile, 0.0)
+            self.dealer.done(drawn, system, None)
+            return
+        profile.state.state = "fuzzing"
+        asked = time.monotonic()
+        shown: list[_Raw] = []
+        result = yield from self._execute(slot, drawn, shown)
+        seconds = time.monotonic() - asked
+        rota.ran(profile, seconds)
+        profile.state.fuzzing_s += seconds
+        self.dealer.spent(drawn.family, seconds)
         if isinstance(result, wire.Reply):
             # A feature; which node it is that has it does not matter here.
-            slot.state.refuse([(result.refused or result.unavailable).partition(" (")[0]])
+            profile.state.refuse([(result.refused or result.unavailable).partition(" (")[0]])
         else:
-            slot.state.tests += 1
-            slot.state.families[drawn.family] += 1
-        if not isinstance(result, dict):
-            self.dealer.done(drawn, slot.system, None)
+            profile.state.tests += 1
+            profile.state.families[drawn.family] += 1
+        if result is not None:
+            self.dealer.done(drawn, system, None)
             return
         start = time.monotonic()
-        judgement = judge(drawn.oracles[slot.system.model.name], result)
-        self.dealer.done(drawn, slot.system, judgement)
-        self.record.judging_s += time.monotonic() - start
+        model = profile.model.name
+        judgement = together([raw.judgement for raw in shown])
+        if model in drawn.allowed:
+            profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
+        self.dealer.done(drawn, system, judgement)
+        seconds = time.monotonic() - start
+        self.record.judging_s += seconds
+        self.dealer.spent(drawn.family, seconds)
         new = judgement.verdicts.keys() - drawn.shown
         drawn.shown |= new
-        self.record.unknown_graphs += Verdict.UNKNOWN in new
-        self.record.forbidden_graphs += Verdict.FORBIDDEN in new
-        self.record.verdicts.update({str(v): n for v, n in judgement.verdicts.items()})
+        for counts in (self.record, self.record.families[drawn.family]):
+            counts.unknown_graphs += Verdict.UNKNOWN in new
+            counts.forbidden_graphs += Verdict.FORBIDDEN in new
+        verdicts = {str(v): n for v, n in judgement.verdicts.items()}
+        self.record.verdicts.update(verdicts)
+        profile.state.verdicts.update(verdicts)
         if not judgement.forbidden:
             return
-        raw = _Raw(drawn, slot, judgement, noise, seed)
+        profile.state.forbidden_graphs += 1
+        raw = max(shown, key=lambda raw: raw.judgement.rate)
         known = self._explained(raw, exact=True)
         self._store_raw(raw)
         if known is not None:
-            known.more += 1
+            known.again(profile.config.name)
         else:
             self.raw.append(raw)
+
+    def _execute(
+        self, slot: _Slot, drawn: Drawn, shown: list[_Raw]
+    ) -> Generator[Job, Result, Result | None]:
+        """Run a drawn test under each noise whose turn it is, into `shown`.
+
+        Returns why that could not be done, None if it could.
+        """
+        profile = slot.profile
+        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
+        tried = []
+        for noise in profile.tuning.next():
+            seed = rng.getrandbits(31)
+            result = yield Job(drawn.test, self.settings.count, noise, seed)
+            if not isinstance(result, dict):
+                return result
+            start = time.monotonic()
+            judgement = judge(drawn.oracles[profile.model.name], result)
+            tried.append(Shown(noise, judgement.allowed, slot.seconds))
+            shown.append(_Raw(drawn, slot.system, judgement, noise, seed))
+            profile.state.noise[described(noise)] += 1
+            self.record.judging_s += time.monotonic() - start
+        profile.tuning.learn(tried)
+        return None
 
     def _minimize(self, slot: _Slot, raw: _Raw) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
-        self.record.minimizing = f"graph {raw.drawn.index}"
+        self.record.minimizing = f"graph {raw.drawn.index} of {slot.state.title}"
         start = time.monotonic()
         rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
         best = _Best(raw.drawn.test, raw.judgement)
         try:
+            known = yield from self._shown_elsewhere(raw, rng)
+            if known is not None:
+                known.again(raw.profile.config.name)
+                return
             complete = yield from self._reduce(raw, best, rng)
             self._normalize(raw, best)  # from here on it is what the file will hold
             yield from self._record(raw, best, rng)
@@ -492,6 +613,26 @@ class Campaign:
             best.judgement = confirmed
             self._store(raw, best, minimized=complete, confirmed=True)
 
+    def _shown_elsewhere(
+        self, raw: _Raw, rng: random.Random
+    ) -> Generator[Job, Result, ReportedFinding | None]:
+        """A finding in another profile, inside this graph, that shows in this profile too.
+
+        It is run here: nothing is taken for the same because it looks alike.
+        """
+        if not raw.system.rota.several:
+            return None
+        for known in self._inside(raw, exact=True, elsewhere=True):
+            best = _Best(known.entry.test, raw.judgement)
+            finding = known.entry.finding
+            assert finding is not None
+            best.symptom = symptom(finding.forbidden[0][0])
+            best.rate = finding.count / finding.executions
+            shown = yield from self._probe(known.entry.test, best, raw, rng)
+            if shown is not None:
+                return known
+        return None
+
     def _reduce(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, bool]:
         """Make `best` as small as it gets; False if that took too long."""
         start = time.monotonic()
@@ -503,7 +644,7 @@ class Campaign:
                     break
         reduction = reduce(best.test)
         answer: bool | None = None
-        outcomes, state = raw.slot.state.outcomes, raw.slot.state
+        outcomes, state = raw.profile.state.outcomes, raw.profile.state
         while (
             time.monotonic() - start < MAX_REDUCTION_S
             and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
@@ -520,11 +661,11 @@ class Campaign:
 
     def _record(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, None]:
         """Look for an execution that shows it, choice by choice, if the executor can tell."""
-        if raw.slot.system.schedulable:
+        if raw.profile.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, raw.noise, rng.getrandbits(31), wanted=wanted)
             found = yield job
-            raw.slot.system.schedulable = not (isinstance(found, wire.Reply) and found.refused)
+            raw.profile.schedulable = not (isinstance(found, wire.Reply) and found.refused)
             if isinstance(found, Schedule):
                 best.schedule = found
 
@@ -566,7 +707,7 @@ class Campaign:
         self, test: LitmusTest, best: _Best, raw: _Raw, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
         """Whether enough of a few runs show it often enough: judged, or None."""
-        oracle = explorer_or_none(test, raw.slot.system.model, self.settings.budget)
+        oracle = explorer_or_none(test, raw.profile.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
@@ -591,34 +732,48 @@ class Campaign:
     # --- findings ----------------------------------------------------------------------
 
     def _explained(self, raw: _Raw, *, exact: bool) -> ReportedFinding | None:
-        """A minimized finding of the same executor whose shape this graph contains."""
+        """A minimized finding in the same profile whose shape this graph contains."""
+        return next(self._inside(raw, exact=exact, elsewhere=False), None)
+
+    def _inside(self, raw: _Raw, *, exact: bool, elsewhere: bool) -> Iterator[ReportedFinding]:
+        """Minimized findings of the same executor whose shapes this graph contains.
+
+        `elsewhere` asks for those that its profile has not shown yet, else for the others.
+        """
         for known in self.record.findings:
             finding = known.entry.finding
             assert finding is not None
-            if (finding.executor, finding.config) != (raw.slot.state.name, raw.slot.config.name):
+            if finding.executor != raw.system.name or not finding.minimized:
                 continue
-            if finding.minimized and explains(known.entry.test, raw.drawn.test, exact=exact):
-                return known
-        return None
+            if (raw.profile.config.name in known.configs) is elsewhere:
+                continue
+            if explains(known.entry.test, raw.drawn.test, exact=exact):
+                yield known
 
-    def _next_to_minimize(self, system: System) -> _Raw | None:
+    def _next_to_minimize(self, slot: _Slot) -> _Raw | None:
         """Of an executor's raw findings the one most likely to show something new.
 
         None if there is none, or no time.
         """
+        system = slot.system
         waiting = []
         for raw in self.raw:
             known = self._explained(raw, exact=True)
             if known is None:
                 waiting.append(raw)
             else:
-                known.more += 1
+                known.again(raw.profile.config.name)
         self.raw = waiting
-        waiting = [raw for raw in waiting if raw.slot.system is system]
+        waiting = [raw for raw in waiting if raw.system is system]
         if not waiting:
             return None
+
+        def cost_s(raw: _Raw) -> float:
+            elsewhere = raw.profile.config.environment != slot.config.environment
+            return _expected_cost_s(raw) + (SWITCH_S if elsewhere else 0.0)
+
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
-        chosen = min(new or waiting, key=_expected_cost_s)
+        chosen = min(new or waiting, key=cost_s)
         if self.dealer.drawn_out and not system.waiting:
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
@@ -628,7 +783,7 @@ class Campaign:
             # all of it; what looks new may run ahead of its share.
             elapsed = self.settings.time_s - self.time_left_s
             share = REDUCTION_SHARE * elapsed * self.settings.workers
-            cost = _expected_cost_s(chosen) * (0.25 if new else 0.5)
+            cost = cost_s(chosen) * (0.25 if new else 0.5)
             if system.minimizing_s + cost > share:
                 return None
         self.raw.remove(chosen)
@@ -638,16 +793,16 @@ class Campaign:
         self, raw: _Raw, best: _Best, name: str, *, minimized: bool, confirmed: bool
     ) -> Entry:
         judgement = best.judgement
-        model = raw.slot.system.model
+        model = raw.profile.model
         finding = Finding(
-            executor=raw.slot.state.name,
-            config=raw.slot.config.name,
+            executor=raw.system.name,
+            config=raw.profile.config.name,
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
             noise=asdict(raw.noise),
-            settings=dict(raw.slot.config.settings),
-            versions=self.versions[raw.slot.state.name],
+            settings=dict(raw.profile.config.settings),
+            versions=self.record.versions[raw.system.name],
             seed=self.settings.seed,
             index=raw.drawn.index,
             family=raw.drawn.family,
@@ -663,7 +818,7 @@ class Campaign:
         """A name for one graph on one executor, of which there may be several."""
         name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
         choosers = self.dealer.choosers
-        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.slot.system)}"
+        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
 
     def _store_raw(self, raw: _Raw) -> None:
         """Keep every graph that showed something, as it was drawn."""
@@ -686,21 +841,38 @@ class Campaign:
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
+        reported = ReportedFinding(entry, "", likely_cause(entry.test, seen))
+        spread = raw.system.rota.several
         for known in self.record.findings:
-            if (known.entry.test, _system_of(known.entry)) == (entry.test, _system_of(entry)):
-                known.more += 1
+            if (known.entry.test, _by(known, spread=spread)) == (
+                entry.test,
+                _by(reported, spread=spread),
+            ):
+                known.again(raw.profile.config.name)
                 return
         path = self.settings.out / f"{name}.yaml"
         if any(known.path == str(path) for known in self.record.findings):
             # Of another executor.
             name += f"-{len(self.record.findings)}"
             path = self.settings.out / f"{name}.yaml"
-            entry = replace(entry, test=replace(entry.test, name=name))
-        save(entry, path)
-        cause = likely_cause(entry.test, seen)
-        reason = explain(entry.test, raw.slot.system.model, seen)
-        self.record.findings.append(
-            ReportedFinding(entry, str(path), cause, reason=str(reason or ""))
+            reported.entry = replace(entry, test=replace(entry.test, name=name))
+        save(reported.entry, path)
+        reported.path = str(path)
+        reported.reason = str(explain(entry.test, raw.profile.model, seen) or "")
+        reported.allowed_by = self._allowed_by(entry.test, best.judgement)
+        if all(known.cause != reported.cause for known in self.record.findings):
+            self.dealer.weights.found(raw.drawn.family)
+        self.record.families[raw.drawn.family].findings += 1
+        self.record.findings.append(reported)
+
+    def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
+        """Models, weaker than the one it is judged by, that allow all of it."""
+        forbidden = dict(judgement.forbidden)
+        return tuple(
+            name
+            for name, model in MODELS.items()
+            if set(judge(Explorer(test, model, self.settings.budget), forbidden).verdicts)
+            == {Verdict.ALLOWED}
         )
 
     def _normalize(self, raw: _Raw, best: _Best) -> None:
@@ -714,7 +886,7 @@ class Campaign:
 
         best.judgement = replace(
             best.judgement,
-            oracle=Explorer(test, raw.slot.system.model, self.settings.budget),
+            oracle=Explorer(test, raw.profile.model, self.settings.budget),
             histogram={of(o): n for o, n in best.judgement.histogram.items()},
             forbidden=tuple((of(o), n) for o, n in best.judgement.forbidden),
         )
@@ -736,10 +908,11 @@ class Campaign:
             )
 
 
-def _system_of(entry: Entry) -> tuple[str, str]:
-    """Who showed a finding."""
-    assert entry.finding is not None
-    return entry.finding.executor, entry.finding.config
+def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
+    """Who showed a finding: in which configuration, if the campaign is not spread over them."""
+    finding = reported.entry.finding
+    assert finding is not None
+    return (finding.executor,) if spread else (finding.executor, finding.config)
 
 
 def _probe_count(rate: float) -> int:

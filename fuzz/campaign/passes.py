@@ -44,8 +44,8 @@ from corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from fuzz.campaign.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
-from fuzz.campaign.sketch import Sketch, constant, referring, with_bodies
+from corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
+from corpus.sketch import Sketch, constant, referring, with_bodies
 
 Pass = Callable[[LitmusTest], Iterator[Sketch]]
 

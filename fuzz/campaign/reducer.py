@@ -27,8 +27,8 @@ from corpus.graph import (
     bodies,
 )
 from corpus.ops import Kind, SectionAttrs
+from corpus.sketch import Sketch
 from fuzz.campaign.passes import PASSES, Pass, wider_lanes
-from fuzz.campaign.sketch import Sketch
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates; is sent whether the candidate still shows it; returns the

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from fuzz.executors.process import DEFAULT_MEMORY_BYTES
 from fuzz.executors.protocol import Config, Noise
 from fuzz.executors.table import executor_class
-from fuzz.strategies import families_for
+from fuzz.strategies import WEIGHTS, families_for
 from oracles.explorer import Budget
 from oracles.model import RFC
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from oracles.model import Model
@@ -25,27 +26,38 @@ CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 class Settings:
     """What a campaign is asked to do.
 
-    `executors` names each executor with its configuration; the canary comes on
-    top. `families` are drawn from; if empty, all that one of the executors runs.
+    `executors` names each executor with its configuration, or with several, of
+    which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
+    `families` are drawn from, each as often as `weights` says, or as often as the others
+    where it does not; if empty, all that one of the executors runs, by their weights;
+    of weight 0 are those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises.
+    what each configuration promises. Of several `noises`, each configuration finds out
+    which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
     """
 
     seed: int
     out: Path
-    executors: tuple[tuple[str, Config], ...]
+    executors: tuple[tuple[str, *tuple[Config, ...]], ...]
     time_s: float = 60.0
     tests: int | None = None
     families: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     count: int = 3072
     workers: int = 1
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
-    noise: Noise = field(default=Noise())
+    noises: tuple[Noise, ...] = (Noise(),)
+    command: str = ""
+
+    def weight(self, family: str) -> float:
+        """How often a family is drawn, at first."""
+        return self.weights.get(family, 1.0 if self.families else WEIGHTS[family])
 
     def families_of(self, executor: str) -> tuple[str, ...]:
         """What an executor chooses from, when it is its turn."""
         taken = families_for(executor_class(executor).features)
-        return tuple(name for name in self.families or taken if name in taken)
+        wanted = self.families or (name for name in taken if WEIGHTS[name])
+        return tuple(name for name in wanted if name in taken)

@@ -5,8 +5,11 @@ A family is one function, from a source of choices to a test
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
-`dag` draws graphs over variables, which is what every executor runs; `bait` those
-that a clusterer likes, for executors that compile clusters. The others
+`dag` draws graphs over variables, which is what every executor runs, `dense` those of
+them that use whole variables; `sparse` such
+as use a variable densely and sparsely, `bait` those that a clusterer likes, for
+executors that compile clusters. `cycles` draws the classic shapes, written in many
+ways, `mutations` edits tests of the corpus. The others
 draw what semantics.md has beside that, each one feature, `mixed` several; their
 tests are small enough for the reference oracle, which looks at every order.
 
@@ -20,7 +23,21 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import bait, clusters, conditionals, dag, loops, mixed, queues, runs, sections
+from fuzz.strategies import (
+    bait,
+    clusters,
+    conditionals,
+    cycles,
+    dag,
+    dense,
+    loops,
+    mixed,
+    mutations,
+    queues,
+    runs,
+    sections,
+    sparse,
+)
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -36,6 +53,10 @@ FAMILIES: Final = MappingProxyType(
         "clusters": clusters.draw,
         "mixed": mixed.draw,
         "bait": bait.draw,
+        "cycles": cycles.draw,
+        "sparse": sparse.draw,
+        "mutations": mutations.draw,
+        "dense": dense.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -51,9 +72,20 @@ FEATURES: Final = MappingProxyType(
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
         "bait": frozenset({"clusters"}),
+        "cycles": frozenset[str](),
+        "sparse": frozenset[str](),
+        "mutations": frozenset[str](),
+        "dense": frozenset[str](),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""
+
+WEIGHTS: Final = MappingProxyType(
+    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0, "dense": 0.0}
+)
+"""How often a campaign draws each, beside the others, until it finds something
+(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds; 0 is drawn
+only where it is named, as another family draws all that it has."""
 
 
 def families_for(features: frozenset[str]) -> tuple[str, ...]:

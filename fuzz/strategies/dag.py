@@ -8,7 +8,8 @@ tells which write a read saw.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpus.graph import Graph, LitmusTest, Variable
 from corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
@@ -28,6 +29,8 @@ MAX_ORDERS: Final = 200_000
 an outcome of such a test in microseconds; more would only make a test harder to
 read, and its whole set, which a finding's file lists, larger."""
 
+_SIZES: Final = (2, 3, 3, 4, 4, 5, 6, 7, 8)
+"""Ops on variables."""
 # One lane, for graphs without tearing in mind; up to 16 KiB a row in four-byte
 # lanes, which takes long enough to write that others run meanwhile.
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
@@ -35,20 +38,18 @@ _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 def draw(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return drawn(rng, _test)
+    return drawn(rng, partial(racing, name="dag", ops=DRAWN, sizes=_SIZES))
 
 
-def drawn(rng: random.Random, test_of: Callable[[Draft], LitmusTest]) -> LitmusTest:
-    """What becomes of a random draft, with values that are not too large."""
-    for _ in range(8):
-        test = test_of(_draft(rng, arithmetic=True))
-        if largest_magnitude(test) < MAX_MAGNITUDE:
-            return test
-    # Products of products; without arithmetic between ops the bound is small.
-    return test_of(_draft(rng, arithmetic=False))
+class Drafts(Protocol):
+    """What makes a random draft."""
+
+    def __call__(self, rng: random.Random, *, arithmetic: bool) -> Draft:
+        """One of them; see `Draft.arithmetic`."""
 
 
-def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+    """One to three variables of any type."""
     matrices = arithmetic and rng.random() < 0.04
     # Floats more often, since a few ops take nothing else.
     dtype = rng.choice(("int32", "int64", "float32", "float64", *FLOATS))
@@ -65,26 +66,39 @@ def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
     return Draft(rng, dtype, variables, arithmetic=arithmetic, matrices=matrices)
 
 
-def _test(draft: Draft) -> LitmusTest:
+def drawn(
+    rng: random.Random, test_of: Callable[[Draft], LitmusTest], draft_of: Drafts = draft
+) -> LitmusTest:
+    """What becomes of a random draft, with values that are not too large."""
+    for _ in range(8):
+        test = test_of(draft_of(rng, arithmetic=True))
+        if largest_magnitude(test) < MAX_MAGNITUDE:
+            return test
+    # Products of products; without arithmetic between ops the bound is small.
+    return test_of(draft_of(rng, arithmetic=False))
+
+
+def racing(draft: Draft, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
+    """A test in chains, of one of these sizes, with these ops."""
     rng = draft.rng
     block = Block(draft)
     chains: list[str] = [""] * rng.randint(2, 4)  # each one's last effect
     effects: list[str] = []
-    for _ in range(rng.choice((2, 3, 3, 4, 4, 5, 6, 7, 8))):
+    for _ in range(rng.choice(sizes)):
         before = len(block.nodes)
         chain = rng.randrange(len(chains))
         after = [chains[chain]] if chains[chain] else []
         if effects and rng.random() < 0.15:
             other = rng.choice(effects)
             after += [other] if other not in after else []
-        op = OPS[rng.choice([name for name in DRAWN if draft.possible(OPS[name])])]
+        op = OPS[rng.choice([op for op in ops if draft.possible(OPS[op])])]
         effect = block.effect(op, tuple(after))
-        if has_too_many_orders(built("dag", draft, block.nodes)):
+        if has_too_many_orders(built(name, draft, block.nodes)):
             del block.nodes[before:]
             break
         chains[chain] = effect
         effects.append(effect)
-    return built("dag", draft, block.nodes)
+    return built(name, draft, block.nodes)
 
 
 def has_too_many_orders(test: LitmusTest) -> bool:

@@ -6,13 +6,15 @@ one feature only.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from corpus.graph import BranchAttrs, LitmusTest
-from fuzz.campaign.sketch import Sketch
+from corpus.sketch import Sketch
 from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.protocol import Refused
+from fuzz.executors.protocol import Refused, Unavailable
+from fuzz.mutants.stale_reads import StaleReads
 from fuzz.passes.clustering import Clustering, Rule, cluster
 
 if TYPE_CHECKING:
@@ -101,7 +103,49 @@ class TakesClusters(Clusterer):
         return super().prepare(replace(test, clusters=()), config)
 
 
-DOUBLES = (OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters)
+class Profiled(NativeExecutor):
+    """Has configurations of all sorts, and looks whether its environment is theirs."""
+
+    name: ClassVar[str] = "double/profiled"
+    features: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """Sound ones, unsound ones, and those that cannot run."""
+        native = {config.name: config for config in NativeExecutor.configurations()}
+        controlled, split = native["controlled"], native["controlled_split"]
+        one, two = (("PROFILED", "one"),), (("PROFILED", "two"),)
+        return (
+            replace(controlled, name="missing"),
+            replace(controlled, name="sound"),
+            replace(controlled, name="stale"),
+            replace(split, name="split", promises="executor"),
+            replace(split, name="weak", environment=one),
+            replace(controlled, name="stale_too", environment=one),
+            replace(controlled, name="dies", environment=two),
+        )
+
+    @classmethod
+    def versions(cls) -> Mapping[str, str]:
+        """Ends the process where it says so."""
+        if os.environ.get("PROFILED") == "two":
+            os._exit(3)
+        return NativeExecutor.versions()
+
+    def check(self, config: Config) -> None:
+        """One is not there."""
+        if config.name == "missing":
+            raise Unavailable("no such device")
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Two are a mutant."""
+        assert dict(config.environment).get("PROFILED") == os.environ.get("PROFILED")
+        if config.name.startswith("stale"):
+            return StaleReads().prepare(test, config)
+        return super().prepare(test, config)
+
+
+DOUBLES = (Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters)
 
 
 def installed(folder: Path) -> str:

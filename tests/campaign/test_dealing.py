@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -11,9 +12,11 @@ from corpus.graph import FEATURES
 from fuzz.campaign import dealing
 from fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer, System
 from fuzz.campaign.judge import judge
+from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.settings import Settings
-from fuzz.executors.protocol import Config
-from fuzz.strategies import draw, families_for
+from fuzz.campaign.tuning import Tuning
+from fuzz.executors.protocol import Config, Noise
+from fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC, Model
 from reports.records import ExecutorState, RunRecord
@@ -27,12 +30,23 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
+    # What runs no feature at all: one family is enough here.
+    families = tuple(f for f in families_for(features) if WEIGHTS[f]) if features else ("dag",)
+    return System(name, rota(name, model), families, features)
+
+
+def rota(name: str, model: Model) -> Rota:
     state = ExecutorState(name, "plain", model.name, model.name)
-    return System(state, Config("plain", model.name), model, families_for(features), features)
+    config = Config("plain", model.name)
+    return Rota([Profile(config, model, state, Tuning((Noise(),)))], 60.0, counted=False)
 
 
 def canary() -> System:
-    return System(ExecutorState("mutant/canary", ""), Config("", "rfc"), RFC, (), FEATURES)
+    return System("mutant/canary", rota("mutant/canary", RFC), (), FEATURES)
+
+
+def state(system: System) -> ExecutorState:
+    return system.rota.current.state
 
 
 class Table:
@@ -40,8 +54,10 @@ class Table:
 
     def __init__(self, *systems: System, tests: int | None = None, seed: int = 1) -> None:
         self.record = RunRecord(seed, "out")
+        self.record.executors += [state(system) for system in systems]
         self.compared: list[Sides] = []
-        settings = Settings(seed, Path("out"), (), tests=tests)
+        alike = dict.fromkeys(FAMILIES, 1.0)
+        settings = Settings(seed, Path("out"), (), tests=tests, weights=alike)
         self.dealer = Dealer(settings, systems, self.record, self.compared.append)
 
     def take(self, system: System, count: int) -> list[dealing.Drawn]:
@@ -66,19 +82,21 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
         assert table.dealer.deal()
     assert list(many.waiting) == list(watched.waiting)
     assert list(few.waiting) == [d for d in many.waiting if not d.test.features]
-    assert few.state.refused_graphs == len(many.waiting) - len(few.waiting) > 0
+    assert state(few).refused_graphs == len(many.waiting) - len(few.waiting) > 0
     lacking = [feature for d in many.waiting for feature in d.test.features]
-    assert few.state.refused == {name: lacking.count(name) for name in lacking}
-    assert not many.state.refused
-    assert table.record.graphs == MAX_WAITING == table.record.families.total()
+    assert state(few).refused == {name: lacking.count(name) for name in lacking}
+    assert not state(many).refused
+    assert table.record.graphs == MAX_WAITING
+    assert sum(each.graphs for each in table.record.families.values()) == MAX_WAITING
 
 
 def test_each_executor_chooses_in_its_turn() -> None:
     """So one that runs a single family has half of the graphs, and more where both choose it."""
     few, many = system("few", frozenset()), system("many", ALL)
     table = Table(few, many)
-    families = [d.family for d in table.take(many, 28)]
-    assert families[::2] == ["dag"] * 14
+    count = 2 * len(many.families)
+    families = [d.family for d in table.take(many, 2 * count)]
+    assert families[::2] == ["dag"] * count
     assert families[1::2] == [*many.families] * 2
 
 
@@ -94,6 +112,25 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
     several = Table(one := system("many", ALL)).take(one, 40)
     indices = {drawn.index for drawn in several}
     assert len(indices) == 40
+
+
+def test_families_are_drawn_by_weight_and_by_what_they_find(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A graph costs a second here. In a campaign of so many graphs only weights count."""
+    now = itertools.count(0.0, 1.0)
+    monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    for tests in (None, 10_000):
+        one = system("one", ALL)
+        table = Table(one, tests=tests)
+        count = 3 * len(one.families)
+        assert [d.family for d in table.take(one, count)] == [*one.families] * 3
+        table.dealer.weights.found("runs")
+        drawn = Counter(d.family for d in table.take(one, count))
+        assert (drawn["runs"] > 3) == (tests is None)
+        assert min(drawn[family] for family in one.families) >= 1
+        seconds = {f: table.record.families[f].seconds for f in one.families}
+        assert all(each >= 4 for each in seconds.values())
 
 
 def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +149,7 @@ def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it misses is counted."""
-    now = itertools.count(0.0, PATIENCE_S / 100)
+    now = itertools.count(0.0, PATIENCE_S / 1000)
     monkeypatch.setattr(dealing, "time", SimpleNamespace(monotonic=lambda: next(now)))
     fast, still = system("fast", frozenset()), system("still", frozenset())
     table = Table(fast, still)
@@ -120,11 +157,11 @@ def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch)
     while table.record.graphs < MAX_WAITING + 10:
         waited += not table.dealer.deal()
         while fast.take():
-            fast.state.tests += 1
+            state(fast).tests += 1
     assert waited > 0
     assert len(still.waiting) == MAX_WAITING
     table.dealer.finish()
-    assert (fast.state.not_run, still.state.not_run) == (0, MAX_WAITING + 10)
+    assert (state(fast).not_run, state(still).not_run) == (0, MAX_WAITING + 10)
 
 
 def test_a_campaign_of_so_many_graphs_always_waits() -> None:

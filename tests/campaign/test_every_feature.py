@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from campaign.doubles import installed
+from helpers import BY_FEATURE
 
 from corpus.outcome import Verdict
 from corpus.textfile import load
@@ -55,6 +56,7 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
         executors=((name, config),),
         time_s=600,
         tests=84,
+        families=BY_FEATURE,
         count=256,
         model=None,
     )
@@ -142,11 +144,16 @@ def test_what_is_refused_is_counted_by_feature(doubles, tmp_path: Path) -> None:
     """Of the family `runs` a quarter has a queue, or sections."""
     name = "double/runs-only"
     settings = Settings(
-        seed=1, out=tmp_path, executors=((name, configuration(name)),), tests=40, count=8
+        seed=1,
+        out=tmp_path,
+        executors=((name, configuration(name)),),
+        tests=40,
+        families=("dag", "runs"),
+        count=8,
     )
     record = Campaign(settings, lambda _: None).run()
     (state, _) = record.executors
-    assert record.families == {"dag": 20, "runs": 20}
+    assert {name: each.graphs for name, each in record.families.items()} == {"dag": 20, "runs": 20}
     assert state.tests == 40 - state.refused_graphs == state.families.total()
     assert set(state.refused) == {"queues", "critical sections"}
     assert 0 < state.refused_graphs < 20

@@ -34,6 +34,7 @@ def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Campaign:
         **{
             "executors": ((executor, configuration(executor)),),
             "tests": 60,
+            "families": ("dag",),
             "count": 64,
             **changes,
         },

@@ -8,10 +8,10 @@ import pytest
 
 from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from corpus.ops import SectionAttrs
+from corpus.sketch import Sketch
 from corpus.textfile import Entry, dumps, loads
 from fuzz.campaign.passes import PASSES
 from fuzz.campaign.reducer import candidates, normalized, reduce, widened
-from fuzz.campaign.sketch import Sketch
 from fuzz.strategies import FAMILIES, draw
 
 

@@ -207,6 +207,8 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
         (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
+        (("run", "--families", "dag=many"), "a weight is as in dag=3 or dag=0.5, got 'dag=many'"),
+        (("run", "--families", "loops,dag=0"), "a weight is above 0, got 'dag=0'"),
         (("run", "--families", "queues,loops"), "tf runs none of them: it refuses loops, queues"),
         (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
         (("force", SB, "--outcome", "r0=0", "--executor", "mutant/canary"), "cannot be made to"),
@@ -286,20 +288,29 @@ def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz
 
 
 def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
-    asked = ("run", "--executors", "native:controlled", "--tests", "28", "--count", "32")
+    """Each as often as its weight says: nothing is found that could change that."""
+    asked = ("run", "--executors", "native:controlled", "--tests", "26", "--count", "32")
     data = json.loads(
         litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "promised", "--json").stdout
     )
     native, _ = data["executors"]
-    assert native["families"] == dict.fromkeys(
-        ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed"), 4
-    )
-    assert (native["model"], native["promises"], native["refused"]) == ("executor", "executor", {})
+    once = ("sections", "queues", "conditionals", "loops", "runs", "mixed", "sparse")
+    twice = ("dag", "cycles", "mutations")
+    assert {name: each["graphs"] for name, each in data["families"].items()} == {
+        **dict.fromkeys(once, 2),
+        **dict.fromkeys(twice, 4),
+    }
+    assert all(each["seconds"] > 0 for each in data["families"].values())
+    # A mutation may have what its parent has.
+    assert set(native["refused"]) <= {"clusters", "transfers"}
+    assert native["tests"] == sum(native["families"].values()) == 26 - native["refused_graphs"]
+    assert (native["model"], native["promises"]) == ("executor", "executor")
     assert data["canary"]["reported"] == data["canary"]["runs"] > 0
     assert data["exit_code"] == 0
-    shown = litmusfuzz("run", "--executors", "native", "--families", "queues", "--tests", "2")
-    assert "families: queues 2" in shown.stdout
-    assert "judged by rfc; it promises executor, see --model" in shown.stdout
+    asked = ("run", "--executors", "native", "--families", "queues=3,cycles", "--tests", "8")
+    shown = litmusfuzz(*asked)
+    assert "queues       6" in shown.stdout
+    assert "cycles       2" in shown.stdout
 
 
 def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:

@@ -74,6 +74,18 @@ def test_a_run_on_several_as_data(litmusfuzz) -> None:
     assert by_rfc["drawn"] == data["drawn"]
 
 
+def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
+    """Each graph in one, judged by what that promises."""
+    asked = ("--executors", "native:controlled*", "--families", "dag")
+    data = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
+    spread = [each for each in data["executors"] if each["spread"]]
+    assert {each["config"] for each in spread} >= {"controlled", "controlled_split"}
+    assert sum(each["graphs"] for each in spread) == data["graphs"] == 16
+    assert {each["model"] for each in spread} == {"executor", "rfc"}
+    assert data["command"].startswith("litmusfuzz run --executors 'native:controlled*'")
+    assert json.loads((tmp_path / "findings/record-1.json").read_text()) == data
+
+
 def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     """Two configurations of one executor; the table is that of some graph that both ran."""
     arguments = ["run", "--executors", "native:inline,native:controlled", *FEW]
@@ -106,6 +118,10 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("run", "--executors", "native,native:plain"), "native/plain stands twice"),
+        (("run", "--executors", "native:plain,native:pl*"), "native/plain stands twice"),
+        (("run", "--executors", "native:nothing*"), "native has no configuration 'nothing*'"),
+        (("run", "--executors", "absent:*"), "no executor 'absent'"),
+        (("run", "--executors", "native:*", "--threads", "2"), "of one configuration, not of"),
         (("run", "--executors", "native,mutant/canary"), "mutant/canary comes on top"),
         (("replay", SB, "--executors", "native,absent"), "no executor 'absent'"),
         (("replay", SB, *BOTH, "--config", "plain"), "for several write NAME:CONFIG"),

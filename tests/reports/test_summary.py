@@ -9,7 +9,7 @@ from corpus.builder import litmus
 from corpus.graph import Cluster
 from corpus.outcome import Outcome
 from corpus.textfile import Entry, Finding
-from reports.records import Death, ExecutorState, ReportedFinding, RunRecord, Unsound
+from reports.records import Death, ExecutorState, FamilyTotals, ReportedFinding, RunRecord, Unsound
 from reports.sides import SideTotals
 from reports.summary import summary
 from reports.text import finding, headline
@@ -56,7 +56,10 @@ def test_the_end_of_a_run() -> None:
             ),
         ],
         graphs=12,
-        families=Counter({"dag": 4, "loops": 8}),
+        families={
+            "loops": FamilyTotals(8, 3.25, 2, 2, 0),
+            "dag": FamilyTotals(4, 12.0, 0, 0, 1),
+        },
         drawn=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
         verdicts=Counter({"forbidden": 7, "allowed": 893}),
         unknown_graphs=1,
@@ -85,7 +88,9 @@ def test_the_end_of_a_run() -> None:
             "    refused 6 (50.0%): loops 5 (41.7%), queues 2 (16.7%)",
             "    not run 1 (8.3%): it was busy, or the time was up",
             "    judged by rfc; it promises executor, see --model",
-            "  families: dag 4, loops 8",
+            "  family  graphs  seconds  forbidden  findings  unknown",
+            "  dag          4     12.0          0         0        1",
+            "  loops        8      3.2          2         2        0",
             "  outcomes judged: 893 allowed, 7 forbidden",
             "  drawn: AssignVariableOp 9, ReadVariableOp 3",
             "  over the oracle's budget: 1 graph",

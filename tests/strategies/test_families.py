@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from corpus.graph import all_nodes
 from corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
 from corpus.outcome import Status
 from corpus.textfile import Entry, dumps, loads
+from fuzz.campaign.settings import Settings
+from fuzz.executors.table import configuration
 from fuzz.strategies import FAMILIES, dag, draw
 from fuzz.strategies.graphs import resource_graphs
 from fuzz.strategies.magnitude import largest_magnitude
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest, Node
 
 MANY = 150
-STRUCTURED = tuple(name for name in FAMILIES if name not in ("dag", "bait"))
+STRUCTURED = tuple(n for n in FAMILIES if n not in ("dag", "bait", "sparse", "dense"))
 FEATURE = {
     "sections": "critical sections",
     "queues": "queues",
@@ -85,7 +88,7 @@ def test_no_value_grows_beyond_its_bound(family: str) -> None:
 def test_most_tests_race_and_show_it(family: str) -> None:
     """They have company on some resource, and more than one outcome."""
     several = sum(len(allowed_outcomes(test, RFC).witnesses) > 1 for test in drawn(family)[:100])
-    assert several >= (50 if family == "dag" else 60)
+    assert several >= (50 if family in ("dag", "dense") else 60)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -122,7 +125,8 @@ def test_every_op_stands_in_some_structure() -> None:
 def test_several_dtypes_and_shapes_are_drawn(family: str) -> None:
     kinds = {(v.dtype, v.shape) for test in drawn(family) for v in test.variables}
     assert {dtype for dtype, _ in kinds} == {"int32", "int64", "float32", "float64"}
-    assert {len(shape) for _, shape in kinds} == {0, 1, 2}
+    # What is sparse needs rows.
+    assert {len(shape) for _, shape in kinds} == {0, 1, 2} - ({0} if family == "sparse" else set())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -200,6 +204,20 @@ def test_an_op_seldom_fails() -> None:
         assert failing <= 6
 
 
+# --- sparse ------------------------------------------------------------------------------
+
+
+def test_sparse_uses_a_variable_densely_and_sparsely() -> None:
+    """Nearly always one variable; in two, the ops may miss each other."""
+    both = 0
+    for test in drawn("sparse"):
+        sparse = {n.resources[0] for n in test.effects if n.definition.sparse and n.inputs}
+        both += any(not n.definition.sparse and sparse & {*n.resources} for n in test.effects)
+    assert both >= 0.8 * MANY
+    counts = Counter(n.op for test in drawn("sparse") for n in test.effects)
+    assert set(counts) == set(EFFECT_OPS)
+
+
 # --- dag ---------------------------------------------------------------------------------
 
 
@@ -244,3 +262,17 @@ def test_hypothesis_shrinks_a_deterministic_property() -> None:
         ),
     )
     assert len(small.graph.effects) <= 3
+
+
+def test_dense_has_ops_on_whole_variables_only() -> None:
+    for test in drawn("dense"):
+        assert 1 < len(test.effects) <= 6
+        assert not any(node.definition.sparse for node in test.effects)
+        assert not test.features
+
+
+def test_dense_is_drawn_where_it_is_named() -> None:
+    alone = ("mutant/stale-reads", configuration("mutant/stale-reads"))
+    assert Settings(1, Path(), (alone,)).families_of(alone[0]) == ("dag",)
+    asked = Settings(1, Path(), (alone,), families=("dense", "loops"))
+    assert asked.families_of(alone[0]) == ("dense",)

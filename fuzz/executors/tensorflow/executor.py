@@ -12,6 +12,7 @@ import numpy as np
 
 from corpus.graph import FEATURES
 from fuzz.executors.protocol import Config, Noise, Refused, Unavailable
+from fuzz.executors.tensorflow.clock import Clock
 from fuzz.executors.tensorflow.tally import Tally
 from fuzz.executors.wire import NO_CLUSTERS
 
@@ -75,6 +76,13 @@ class TensorFlowExecutor:
     name: ClassVar[str] = "tf"
     features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
 
+    def __init__(self) -> None:
+        self._clock = Clock()
+
+    def counters(self) -> Mapping[str, float]:
+        """Seconds spent on building graphs and sessions, on running, on counting outcomes."""
+        return self._clock.seconds
+
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """Exactly the test; rewritten; on one thread; in clusters that TensorFlow chooses."""
@@ -100,7 +108,7 @@ class TensorFlowExecutor:
             Without TensorFlow.
         """
         _import_tensorflow()
-        return PreparedTest(test, config)
+        return PreparedTest(test, config, self._clock)
 
 
 class PreparedTest:
@@ -111,12 +119,14 @@ class PreparedTest:
     test : LitmusTest
     config : Config
         Of `TensorFlowExecutor.configurations`.
+    clock : Clock
     """
 
-    def __init__(self, test: LitmusTest, config: Config) -> None:
+    def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
         from fuzz.executors.tensorflow import lowering, session
 
         settings: dict[str, Any] = dict(config.settings)
+        self._clock = clock
         self._template = lowering.lower(test)
         self._config = session.session_config(**settings)
         self._clustered = bool(settings.get("clusters"))
@@ -143,19 +153,24 @@ class PreparedTest:
         tally = Tally(self._template.test)
         in_a_row = True
         while tally.count < count:
-            built = lowering.build(
-                self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
-            )
-            made = session.LiveSession(self._template, built, self._config, noise.copies)
-            with closing(made) as live:
+            with self._clock.part("building_s"):
+                built = lowering.build(
+                    self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
+                )
+                live = session.LiveSession(self._template, built, self._config, noise.copies)
+            with closing(live):
                 for _ in range(noise.steps):
                     before = tally.count
-                    tally.add(live.step())
+                    with self._clock.part("running_s"):
+                        values = live.step()
+                    with self._clock.part("counting_s"):
+                        tally.add(values)
                     if tally.count >= count or not live.usable:
                         break
                 # Where most copies block, a row of them ends with its first.
                 in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
-        return tally.histogram()
+        with self._clock.part("counting_s"):
+            return tally.histogram()
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
         """Of one copy, without noise, built and run once."""

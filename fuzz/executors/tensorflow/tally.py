@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""
+_HELD_BYTES: Final = 1 << 20
+"""Of values that are held before they are made rows: what a core's cache takes."""
 
 _INT64_SAFE: Final = float(1 << 62)
 
@@ -117,13 +119,36 @@ class Tally:
             test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
+        self._held: list[list[npt.NDArray[Any]]] = []
+        self._held_bytes = 0
         self._pending: list[npt.NDArray[np.int64]] = []
         self._pending_rows = 0
         self._counts: Counter[bytes] = Counter()
         self.count = 0
 
     def add(self, batch: Batch) -> None:
-        """Count some executions. Nothing of the batch is kept."""
+        """Count some executions. Nothing of the batch is kept but copies."""
+        if batch.status is not None or batch.absent or batch.contents:
+            self.count += self._count(batch)
+            return
+        # A step is few executions, and NumPy's calls cost more than their work: what
+        # many steps showed is looked at together.
+        copied = [np.array(batch.values[name]) for name in self._test.names]
+        self._held.append(copied)
+        self._held_bytes += sum(array.nbytes for array in copied)
+        self.count += len(copied[0])
+        if self._held_bytes >= _HELD_BYTES:
+            self._release()
+
+    def _release(self) -> None:
+        """Count what is held."""
+        if self._held:
+            columns = zip(self._test.names, zip(*self._held, strict=True), strict=True)
+            self._count(Batch({name: np.concatenate(arrays) for name, arrays in columns}))
+            self._held, self._held_bytes = [], 0
+
+    def _count(self, batch: Batch) -> int:
+        """Make rows of a batch; how many."""
         whole, names = self._test.whole, self._test.names
         flags, lengths, columns = [], [], []
         for name in names:
@@ -151,9 +176,9 @@ class Tally:
         rows = np.ascontiguousarray(rows[status != DROPPED])
         self._pending.append(rows)
         self._pending_rows += len(rows)
-        self.count += len(rows)
         if self._pending_rows * self._row >= _BATCH:
             self._flush()
+        return len(rows)
 
     def _queue(
         self, name: str, sizes: npt.NDArray[Any], elements: npt.NDArray[Any]
@@ -183,6 +208,7 @@ class Tally:
 
     def histogram(self) -> dict[Outcome, int]:
         """How often each outcome was added, the most frequent first."""
+        self._release()
         self._flush()
         return {self._outcome(row): count for row, count in self._counts.most_common()}
 

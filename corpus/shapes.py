@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from corpus.graph import BranchAttrs, LitmusTest, LoopAttrs, Node, all_nodes, taken_from_outside
 from corpus.ops import BOOL, Attrs, ConstAttrs, CountAttrs, Kind, RowsAttrs, SliceAttrs, TensorType
-from fuzz.campaign.sketch import Sketch
+from corpus.sketch import Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

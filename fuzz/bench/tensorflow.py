@@ -1,0 +1,271 @@
+"""How fast campaigns on TensorFlow are, and how much of what is allowed they reach.
+
+What is compared takes turns on the same graphs, so that what else the machine does
+hits both. The graphs are of the family `dense`, in which TensorFlow has no defect that
+ends its process; the campaign draws `dag`, as users do.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from corpus.builder import litmus
+from fuzz.bench.native import IRIW, IRIW_OUTCOMES
+from fuzz.campaign.judge import Remembering, judge, number_allowed
+from fuzz.campaign.loop import Campaign
+from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
+from fuzz.campaign.tuning import CANDIDATES, ROUND, Shown, Tuning, described, rare_reached
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import configuration
+from fuzz.strategies import draw
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR
+from reports.promises import Promise, PromisesReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpus.graph import LitmusTest
+    from fuzz.executors.tensorflow import TensorFlowExecutor
+
+GRAPHS: Final = 6
+STEPS: Final = 48
+REPEATS: Final = 5
+COUNT: Final = 3072
+"""Executions of a graph, as in a campaign."""
+SINGLE: Final = 512
+"""Of one copy at a time, which is slow."""
+CAMPAIGN_S: Final = 20.0
+IRIW_S: Final = 2.0
+IRIW_TRIES: Final = 10
+RUNS: Final = 10
+SEED: Final = 1
+SEVERAL: Final = 6
+"""Outcomes of a graph, at least."""
+
+
+def graphs(first: int, count: int) -> list[LitmusTest]:
+    """Random tests that have several outcomes; those of one range are in no other."""
+    found = []
+    for index in range(first, first + 100 * count):
+        test = draw("dense", SEED, index)
+        if (number_allowed(test, EXECUTOR) or 0) >= SEVERAL:
+            found.append(test)
+        if len(found) == count:
+            break
+    return found
+
+
+def loop(executor: TensorFlowExecutor) -> Promise:
+    """Our steps, counting and judging, beside a loop that looks at nothing.
+
+    On the same built graph; what it costs to build is told by `campaign`.
+    """
+    from fuzz.executors.tensorflow import lowering, session
+    from fuzz.executors.tensorflow.handwritten import HandWritten
+    from fuzz.executors.tensorflow.tally import Tally
+
+    config = configuration("tf")
+    options = session.session_config(**dict(config.settings))  # type: ignore[arg-type]
+    ours = theirs = 0.0
+    noise = Noise()
+    for number, test in enumerate(graphs(0, GRAPHS)):
+        oracle = Remembering(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
+        template = lowering.lower(test)
+        built = lowering.build(template, noise, np.random.default_rng(number))
+        with (
+            closing(session.LiveSession(template, built, options, noise.copies)) as live,
+            closing(HandWritten(built, options)) as plain,
+        ):
+
+            def judged(test: LitmusTest = test, live: session.LiveSession = live) -> None:
+                tally = Tally(test)
+                for _ in range(STEPS):
+                    tally.add(live.step())
+                judge(oracle, tally.histogram())  # noqa: B023 - called in this turn only
+
+            def run(plain: HandWritten = plain) -> None:
+                for _ in range(STEPS):
+                    plain()
+
+            laps = [(_seconds(judged), _seconds(run)) for _ in range(1 + REPEATS)][1:]
+        ours += min(lap for lap, _ in laps)
+        theirs += min(lap for _, lap in laps)
+    copies = GRAPHS * STEPS * noise.copies
+    return Promise(
+        "copies per second, judged, beside a hand-written loop",
+        theirs / ours,
+        "%",
+        least=0.7,
+        note=f"{copies / ours:,.0f} and {copies / theirs:,.0f} in a second",
+    )
+
+
+def copies(executor: TensorFlowExecutor) -> Promise:
+    """Outcomes per second of many copies in a run, beside one; building included."""
+    many = one = 0.0
+    for number, test in enumerate(graphs(10_000, GRAPHS)):
+        with closing(executor.prepare(test, configuration("tf"))) as prepared:
+
+            def side_by_side(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
+                prepared.run(COUNT, Noise(), number)
+
+            def alone(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
+                prepared.run(SINGLE, Noise(copies=1, steps=SINGLE), number)
+
+            laps = [(_seconds(side_by_side), _seconds(alone)) for _ in range(REPEATS)]
+        many += min(lap for lap, _ in laps) / COUNT
+        one += min(lap for _, lap in laps) / SINGLE
+    return Promise(
+        "outcomes per second, beside one copy in a run",
+        one / many,
+        "times",
+        least=10.0,
+        note=f"{GRAPHS / many:,.0f} and {GRAPHS / one:,.0f} in a second, building included",
+    )
+
+
+def campaign() -> list[Promise]:
+    """What a campaign does with its time."""
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = (("tf", configuration("tf")),)
+        settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
+        start = time.process_time()
+        record = Campaign(settings, lambda _: None).run()
+        own_s = time.process_time() - start
+    state = record.executors[0]
+    elapsed = record.elapsed_s
+
+    def counted(name: str) -> float:
+        return state.counters.get(name, 0.0)
+
+    rest = own_s - record.drawing_s + counted("counting_s")
+    return [
+        Promise(
+            "judging, hashing, bookkeeping",
+            rest / elapsed,
+            "%",
+            most=0.15,
+            note=f"of a campaign of {elapsed:.0f} s, {state.tests} graphs;"
+            f" judging alone {record.judging_s / elapsed:.1%}",
+        ),
+        Promise("generating graphs", record.drawing_s / elapsed, "%", most=0.10),
+        Promise("building graphs and sessions", counted("building_s") / elapsed, "%"),
+        Promise("TensorFlow's runs", counted("running_s") / elapsed, "%"),
+    ]
+
+
+def iriw(executor: TensorFlowExecutor) -> Promise:
+    """How often IRIW shows all it may in two seconds, building included."""
+    found = []
+    with closing(executor.prepare(litmus(IRIW), configuration("tf"))) as prepared:
+        prepared.run(1, Noise(), 0)  # to warm up
+        for attempt in range(IRIW_TRIES):
+            seen: set[object] = set()
+            seconds, ran = 0.0, 0
+            while len(seen) < IRIW_OUTCOMES and seconds < IRIW_S:
+                start = time.perf_counter()
+                seen |= prepared.run(COUNT, Noise(), attempt << 20 | ran).keys()
+                seconds += time.perf_counter() - start
+                ran += 1
+            found.append((seconds if len(seen) == IRIW_OUTCOMES else None, len(seen)))
+    done = [seconds for seconds, _ in found if seconds is not None and seconds <= IRIW_S]
+    late = f"; others showed {min(shown for _, shown in found)} or more" if len(done) < 10 else ""
+    longest = f"; the slowest of these took {max(done):.2f} s" if done else ""
+    return Promise(
+        f"IRIW shows 15 of 15 outcomes within {IRIW_S:g} s",
+        len(done),
+        f"of {IRIW_TRIES} tries",
+        least=9,
+        note=f"{longest}{late}".removeprefix("; "),
+    )
+
+
+def _shown(
+    executor: TensorFlowExecutor, test: LitmusTest, noises: Sequence[Noise], seed: int
+) -> list[Shown]:
+    """What each noise shows of a test."""
+    oracle = Remembering(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
+    shown = []
+    with closing(executor.prepare(test, configuration("tf"))) as prepared:
+        for number, noise in enumerate(noises):
+            start = time.perf_counter()
+            histogram = prepared.run(COUNT, noise, seed + number)
+            seconds = time.perf_counter() - start
+            shown.append(Shown(noise, judge(oracle, histogram).allowed, seconds))
+    return shown
+
+
+def adapted(executor: TensorFlowExecutor) -> Promise:
+    """Rare outcomes per second of adapted noise and of the fixed default, on other tests."""
+    tuning = Tuning(CANDIDATES)
+    others = iter(graphs(30_000, 3 * ROUND * len(CANDIDATES)))
+    while len(noises := tuning.next()) > 1:
+        tuning.learn(_shown(executor, next(others), noises, 1 << 20))
+    (chosen,) = tuning.next()
+    rates: list[tuple[float, float]] = []
+    for run in range(RUNS):
+        rare, seconds = [0, 0], [0.0, 0.0]
+        for test in graphs(20_000, GRAPHS):
+            # Who comes first changes: what came before may have left threads warm.
+            noises = (Noise(), replace(chosen)) if run % 2 else (replace(chosen), Noise())
+            shown = _shown(executor, test, noises, run << 10)
+            shown, reached = (shown, rare_reached(shown))
+            for each, number in zip(shown, reached, strict=True):
+                which = int((each.noise is noises[0]) != bool(run % 2))
+                rare[which] += number
+                seconds[which] += each.seconds
+        rates.append((rare[0] / seconds[0], rare[1] / seconds[1]))
+    fixed, tuned = zip(*rates, strict=True)
+    spread = max(max(side) - min(side) for side in (fixed, tuned))
+    gain = mean(tuned) - mean(fixed)
+    return Promise(
+        "rare outcomes per second by adapting, gain beside the spread of ten runs",
+        gain / max(spread, 1e-9),
+        "times",
+        least=1.0,
+        note=f"{mean(tuned):.1f} with {described(chosen)}, {mean(fixed):.1f} fixed,"
+        f" spread {spread:.1f}",
+    )
+
+
+def _seconds(call: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def report(progress: Callable[[str], None]) -> PromisesReport:
+    """The whole bench."""
+    # Its greetings are for those who start it themselves.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    from fuzz.executors.tensorflow import TensorFlowExecutor
+
+    progress("a campaign")
+    shares = campaign()
+    executor = TensorFlowExecutor()
+    progress("beside a hand-written loop")
+    figures = [loop(executor)]
+    progress("copies")
+    figures.append(copies(executor))
+    figures += shares
+    progress("all outcomes of IRIW")
+    figures.append(iriw(executor))
+    progress("noise that adapts")
+    figures.append(adapted(executor))
+    about = (
+        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL} "
+        f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
+        "Rare: seen in less than one of a hundred executions. The noise is chosen on other"
+        f" graphs than it is measured on; {RUNS} runs of each.",
+    )
+    return PromisesReport(tuple(figures), about)

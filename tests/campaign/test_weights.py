@@ -1,0 +1,101 @@
+"""How often each family is drawn: shares, floors, and what is taken for new."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from corpus.builder import litmus
+from fuzz.campaign.weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
+
+FAMILIES = ("a", "b", "c", "d")
+
+
+def weights(**base: float) -> Weights:
+    return Weights(dict.fromkeys(FAMILIES, 1.0) | base, learning=True)
+
+
+def chosen(each: Weights, count: int) -> Counter[str]:
+    return Counter(each.choose(0, FAMILIES) for _ in range(count))
+
+
+def test_weights_are_kept_to_the_graph() -> None:
+    each = weights(a=3, c=0.5)
+    assert chosen(each, 11) == {"a": 6, "b": 2, "c": 1, "d": 2}
+    assert chosen(each, 55) == {"a": 30, "b": 10, "c": 5, "d": 10}
+
+
+def test_those_alike_take_turns_for_ever() -> None:
+    each = Weights(dict.fromkeys("abcdefg", 1.0), learning=False)
+    assert [each.choose(0, "abcdefg") for _ in range(7000)] == [*"abcdefg"] * 1000
+
+
+def test_each_who_chooses_has_shares_of_its_own() -> None:
+    each = weights()
+    for _ in range(8):
+        each.choose(0, ("a", "b"))
+        each.choose(1, FAMILIES)
+    assert [each.choose(1, FAMILIES) for _ in range(4)] == [*FAMILIES]
+    assert [each.choose(0, ("a", "b")) for _ in range(2)] == ["a", "b"]
+
+
+def test_what_finds_something_is_drawn_more_often_and_nothing_falls_below_its_floor() -> None:
+    each = weights(b=2)
+    for family in FAMILIES:
+        each.spent(family, 30.0)
+    before = each.shares(FAMILIES)
+    assert before == {"a": 0.2, "b": 0.4, "c": 0.2, "d": 0.2}
+    for _ in range(100):
+        each.found("d")
+    after = each.shares(FAMILIES)
+    assert sum(after.values()) == pytest.approx(1)
+    assert after["d"] > 0.55
+    assert all(after[family] >= FLOOR * before[family] for family in FAMILIES)
+    counts = chosen(each, 1000)
+    assert all(abs(counts[f] - 1000 * after[f]) <= 2 for f in FAMILIES)
+
+
+def test_who_finds_nothing_more_falls_back() -> None:
+    each = weights()
+    for family in FAMILIES:
+        each.spent(family, 30.0)
+    each.found("a")
+    first = each.shares(FAMILIES)["a"]
+    for _ in range(100):
+        each.spent("a", HALF_LIFE_S / 10)
+    assert each.past["a"].found < 0.001
+    assert each.shares(FAMILIES)["a"] < 0.25 < first
+    assert each.shares(FAMILIES)["a"] >= 0.25 * FLOOR
+
+
+def test_before_the_first_finding_time_changes_nothing() -> None:
+    """So that what is drawn depends on the seed alone."""
+    each = weights()
+    each.spent("a", 100.0)
+    each.reached("b", litmus("X=1 || r0=X"))
+    assert set(each.shares(FAMILIES).values()) == {0.25}
+    each.found("c")
+    shares = each.shares(FAMILIES)
+    assert shares["a"] < shares["b"] < shares["c"]
+    fixed = Weights(dict.fromkeys(FAMILIES, 1.0), learning=False)
+    fixed.found("c")
+    assert set(fixed.shares(FAMILIES).values()) == {0.25}
+
+
+def test_new_pairs_of_ops_count_once_whoever_has_them() -> None:
+    each = weights()
+    each.reached("a", litmus("X=1 || r0=X"))
+    assert each.past["a"].found == NEW_PAIR
+    each.reached("b", litmus("r5=X || X=7"))
+    assert each.past["b"].found == 0
+    each.reached("b", litmus("X=1; r0=X; Y=1 || Y+=1"))
+    assert each.past["b"].found == pytest.approx(2 * NEW_PAIR)
+
+
+def test_pairs_are_of_one_resource_with_their_order() -> None:
+    assign, read = "AssignVariableOp", "ReadVariableOp"
+    assert pairs(litmus("X=1; Y=2 || r0=Y; r1=X")) == {(assign, read, "unordered")}
+    assert pairs(litmus("X=1; r0=X || Y=2")) == {(assign, read, "ordered")}
+    assert pairs(litmus("X=1 || X=2")) == {(assign, assign, "unordered")}
+    assert pairs(litmus("X=1 || Y=2")) == set()
