@@ -137,6 +137,7 @@ class Prepared(Protocol):
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test at least `count` times, at most one step more.
 
+        Or fewer, at least once, where executions are costly; the histogram tells.
         All randomness comes from `seed`. The executions are independent: each
         starts from the initial contents.
         """

@@ -44,6 +44,10 @@ _XLA_FLAGS: Final = (
 # executions a second, 8 copies to 1,600.
 _CLUSTERED_COPIES: Final = 8
 
+# A session is spent when an execution blocks or closes a queue, and another takes some
+# 100 ms to make: 3,072 executions of a test that always blocks would take half a minute.
+_MOST_SPENT: Final = 16
+
 
 def clustering(name: str, *flags: str) -> Config:
     """A configuration in which XLA compiles clusters, with further flags for it."""
@@ -139,7 +143,9 @@ class PreparedTest:
 
         Of the noise, `copies`, `steps`, `shuffle` and `padding` say something here:
         the threads, and what they do between ops, are TensorFlow's own. With clusters
-        a graph has fewer copies, and more steps: each copy's clusters are compiled.
+        a graph has fewer copies, and more steps: each copy's clusters are compiled. Of a
+        test that blocks, or closes a queue, there are fewer executions than `count` if
+        that takes more than some sessions.
 
         TensorFlow reports an op that fails as an exception of
         `tensorflow.errors`, which ends the run.
@@ -151,8 +157,8 @@ class PreparedTest:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
         tally = Tally(self._template.test)
-        in_a_row = True
-        while tally.count < count:
+        in_a_row, spent = True, 0
+        while tally.count < count and spent < _MOST_SPENT:
             with self._clock.part("building_s"):
                 built = lowering.build(
                     self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
@@ -167,6 +173,7 @@ class PreparedTest:
                         tally.add(values)
                     if tally.count >= count or not live.usable:
                         break
+                spent += not live.usable
                 # Where most copies block, a row of them ends with its first.
                 in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
         with self._clock.part("counting_s"):
