@@ -263,8 +263,8 @@ def report(progress: Callable[[str], None]) -> PromisesReport:
     progress("noise that adapts")
     figures.append(adapted(executor))
     about = (
-        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL}"
-        f" outcomes or more, {COUNT:,} executions of each; configuration plain.",
+        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL} "
+        f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
         "Rare: seen in less than one of a hundred executions. The noise is chosen on other"
         f" graphs than it is measured on; {RUNS} runs of each.",
     )

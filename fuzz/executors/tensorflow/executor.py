@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Histogram
+    from corpus.outcome import Outcome
+    from fuzz.executors.protocol import EventKey, Histogram
+    from fuzz.executors.tensorflow.forced import Forcing
 
 # Four threads: with two, the second is mostly asleep when a racing op is ready,
 # and two scatters of 16 lanes tear in 1 session of 10 instead of in each; with
@@ -41,6 +43,10 @@ _XLA_FLAGS: Final = (
 # Compiling a cluster takes some 10 ms: on random graphs, 32 copies come to 700
 # executions a second, 8 copies to 1,600.
 _CLUSTERED_COPIES: Final = 8
+
+# A session is spent when an execution blocks or closes a queue, and another takes some
+# 100 ms to make: 3,072 executions of a test that always blocks would take half a minute.
+_MOST_SPENT: Final = 16
 
 
 def clustering(name: str, *flags: str) -> Config:
@@ -110,7 +116,7 @@ class TensorFlowExecutor:
 
 
 class PreparedTest:
-    """A lowered test. Holds nothing between runs.
+    """A lowered test. Holds nothing between runs, and a session between forced orders.
 
     Parameters
     ----------
@@ -128,13 +134,18 @@ class PreparedTest:
         self._template = lowering.lower(test)
         self._config = session.session_config(**settings)
         self._clustered = bool(settings.get("clusters"))
+        # The single-threaded executor has no other thread to go on when an op waits.
+        self._may_wait = not (self._clustered or settings.get("executor_type"))
+        self._forcing: Forcing | None = None
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
         Of the noise, `copies`, `steps`, `shuffle` and `padding` say something here:
         the threads, and what they do between ops, are TensorFlow's own. With clusters
-        a graph has fewer copies, and more steps: each copy's clusters are compiled.
+        a graph has fewer copies, and more steps: each copy's clusters are compiled. Of a
+        test that blocks, or closes a queue, there are fewer executions than `count` if
+        that takes more than some sessions.
 
         TensorFlow reports an op that fails as an exception of
         `tensorflow.errors`, which ends the run.
@@ -146,8 +157,8 @@ class PreparedTest:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
         tally = Tally(self._template.test)
-        in_a_row = True
-        while tally.count < count:
+        in_a_row, spent = True, 0
+        while tally.count < count and spent < _MOST_SPENT:
             with self._clock.part("building_s"):
                 built = lowering.build(
                     self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
@@ -162,8 +173,9 @@ class PreparedTest:
                         tally.add(values)
                     if tally.count >= count or not live.usable:
                         break
+                spent += not live.usable
                 # Where most copies block, a row of them ends with its first.
-                in_a_row = 2 * (tally.count - before) >= noise.copies
+                in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
         with self._clock.part("counting_s"):
             return tally.histogram()
 
@@ -184,8 +196,31 @@ class PreparedTest:
                 live.step()
             return clusters.read(test, folder)
 
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """The outcome of exactly that total order, by gates; see `forced`.
+
+        Raises
+        ------
+        Diverged
+            If TensorFlow does not follow it.
+        TimeoutError
+            If that takes longer.
+        Refused
+            With clusters or the single-threaded executor, or of too many op instances.
+        """
+        from fuzz.executors.tensorflow.forced import Forcing
+
+        if not self._may_wait:
+            raise Refused("forced orders in this configuration")
+        if self._forcing is None:
+            self._forcing = Forcing(self._template.test, self._config)
+        return self._forcing.force(order, timeout_s)
+
     def close(self) -> None:
-        """Nothing: each run releases its sessions."""
+        """Each run releases its sessions; what forces orders has one."""
+        if self._forcing is not None:
+            self._forcing.close()
+            self._forcing = None
 
 
 def _import_tensorflow() -> ModuleType:

@@ -222,7 +222,7 @@ def const(array: npt.NDArray[Any]) -> node_def_pb2.NodeDef:
     flat = array.ravel()
     # One element stands for all: TensorFlow repeats the last. It keeps large
     # lanes out of the message, which is copied for each copy of the test.
-    content = flat[:1] if (flat == flat[0]).all() else flat
+    content = flat[:1] if (flat == flat[:1]).all() else flat
     if content.size == 1:
         getattr(tensor, _VALUE_FIELD[dtype]).append(content[0].item())
     else:

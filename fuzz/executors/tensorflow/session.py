@@ -163,8 +163,14 @@ class LiveSession:
         if len(self._runs) > 1 or self._may_block:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
-    def step(self) -> Batch:
+    def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
         """Execute each copy once; as many as came to an end, or to where they block.
+
+        Parameters
+        ----------
+        stuck : callable, optional
+            Called again and again meanwhile, if the test may block: whether nothing
+            happens any more. It may first do something about it. Else `quiet`.
 
         Returns
         -------
@@ -178,7 +184,7 @@ class LiveSession:
         """
         self._run_init()
         race = _Race(self._test, self._runs, self._threads)
-        race.go(watched=self._may_block)
+        race.go(watched=self._may_block, stuck=stuck)
         values: dict[str, npt.NDArray[Any]] = {}
         if not self._may_block:
             for unit in self._built.units:
@@ -282,7 +288,7 @@ class _Race:
     def begun(self) -> Collection[str]:
         return self._futures.keys()
 
-    def go(self, *, watched: bool) -> None:
+    def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
         """Run all, until they have ended; where `watched`, or nothing happens any more."""
         if self._threads is None:
             ((name, call),) = self._calls.items()
@@ -293,13 +299,15 @@ class _Race:
                 if run.name not in self.begun and self.shown.keys() >= set(run.after):
                     self._futures[run.name] = self._threads.submit(self._calls[run.name])
             pending = {f for name, f in self._futures.items() if name not in self.shown}
-            ended, _ = wait(pending, _PATIENCE_S if watched else None, FIRST_COMPLETED)
+            patience_s = (0.0 if stuck else _PATIENCE_S) if watched else None
+            ended, _ = wait(pending, patience_s, FIRST_COMPLETED)
             for name, future in self._futures.items():
                 if future in ended:
                     self._take(name, future, watched=watched)
             if watched and not ended:
                 # All runs that can begin have begun, so that only they could go on.
-                self.blocked = quiet() and not any(future.done() for future in pending)
+                idle = (stuck or quiet)()
+                self.blocked = idle and not any(future.done() for future in pending)
         if self.failure:
             self._settle()
 
