@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""
-_SMALL_BYTES: Final = 1 << 14
-_HELD_BYTES: Final = 1 << 18
+_HELD_BYTES: Final = 1 << 20
 """Of values that are held before they are made rows: what a core's cache takes."""
 
 _INT64_SAFE: Final = float(1 << 62)
@@ -121,8 +120,8 @@ class Tally:
             test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
-        self._held: list[list[npt.NDArray[Any]]] = []
-        self._held_bytes = 0
+        self._held: dict[str, npt.NDArray[Any]] = {}
+        self._room_held = self._filled = 0  # in executions
         self._pending: list[npt.NDArray[np.int64]] = []
         self._pending_rows = 0
         self._counts: Counter[bytes] = Counter()
@@ -130,25 +129,35 @@ class Tally:
 
     def add(self, batch: Batch) -> None:
         """Count some executions. Nothing of the batch is kept but copies."""
-        large = sum(array.nbytes for array in batch.values.values()) > _SMALL_BYTES
-        if large or batch.status is not None or batch.absent or batch.contents:
+        if batch.status is not None or batch.absent or batch.contents:
             self.count += self._count(batch)
             return
-        # A step is few executions, and where they are small NumPy's calls cost more than
-        # their work: what many steps showed is looked at together.
-        copied = [np.array(batch.values[name]) for name in self._test.names]
-        self._held.append(copied)
-        self._held_bytes += sum(array.nbytes for array in copied)
-        self.count += len(copied[0])
-        if self._held_bytes >= _HELD_BYTES:
+        # A step is few executions, and NumPy's calls cost more than their work: what
+        # several steps showed is looked at together.
+        count = len(next(iter(batch.values.values())))
+        self.count += count
+        if not self._held:
+            each = max(1, sum(array.nbytes for array in batch.values.values()) // count)
+            self._room_held = _HELD_BYTES // each
+            if self._room_held >= 2 * count:
+                self._held = {
+                    name: np.empty((self._room_held, *array.shape[1:]), array.dtype)
+                    for name, array in batch.values.items()
+                }
+        if count > self._room_held // 2:
+            self._count(batch)
+            return
+        if self._filled + count > self._room_held:
             self._release()
+        for name, array in batch.values.items():
+            self._held[name][self._filled : self._filled + count] = array
+        self._filled += count
 
     def _release(self) -> None:
         """Count what is held."""
-        if self._held:
-            columns = zip(self._test.names, zip(*self._held, strict=True), strict=True)
-            self._count(Batch({name: np.concatenate(arrays) for name, arrays in columns}))
-            self._held, self._held_bytes = [], 0
+        if self._filled:
+            self._count(Batch({name: array[: self._filled] for name, array in self._held.items()}))
+            self._filled = 0
 
     def _count(self, batch: Batch) -> int:
         """Make rows of a batch; how many."""
