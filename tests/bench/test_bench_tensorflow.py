@@ -1,0 +1,54 @@
+"""What `bench tensorflow` measures; how fast it is is not tested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzz.bench import tensorflow
+from fuzz.campaign.judge import number_allowed
+from fuzz.executors.tensorflow import TensorFlowExecutor
+from oracles.model import EXECUTOR
+from reports.promises import Promise, PromisesReport
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_promise_is_met_or_missed() -> None:
+    least = Promise("a", 0.71, "%", least=0.7)
+    most = Promise("b", 12.34, "times", most=10.0)
+    none = Promise("c", 1234.5)
+    assert (least.met, most.met, none.met) == (True, False, True)
+    assert least.cells() == ["a", "71.0%", ">= 70.0%", "met", ""]
+    assert most.cells() == ["b", "12.3 times", "<= 10.0 times", "MISSED", ""]
+    assert none.cells() == ["c", "1,234", "-", "", ""]
+    report = PromisesReport((least, most, none), ("how",))
+    assert report.text().endswith("how\n\n1 of 2 limits met")
+    assert [each["met"] for each in report.as_json()["figures"]] == [True, False, True]
+
+
+def test_graphs_have_several_outcomes_and_are_not_the_others() -> None:
+    first, second = tensorflow.graphs(0, 3), tensorflow.graphs(10_000, 3)
+    assert len(first) == len(second) == 3
+    assert not set(first) & set(second)
+    for test in first:
+        assert (number_allowed(test, EXECUTOR) or 0) >= tensorflow.SEVERAL
+
+
+def test_what_takes_turns_does_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorflow, "GRAPHS", 1)
+    monkeypatch.setattr(tensorflow, "REPEATS", 1)
+    executor = TensorFlowExecutor()
+    for figure in (tensorflow.loop(executor), tensorflow.copies(executor)):
+        assert figure.value > 0
+        assert figure.promised
+
+
+def test_the_executor_tells_where_its_time_goes() -> None:
+    executor = TensorFlowExecutor()
+    (test,) = tensorflow.graphs(0, 1)
+    shown = tensorflow._shown(executor, test, tensorflow.CANDIDATES[:2], 1)
+    assert all(each.allowed and each.seconds > 0 for each in shown)
+    assert set(executor.counters()) == {"building_s", "running_s", "counting_s"}
+    spent = sum(executor.counters().values())
+    assert 0 < spent <= sum(each.seconds for each in shown)
