@@ -212,7 +212,7 @@ def _finding(found: Found) -> str:
     shown = ", ".join(f"{name} ({n})" for name, n in found.configs.most_common())
     model = data["model"]
     if data["allowed_by"]:
-        model += f" only; {', '.join(data['allowed_by'])} allows it"
+        model += f" only, not by {' or '.join(data['allowed_by'])}"
     state = [] if data["confirmed"] else ["**unconfirmed**: a fresh process has not shown it"]
     if not data["minimized"]:
         state.append("minimized in part")

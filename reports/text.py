@@ -211,9 +211,9 @@ def finding(reported: ReportedFinding) -> str:
         lines.append(f"  nearest   {near}   is allowed under {found.model}")
     lines.append(f"  broken    {broken_rule(seen)}")
     if reported.allowed_by:
-        lines.append(
-            f"  only      {found.model} forbids it; {', '.join(reported.allowed_by)} allows it"
-        )
+        allow = "allows" if len(reported.allowed_by) == 1 else "allow"
+        weaker = " and ".join(reported.allowed_by)
+        lines.append(f"  only      {found.model} forbids it; {weaker} {allow} it")
     if reported.reason and not seen.torn:
         lines.append(f"  because   {reported.reason}")
     if not found.minimized:

@@ -85,7 +85,7 @@ class TensorFlowExecutor:
 
     def counters(self) -> Mapping[str, float]:
         """Seconds spent on building graphs and sessions, on running, on counting outcomes."""
-        return self._clock.seconds
+        return {name: round(seconds, 3) for name, seconds in self._clock.seconds.items()}
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
