@@ -126,6 +126,11 @@ class Event:
     run: str = ""
     frame: str = ""
 
+    @property
+    def instance(self) -> tuple[str, str, str]:
+        """Of which op instance it is: run, frame, node."""
+        return self.run, self.frame, self.node.name
+
     def __str__(self) -> str:
         name = self.frame + self.node.name
         name = f"{self.run}.{name}" if self.run else name
@@ -746,7 +751,8 @@ class _Unfolder:
             return [reads]
         if kind is Kind.WRITE:
             return [writes]
-        if node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in self.model.axioms:
+        dense = node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in self.model.axioms
+        if dense or Axiom.UPDATES_INDIVISIBLE in self.model.axioms:
             return [[(Access.UPDATE, node.resources)]]
         return [reads, writes]
 

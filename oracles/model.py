@@ -54,6 +54,10 @@ class Axiom(StrEnum):
     """RFC, the same section: the executor locks the variable for all of a dense
     update, so nothing falls between its read and its write."""
 
+    UPDATES_INDIVISIBLE = "updates indivisible"
+    """Stronger than any promise: nothing falls between the read and the write of
+    any update, sparse ones included (`unsplit`)."""
+
     PARALLEL_ITERATIONS = "parallel iterations"
     """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
     iteration i+k comes before anything of iteration i."""
@@ -67,7 +71,17 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-_STRONGER: Final = frozenset({Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS})
-RFC: Final = Model("rfc", frozenset(Axiom) - _STRONGER)
-EXECUTOR: Final = Model("executor", frozenset(Axiom))
+EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE})
+RFC: Final = Model(
+    "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
+)
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
+
+
+def unsplit(model: Model) -> Model:
+    """What `model` allows without splitting an update in two.
+
+    Nobody promises it, and nobody is judged by it: it has those orders of `model` that
+    can be forced from outside.
+    """
+    return Model(f"{model.name}, unsplit", model.axioms | {Axiom.UPDATES_INDIVISIBLE})

@@ -115,6 +115,46 @@ def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
     return walk.outcome()
 
 
+def at_once(test: LitmusTest, model: Model, order: Witness) -> tuple[Witness, Outcome] | None:
+    """A total order in which the elements of a many-op come as soon as they can.
+
+    What has begun goes on before anything else comes, the op that began first first.
+
+    Parameters
+    ----------
+    order : Witness
+        Of `test` under `model`, for the loosest executor. Ops begin as in it.
+
+    Returns
+    -------
+    tuple of Witness and Outcome, or None
+        None if an op then cannot begin where it did, or fails.
+    """
+    walk = _Walk(test, model, {})
+    number = {str(event): i for i, event in enumerate(walk.events)}
+    left = [number[str(event)] for event in order]
+    begun: dict[tuple[str, str, str], int] = {}
+    while True:
+        enabled = {index for index, _ in walk.enabled()}
+        going_on = [index for index in enabled if walk.events[index].part]
+        if not (left or enabled):
+            return tuple(walk.prefix), walk.outcome()
+        if going_on:
+            index = min(going_on, key=lambda i: begun[walk.events[i].instance])
+        elif left and left[0] in enabled:
+            index = left[0]
+        else:
+            return None
+        event = walk.events[index]
+        if walk.fails(event):
+            return None
+        begun.setdefault(event.instance, len(begun))
+        left = [other for other in left if other != index]
+        walk.prefix.append(event)
+        walk.done.add(index)
+        walk.step(index, 0)
+
+
 class _Walk:
     """Depth-first over prefixes of total orders, with one memory and its undoing.
 

@@ -78,7 +78,7 @@ def _reached(reached: Mapping[str, list[float]]) -> str:
     told = reached_json(reached)
     return (
         f"reached {told['median']:.0%} of the allowed outcomes of the median graph, of"
-        f" {told['graphs']} with few"
+        f" {told['graphs']} with several"
     )
 
 

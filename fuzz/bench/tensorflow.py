@@ -20,10 +20,10 @@ import numpy as np
 
 from corpus.builder import litmus
 from fuzz.bench.native import IRIW, IRIW_OUTCOMES
-from fuzz.campaign.judge import Remembering, judge
+from fuzz.campaign.judge import Remembering, judge, number_allowed
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
-from fuzz.campaign.tuning import CANDIDATES, Shown, Tuning, described, rare_reached
+from fuzz.campaign.tuning import CANDIDATES, ROUND, Shown, Tuning, described, rare_reached
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration
 from fuzz.strategies import draw
@@ -49,11 +49,20 @@ IRIW_S: Final = 2.0
 IRIW_TRIES: Final = 10
 RUNS: Final = 10
 SEED: Final = 1
+SEVERAL: Final = 6
+"""Outcomes of a graph, at least."""
 
 
 def graphs(first: int, count: int) -> list[LitmusTest]:
-    """Random tests; those of one range are in no other."""
-    return [draw("dense", SEED, index) for index in range(first, first + count)]
+    """Random tests that have several outcomes; those of one range are in no other."""
+    found = []
+    for index in range(first, first + 100 * count):
+        test = draw("dense", SEED, index)
+        if (number_allowed(test, EXECUTOR) or 0) >= SEVERAL:
+            found.append(test)
+        if len(found) == count:
+            break
+    return found
 
 
 def loop(executor: TensorFlowExecutor) -> Promise:
@@ -71,9 +80,10 @@ def loop(executor: TensorFlowExecutor) -> Promise:
     noise = Noise()
     for number, test in enumerate(graphs(0, GRAPHS)):
         oracle = Remembering(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
-        built = lowering.build(lowering.lower(test), noise, np.random.default_rng(number))
+        template = lowering.lower(test)
+        built = lowering.build(template, noise, np.random.default_rng(number))
         with (
-            closing(session.LiveSession(built, options, noise.copies)) as live,
+            closing(session.LiveSession(template, built, options, noise.copies)) as live,
             closing(HandWritten(built, options)) as plain,
         ):
 
@@ -103,7 +113,7 @@ def loop(executor: TensorFlowExecutor) -> Promise:
 def copies(executor: TensorFlowExecutor) -> Promise:
     """Outcomes per second of many copies in a run, beside one; building included."""
     many = one = 0.0
-    for number, test in enumerate(graphs(GRAPHS, GRAPHS)):
+    for number, test in enumerate(graphs(10_000, GRAPHS)):
         with closing(executor.prepare(test, configuration("tf"))) as prepared:
 
             def side_by_side(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
@@ -198,16 +208,14 @@ def _shown(
 def adapted(executor: TensorFlowExecutor) -> Promise:
     """Rare outcomes per second of adapted noise and of the fixed default, on other tests."""
     tuning = Tuning(CANDIDATES)
-    index = 1000
-    while len(tuning.next()) > 1:
-        (test,) = graphs(index, 1)
-        tuning.learn(_shown(executor, test, tuning.next(), index))
-        index += 1
+    others = iter(graphs(30_000, 3 * ROUND * len(CANDIDATES)))
+    while len(noises := tuning.next()) > 1:
+        tuning.learn(_shown(executor, next(others), noises, 1 << 20))
     (chosen,) = tuning.next()
     rates: list[tuple[float, float]] = []
     for run in range(RUNS):
         rare, seconds = [0, 0], [0.0, 0.0]
-        for test in graphs(2000, GRAPHS):
+        for test in graphs(20_000, GRAPHS):
             # Who comes first changes: what came before may have left threads warm.
             noises = (Noise(), replace(chosen)) if run % 2 else (replace(chosen), Noise())
             shown = _shown(executor, test, noises, run << 10)
@@ -255,8 +263,8 @@ def report(progress: Callable[[str], None]) -> PromisesReport:
     progress("noise that adapts")
     figures.append(adapted(executor))
     about = (
-        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs, {COUNT:,}"
-        " executions of each; configuration plain.",
+        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL} "
+        f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
         "Rare: seen in less than one of a hundred executions. The noise is chosen on other"
         f" graphs than it is measured on; {RUNS} runs of each.",
     )

@@ -45,7 +45,7 @@ class Drawn:
 
     `profiles` are those that run it, of each executor one; `left` the executors that
     have still to run it, `shown` the verdicts on what it showed. `allowed` is the
-    number of its allowed outcomes by model, where they are few and all known.
+    number of its allowed outcomes by model, where they are several, few, and known.
     """
 
     index: int

@@ -126,13 +126,13 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
 
 
 def number_allowed(test: LitmusTest, model: Model) -> int | None:
-    """How many outcomes a test has; None if they are many, or take long to count."""
+    """How many outcomes a test has; None if that is one, many, or takes long to count."""
     try:
         allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
     except ValueTooLarge:
         return None
     number = len(allowed.witnesses)
-    return number if allowed.complete and number <= MAX_COUNTED else None
+    return number if allowed.complete and 1 < number <= MAX_COUNTED else None
 
 
 def listed(

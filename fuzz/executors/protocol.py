@@ -137,6 +137,7 @@ class Prepared(Protocol):
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test at least `count` times, at most one step more.
 
+        Or fewer, at least once, where executions are costly; the histogram tells.
         All randomness comes from `seed`. The executions are independent: each
         starts from the initial contents.
         """
@@ -179,8 +180,25 @@ class EventKey:
 
 
 @runtime_checkable
-class Schedulable(Prepared, Protocol):
-    """A prepared test that can be executed one event at a time, in a given order.
+class Forceable(Prepared, Protocol):
+    """A prepared test that can be made to follow one total order. Optional."""
+
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """The outcome of exactly that total order.
+
+        Raises
+        ------
+        Diverged
+            If an event cannot come where the order has it, or more can come
+            when it ends.
+        TimeoutError
+            If that takes longer; names the time.
+        """
+
+
+@runtime_checkable
+class Schedulable(Forceable, Protocol):
+    """A prepared test that can be executed one event at a time, as a strategy chooses.
 
     Optional: an executor that cannot does not have these members.
     """
@@ -198,18 +216,6 @@ class Schedulable(Prepared, Protocol):
         ------
         Diverged
             If other events could come next than when they were recorded.
-        """
-
-    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
-        """The outcome of exactly that total order.
-
-        Raises
-        ------
-        Diverged
-            If an event cannot come where the order has it, or more can come
-            when it ends.
-        TimeoutError
-            If that takes longer; names the time.
         """
 
 

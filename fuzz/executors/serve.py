@@ -25,6 +25,7 @@ from fuzz.executors.protocol import (
     Configurable,
     Counts,
     Diverged,
+    Forceable,
     Refused,
     Schedulable,
     Unavailable,
@@ -96,14 +97,14 @@ def _clustered(prepared: Prepared) -> wire.Reply:
 
 def _scheduled(prepared: Prepared, request: wire.Request) -> wire.Reply:
     """What comes of a task for the controlled engine."""
-    if not isinstance(prepared, Schedulable):
-        raise Refused(wire.NO_SCHEDULES)
-    if request.task == "record":
-        return _recorded(prepared, request)
-    if request.task == "replay":
-        outcome = prepared.replay(request.choices)
-    else:
+    if request.task == "force" and isinstance(prepared, Forceable):
         outcome = prepared.force(request.order, request.timeout_s)
+    elif not isinstance(prepared, Schedulable):
+        raise Refused(wire.NO_SCHEDULES)
+    elif request.task == "record":
+        return _recorded(prepared, request)
+    else:
+        outcome = prepared.replay(request.choices)
     return wire.Reply(rows=wire.rows({outcome: 1}))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from corpus.outcome import Value
 
 NO_SCHEDULES: Final = "schedules"
-"""What an executor that is not `Schedulable` refuses."""
+"""What an executor that is not `Schedulable`, nor `Forceable`, refuses."""
 NO_CLUSTERS: Final = "clusters of its own"
 """What one that is not `Clustered` refuses."""
 MAX_MESSAGE: Final = 64 << 20
@@ -42,8 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `noise` holds the fields of `Noise`. What else may be asked (`task`) is for a
     `Schedulable` test: *record* executions, at most `count` of them, until one
-    shows an outcome of `wanted`; *replay* `choices`; *force* `order`. `timeout_s`
-    ends a record or an order. Of a `Clustered` one: its *clusters*.
+    shows an outcome of `wanted`; *replay* `choices`. Of a `Forceable` one: *force*
+    `order`. `timeout_s` ends a record or an order. Of a `Clustered` one: its *clusters*.
     """
 
     test: str = ""

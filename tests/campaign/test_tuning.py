@@ -94,7 +94,7 @@ def test_a_campaign_moves_to_one(tmp_path: Path) -> None:
     config = configuration("native", "controlled")
     noises = (A, B)
     settings = Settings(
-        1, tmp_path, (("native", config),), 600, ROUND + 6, ("dag",), 64, noises=noises
+        1, tmp_path, (("native", config),), 600, ROUND + 6, ("dag",), count=64, noises=noises
     )
     record = Campaign(settings, lambda record: None).run()
     state = record.executors[0]

@@ -29,7 +29,7 @@ from corpus.ops import (
 from corpus.outcome import TORN, Outcome
 from fuzz.executors.protocol import Noise, Refused, Unavailable
 from fuzz.executors.tensorflow import TensorFlowExecutor
-from fuzz.executors.tensorflow.tally import Tally, one_lane
+from fuzz.executors.tensorflow.tally import Batch, Tally, one_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -306,8 +306,8 @@ def test_tally_counts_equal_outcomes() -> None:
     tally = Tally(test)
     x = arrays([[1, 1], [2, 2]], [[1, 1], [2, 2]], [[1, 1], [2, 0]], [[3, 3], [2, 2]])
     y = arrays(-0.0, 0.0, 1.0, 2.0, dtype="float32")
-    tally.add({"r": x[:, ::-1], "X": x, "Y": y})
-    tally.add({"r": x[:1, ::-1], "X": x[:1], "Y": y[:1]})
+    tally.add(Batch({"r": x[:, ::-1], "X": x, "Y": y}))
+    tally.add(Batch({"r": x[:1, ::-1], "X": x[:1], "Y": y[:1]}))
     assert tally.count == 5
     assert list(tally.histogram().items()) == [
         (Outcome.of(test, {"r": (2, 1), "X": (1, 2), "Y": (0,)}), 3),
@@ -476,14 +476,17 @@ def test_tensorflow_runs_the_graph_that_was_built() -> None:
     """Unless asked to, it adds, drops and reorders nothing."""
     from tensorflow.core.protobuf import config_pb2
 
+    from fuzz.executors.tensorflow.lowering import lower
     from fuzz.executors.tensorflow.session import LiveSession, session_config
 
     noise = Noise(5, padding=64)
     graph = built(racy(), noise, 3)
     settings: dict[str, Any] = dict(PLAIN.settings)
-    live = LiveSession(graph, session_config(**settings), noise.copies)
+    live = LiveSession(lower(racy()), graph, session_config(**settings), noise.copies)
     live._run_init()
-    options = config_pb2.CallableOptions(fetch=[s.tensor for s in graph.observed], target=["race"])
+    options = config_pb2.CallableOptions(
+        fetch=[s.tensor for s in graph.units[0].observed], target=["race"]
+    )
     options.run_options.output_partition_graphs = True
     metadata = config_pb2.RunMetadata()
     live._session._make_callable_from_options(options)(run_metadata=metadata)
@@ -503,7 +506,7 @@ def test_tensorflow_runs_the_graph_that_was_built() -> None:
         assert data == [i for i in asked[name].input if i[0] != "^"]
         assert {i for i in node.input if i[0] == "^"} | set(data) >= set(asked[name].input)
     # The order in which it meets what it can start at once is ours.
-    starts = {f"c{copy}/start" for copy in range(noise.copies)}
+    starts = {f"c{copy}/.main.start" for copy in range(noise.copies)}
     early = [n.name for n in partition.node if {i[1:] for i in n.input} <= starts and n.input]
     early = [name for name in early if name not in starts]
     assert len(early) > noise.copies
@@ -553,8 +556,8 @@ def test_noise_out_of_bounds_is_refused(fields: dict[str, int]) -> None:
 
 
 def test_other_devices_are_refused() -> None:
-    test = litmus(variables=(Variable("X", "int32", (), device="cpu:1"),))
-    with pytest.raises(Refused, match=r"device cpu:1 \(variable X\)"):
+    test = litmus(variables=(Variable("X", "int32", (), device="gpu:0"),))
+    with pytest.raises(Refused, match=r"device gpu:0 \(resource X\); only CPUs"):
         TensorFlowExecutor().prepare(test, PLAIN)
 
 
@@ -571,6 +574,7 @@ def test_failing_op_is_an_exception() -> None:
     """What TensorFlow says of an op that fails is for the worker to report."""
     import tensorflow as tf
 
+    from fuzz.executors.tensorflow.lowering import lower
     from fuzz.executors.tensorflow.session import LiveSession, session_config
 
     graph = built(racy(), Noise(1, padding=0), 0)
@@ -578,7 +582,7 @@ def test_failing_op_is_an_exception() -> None:
         if node.name == "c0/r/constant0":
             node.attr["value"].tensor.tensor_content = np.array([1, 7], np.int32).tobytes()
     settings: dict[str, Any] = dict(PLAIN.settings)
-    live = LiveSession(graph, session_config(**settings), 1)
+    live = LiveSession(lower(racy()), graph, session_config(**settings), 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="7"):
         live.step()
     live.close()

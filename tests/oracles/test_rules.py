@@ -13,7 +13,7 @@ from helpers import LITMUS
 from corpus.outcome import Verdict
 from corpus.textfile import load, outcome_from_plain
 from oracles import axiomatic, explorer, reference
-from oracles.model import MODELS, Axiom, Model
+from oracles.model import EXECUTOR, MODELS, Axiom, Model, unsplit
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -44,6 +44,7 @@ RULES = (
     ("rule-parallel-2", "executor", "parallel iterations", {"X": 1}),
     ("rule-parallel-3", "executor", "parallel iterations", {"X": 1}),
     ("rule-fifo-3", "rfc", "first in, first out", {"t": 2, "Q": [1]}),
+    ("scatter-disjoint-rows", "unsplit", "updates indivisible", {"X": [10, 0, 0]}),
     ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
 )
 
@@ -75,7 +76,7 @@ def test_a_rule_alone_forbids(
 ) -> None:
     test = load(FILES[file]).test
     wanted = outcome_from_plain(test, outcome)
-    whole = MODELS[model]
+    whole = unsplit(EXECUTOR) if model == "unsplit" else MODELS[model]
     without = Model(f"{model} without {rule}", whole.axioms - {Axiom(rule)})
     assert ORACLES[oracle](test, whole, wanted) is Verdict.FORBIDDEN
     assert ORACLES[oracle](test, without, wanted) is Verdict.ALLOWED

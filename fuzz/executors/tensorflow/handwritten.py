@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from fuzz.executors.tensorflow import session
-from fuzz.executors.tensorflow.lowering import INIT, RACE
+from fuzz.executors.tensorflow.lowering import INIT
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf import config_pb2
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 class HandWritten:
     """Sets variables, runs, fetches what is observed, and looks at none of it.
+
+    Of tests with one run, that cannot block.
 
     Parameters
     ----------
@@ -28,8 +30,9 @@ class HandWritten:
     def __init__(self, built: Built, config: config_pb2.ConfigProto) -> None:
         self._session = tf.compat.v1.Session(graph=session.load(built.graph_def), config=config)
         self._set = session.callable_of(self._session, (), INIT)
-        observed = (shown.tensor for shown in built.observed)
-        self._race = session.callable_of(self._session, observed, RACE)
+        (unit,) = built.units
+        observed = (shown.tensor for shown in unit.observed)
+        self._race = session.callable_of(self._session, observed, unit.target)
         self._get = session.callable_of(self._session, (shown.tensor for shown in built.final))
 
     def __call__(self) -> None:

@@ -14,6 +14,20 @@ path of the test already. A copy's *start* precedes its helpers, as the source
 of a run precedes all its instances, and comes after the copy before it: copies
 run one after the other, and no edge leads back.
 
+Bodies
+------
+Loops and conditionals are written as TensorFlow's own control flow has them
+(Enter, Merge, Switch, NextIteration, Exit), a section as a MutexLock and a
+ConsumeMutexLock. In a body the *pivot* stands for the copy's start: the first
+carried value of the iteration, as the condition has it; the same once the
+condition holds; the branch taken. Everything in a body comes after its pivot
+(semantics.md, 3, "Loops"), which is what puts it into that iteration.
+
+What no value of a body depends on TensorFlow would drop. A loop or conditional
+thus passes on a *token*: it waits for such nodes, and what waits for it is the
+end of the run, or of a section around. No node of the test follows a token,
+which so orders none of them.
+
 What makes outcomes differ
 --------------------------
 All of this was measured, and the order of magnitude is in the choice:
@@ -42,53 +56,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.core.framework import graph_pb2
 
-from corpus.ops import BOOL, ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs, TensorType
+from corpus.graph import all_nodes
+from corpus.ops import BOOL, Kind, TensorType
 from fuzz.executors.protocol import Refused
+from fuzz.executors.tensorflow import protos
+from fuzz.executors.tensorflow.emission import Copy, Frame
+from fuzz.executors.tensorflow.protos import Emitter, const, literal, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
+    from tensorflow.core.framework import node_def_pb2
 
-    from corpus.graph import LitmusTest, Node, Variable
-    from corpus.ops import Nested
+    from corpus.graph import Graph, LitmusTest, Queue
     from fuzz.executors.protocol import Noise
-
-# The numbers of TensorFlow's enum DataType.
-DATA_TYPES: Final = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, BOOL: 10}
 
 INIT: Final = "init"
 RACE: Final = "race"
-
-# How TensorFlow calls the attribute that holds an op's dtype; None if it has
-# none. Also the ops that we lower: TensorFlow 2.21 has CPU kernels for each of
-# them in every dtype that `corpus.ops` permits, as the tests check one by one.
-_TYPE_ATTR: Final[dict[str, str | None]] = {
-    "NoOp": None,
-    **dict.fromkeys(("Identity", "Neg", "Relu", "AddV2", "Sub", "Mul", "Maximum", "Minimum"), "T"),
-    **dict.fromkeys(("Less", "Equal", "Select", "ReluGrad", "MatMul"), "T"),
-    **dict.fromkeys(("Const", "ReadVariableOp", "ResourceGather", "ResourceGatherNd"), "dtype"),
-    **dict.fromkeys((f"Assign{n}VariableOp" for n in ("", "Add", "Sub")), "dtype"),
-    **dict.fromkeys(
-        (f"ResourceScatter{n}" for n in ("Update", "Add", "Sub", "Mul", "Min", "Max")), "dtype"
-    ),
-    **dict.fromkeys((f"ResourceScatterNd{n}" for n in ("Update", "Add", "Sub")), "T"),
-    "ResourceStridedSliceAssign": "T",
-    **dict.fromkeys(
-        (f"ResourceApply{n}" for n in ("GradientDescent", "Momentum", "KerasMomentum")), "T"
-    ),
-}
-_HELPERS: Final = {"VarHandleOp": "dtype", "Pack": "T", "Digamma": "T"}
-
-_VALUE_FIELD: Final = {
-    "float32": "float_val",
-    "float64": "double_val",
-    "int32": "int_val",
-    "int64": "int64_val",
-    BOOL: "bool_val",
-}
+FLAG: Final = TensorType(BOOL, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +93,61 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """A GraphDef, and what to fetch from it.
+class Unit:
+    """A graph that one `Session.run` executes in all its copies.
 
-    Three runs make a step: target `INIT`; target `RACE` with `observed`;
-    `final`.
+    `runs` are those runs of the test that are runs of it.
     """
 
-    graph_def: graph_pb2.GraphDef
+    target: str
+    graph: Graph
+    runs: tuple[str, ...]
     observed: tuple[Shown, ...]
-    final: tuple[Shown, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A node of the test, and the constants among its helpers."""
+class Contents:
+    """What a queue holds at the end: how many elements in each copy, then all of them."""
 
-    node: Node
-    proto: node_def_pb2.NodeDef
-    sources: tuple[str, ...]
-    constants: tuple[node_def_pb2.NodeDef, ...]
+    queue: Queue
+    sizes: str
+    elements: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A GraphDef, and what to fetch from it.
+
+    A step is a run of target `INIT`; for each run of the test one of its unit's
+    target, with `Unit.observed`; then runs that fetch `final`, and `contents`.
+    Of a test that may block nothing is fetched from a unit, since it may not
+    end: what is observed, and a flag for each run that is done in a copy, are
+    then part of `final`, under `seen_key` and `done_key`.
+    """
+
+    graph_def: graph_pb2.GraphDef
+    units: tuple[Unit, ...]
+    final: tuple[Shown, ...]
+    contents: tuple[Contents, ...]
+    in_a_row: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A test, lowered except for names, order and noise."""
+    """A test, lowered except for names, order and noise.
+
+    `may_block` says whether it has ops that block; `devices` how many CPUs.
+    """
 
     test: LitmusTest
-    lines: tuple[_Line, ...]
-    handles: Mapping[str, node_def_pb2.NodeDef]
-    sinks: tuple[str, ...]
-    observed: tuple[tuple[TensorType, tuple[str, ...]], ...]
-    variables: tuple[tuple[TensorType, tuple[str, ...]], ...]
+    frame: Frame
+    may_block: bool
+    devices: int
+
+
+def done_key(run: str) -> str:
+    """Whether that run is done, among the final values; no name has a slash."""
+    return f"{run}/done"
 
 
 def lower(test: LitmusTest) -> Template:
@@ -145,30 +156,37 @@ def lower(test: LitmusTest) -> Template:
     Raises
     ------
     Refused
-        Naming the op or the device that is not supported.
+        Naming the op, device or feature that is not supported.
     """
-    for feature in sorted(test.features):
-        raise Refused(feature)
-    nodes = test.graph.nodes
-    for node in nodes:
-        if node.op not in _TYPE_ATTR:
-            raise Refused(f"op {node.op} (node {node.name})")
-    for variable in test.variables:
-        if variable.device not in ("", "cpu:0"):
-            raise Refused(f"device {variable.device} (variable {variable.name}); only cpu:0")
-    followed = {source for node in nodes for source in (*node.inputs, *node.after)}
-    return Template(
+    if test.clusters:
+        raise Refused("clusters")
+    nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    devices = 1
+    for what, each in (
+        *(("resource", resource) for resource in test.resources),
+        *(("node", node) for node in nodes),
+    ):
+        kind, _, number = each.device.partition(":")
+        if kind not in ("", "cpu"):
+            raise Refused(f"device {each.device} ({what} {each.name}); only CPUs")
+        devices = max(devices, 1 + int(number or 0))
+    whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP)
+    frame = Frame(
         test,
-        tuple(_line(test, node) for node in nodes),
-        {v.name: _handle_proto(v) for v in test.variables},
-        tuple(node.name for node in nodes if node.name not in followed),
-        _by_type(test, test.observe),
-        _by_type(test, (v.name for v in test.variables)),
+        {n.name: protos.line(test, n) for n in nodes if n.definition.kind not in whole},
+        {resource.name: protos.handle(resource) for resource in test.resources},
+        {resource.name: resource.device for resource in test.resources},
     )
+    return Template(test, frame, bool(test.queues or test.mutexes), devices)
 
 
 def build(
-    template: Template, noise: Noise, rng: np.random.Generator, *, share_handles: bool = False
+    template: Template,
+    noise: Noise,
+    rng: np.random.Generator,
+    *,
+    share_handles: bool = False,
+    in_a_row: bool = True,
 ) -> Built:
     """One graph of `noise.copies` copies, with order and padding drawn from `rng`.
 
@@ -177,287 +195,287 @@ def build(
     share_handles : bool
         Whether the ops of one copy on one variable have one handle: XLA refuses
         a cluster that gets two ("Duplicate variable passed to XLA cluster").
+    in_a_row : bool
+        Whether each copy waits for the one before; not if most block.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
-    emit = _Emitter(graph_def)
+    emit = Emitter(graph_def)
     test = template.test
-    for variable in test.variables:
-        value = literal(variable.init, variable.shape, variable.dtype, whole=test.whole)
-        emit.helper(f"init/{variable.name}", _const(value))
     copies = [f"c{copy}" for copy in range(noise.copies)]
-    for before, copy in zip(["", *copies], copies, strict=False):
-        _build_variables(emit, template, copy, rng)
-        _build_copy(emit, template, copy, before, noise, rng, share_handles=share_handles)
-    # All nodes run: what has no successor is asked for, the rest it needs.
-    sinks = (f"^{c}/{s}" for c in copies for s in template.sinks)
-    emit.helper(RACE, _proto("NoOp"), sinks)
-    sets = (f"^{c}/{v.name}/set" for c in copies for v in test.variables)
-    emit.helper(INIT, _proto("NoOp"), sets)
-    return Built(
-        graph_def,
-        _show(emit, "observed", template.observed, copies, ""),
-        _show(emit, "final", template.variables, copies, "/get"),
-    )
+    state = _State(emit, template, copies, rng)
+    units = []
+    for name, graph, runs in _units(template):
+        prefix = f"run.{name}/" if template.may_block and len(test.runs) > 1 else ""
+        shown = _observed(test, runs)
+        before: list[str] = []
+        ends: list[str] = []
+        for copy in copies:
+            # A dot first, as in no name of a test.
+            start = f"{copy}/{prefix}.{name}.start"
+            emit.helper(start, protos.proto("NoOp"), before)
+            last = Copy(
+                emit,
+                template.frame,
+                f"{copy}/{prefix}",
+                f"{copy}/",
+                rng,
+                padding=noise.padding if rng.random() < 0.5 else 0,
+                shuffle=noise.shuffle,
+                share_handles=share_handles,
+            ).graph(graph.nodes, f"^{start}")
+            if template.may_block:
+                last = state.keep(copy, prefix, runs[0], shown, last)
+            before = last if in_a_row else []
+            ends += last
+        # All nodes run: what has no successor is asked for, the rest it needs.
+        target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
+        emit.helper(target, protos.proto("NoOp"), ends)
+        stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
+        units.append(Unit(target, graph, runs, stacks))
+    state.end()
+    return Built(graph_def, tuple(units), state.final(), state.contents(), in_a_row)
 
 
 def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
     """Copies of a test and nothing else, to measure TensorFlow by; `build` is for testing.
 
     Copies do not wait for each other, each variable has one handle, and nothing is
-    fetched. Target `INIT` sets the variables, `RACE` executes all copies.
+    fetched. Target `INIT` sets the variables, `RACE` executes all copies. For tests of
+    one graph without bodies.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
-    emit = _Emitter(graph_def)
-    test = template.test
+    emit = Emitter(graph_def)
+    test, frame = template.test, template.frame
+    nodes = test.graph.nodes
+    followed = {source for node in nodes for source in (*node.inputs, *node.after)}
     names = [f"c{copy}" for copy in range(copies)]
     for copy in names:
         for variable in test.variables:
             name = f"{copy}/{variable.name}"
-            handle = emit.handle(f"{name}/handle", template.handles[variable.name], name)
+            handle = emit.handle(f"{name}/handle", frame.handles[variable.name], name)
             content = literal(variable.init, variable.shape, variable.dtype, whole=test.whole)
-            value = emit.node(f"{name}/init", _const(content))
-            emit.node(f"{name}/set", _typed("AssignVariableOp", variable.dtype), (handle, value))
-        for line in template.lines:
-            name = f"{copy}/{line.node.name}"
-            inputs = [f"{copy}/{resource}/handle" for resource in line.node.resources]
+            value = emit.node(f"{name}/init", const(content))
+            emit.node(f"{name}/set", typed("AssignVariableOp", variable.dtype), (handle, value))
+        for node in nodes:
+            line = frame.lines[node.name]
+            name = f"{copy}/{node.name}"
+            inputs = [f"{copy}/{resource}/handle" for resource in node.resources]
             for position, constant in enumerate(line.constants):
                 inputs.append(emit.node(f"{name}/constant{position}", constant))
-            inputs += (f"{copy}/{source}" for source in line.node.inputs)
-            inputs += (f"^{copy}/{source}" for source in line.node.after)
+            inputs += (f"{copy}/{source}" for source in node.inputs)
+            inputs += (f"^{copy}/{source}" for source in node.after)
             emit.node(name, line.proto, inputs)
-    emit.node(RACE, _proto("NoOp"), (f"^{c}/{s}" for c in names for s in template.sinks))
-    emit.node(INIT, _proto("NoOp"), (f"^{c}/{v.name}/set" for c in names for v in test.variables))
+    sinks = [f"^{c}/{n.name}" for c in names for n in nodes if n.name not in followed]
+    emit.node(RACE, protos.proto("NoOp"), sinks)
+    sets = [f"^{c}/{v.name}/set" for c in names for v in test.variables]
+    emit.node(INIT, protos.proto("NoOp"), sets)
     return graph_def
 
 
-class _Emitter:
-    """Appends nodes to a GraphDef."""
+def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...]]]:
+    """Each graph with its runs; if runs may block, each run with a graph of its own.
 
-    def __init__(self, graph_def: graph_pb2.GraphDef) -> None:
-        self._nodes = graph_def.node
+    Only then can be told, after a step, which of two runs of one graph is done.
+    """
+    test = template.test
+    graphs = {graph.name: graph for graph in test.graphs}
+    if template.may_block:
+        for run in test.runs:
+            yield run.name, graphs[run.graph], (run.name,)
+        return
+    for graph in test.graphs:
+        runs = tuple(run.name for run in test.runs if run.graph == graph.name)
+        if runs:
+            yield graph.name, graph, runs
 
-    def node(self, name: str, proto: node_def_pb2.NodeDef, inputs: Iterable[str] = ()) -> str:
-        node = self._nodes.add()
-        node.MergeFrom(proto)
-        node.name = name
-        node.input.extend(inputs)
-        return name
 
-    def helper(self, name: str, proto: node_def_pb2.NodeDef, inputs: Iterable[str] = ()) -> str:
-        """Emit a node that XLA may not take into a cluster: it is none of the test's."""
-        self.node(name, proto, inputs)
-        self._nodes[-1].attr["_XlaCompile"].b = False
-        return name
+def observed_key(test: LitmusTest, run: str, node: str) -> str:
+    """What a node is called in an outcome."""
+    return node if len(test.runs) == 1 else f"{run}.{node}"
 
-    def handle(
-        self, name: str, proto: node_def_pb2.NodeDef, variable: str, gate: Iterable[str] = ()
+
+def _observed(test: LitmusTest, runs: Iterable[str]) -> tuple[tuple[TensorType, list[str]], ...]:
+    """Nodes of a unit that some run of it shows, by type."""
+    nodes = test.nodes_by_key()
+    keys = {observed_key(test, run, node): node for run in runs for node in nodes.values()}
+    groups: dict[TensorType, list[str]] = {}
+    for node in dict.fromkeys(keys[key] for key in test.observe if key in keys):
+        kind = test.types[node]
+        assert kind is not None
+        groups.setdefault(kind, []).append(node)
+    return tuple(groups.items())
+
+
+class _State:
+    """What sets the resources of all copies before a race, and gets them after it."""
+
+    def __init__(
+        self, emit: Emitter, template: Template, copies: Sequence[str], rng: np.random.Generator
+    ) -> None:
+        self.emit = emit
+        self.test = template.test
+        self.frame = template.frame
+        self.copies = copies
+        self.rng = rng
+        self.kept: dict[TensorType, list[str]] = {}
+        self.sets: list[str] = []
+        self._constants: set[str] = set()
+        for variable in self.test.variables:
+            self.kept.setdefault(variable.type, []).append(variable.name)
+        for copy in copies:
+            for variable in self.test.variables:
+                value = literal(
+                    variable.init, variable.shape, variable.dtype, whole=self.test.whole
+                )
+                self._variable(
+                    f"{copy}/{variable.name}",
+                    self.frame.handles[variable.name],
+                    variable.type,
+                    self._constant(f"init/{variable.name}", value),
+                    variable.device,
+                )
+            for queue in self.test.queues:
+                self._queue(copy, queue)
+
+    def keep(
+        self,
+        copy: str,
+        prefix: str,
+        run: str,
+        shown: Iterable[tuple[TensorType, Sequence[str]]],
+        ends: Iterable[str],
+    ) -> list[str]:
+        """Let a run write down what it shows, and then that it is done.
+
+        Other variables hold it: each is assigned once, and shares its memory with
+        the value at most, as a fetched value does.
+        """
+        waits = list(ends)
+        for kind, nodes in shown:
+            for node in nodes:
+                key = observed_key(self.test, run, node)
+                zeros = np.zeros((), kind.dtype)
+                empty = np.broadcast_to(zeros, kind.shape)
+                name = f"{copy}/{key}"
+                waits.append(self._assigned(name, key, kind, empty, f"{copy}/{prefix}{node}", []))
+        key = done_key(run)
+        value = self._constant("init/0/done", np.array(1, bool))
+        return [self._assigned(f"{copy}/{key}", key, FLAG, np.array(0, bool), value, waits)]
+
+    def _assigned(
+        self,
+        name: str,
+        key: str,
+        kind: TensorType,
+        first: npt.NDArray[Any],
+        value: str,
+        waits: Sequence[str],
     ) -> str:
-        """Emit a handle; all handles of one `variable` stand for one resource."""
-        self.helper(name, proto, gate)
-        self._nodes[-1].attr["shared_name"].s = variable.encode()
-        return name
+        """Emit a variable of ours that `value` is assigned to; waits for that."""
+        names = self.kept.setdefault(kind, [])
+        if key not in names:
+            names.append(key)
+        template = typed("VarHandleOp", kind.dtype)
+        shape = template.attr["shape"].shape
+        shape.SetInParent()
+        for extent in kind.shape:
+            shape.dim.add().size = extent
+        empty = self._constant(f"init/0/{kind.dtype}{'x'.join(map(str, kind.shape))}", first)
+        self._variable(name, template, kind, empty, "")
+        handle = self.emit.handle(f"{name}/at", template, name)
+        put = typed("AssignVariableOp", kind.dtype)
+        return f"^{self.emit.helper(f'{name}/put', put, [handle, value, *waits])}"
 
-
-def _build_variables(
-    emit: _Emitter, template: Template, copy: str, rng: np.random.Generator
-) -> None:
-    """What sets the variables of a copy before its race, and gets them after it."""
-    for variable in template.test.variables:
-        name = f"{copy}/{variable.name}"
-        handle = emit.handle(f"{name}/handle", template.handles[variable.name], name)
-        value = f"init/{variable.name}"
-        if rng.random() < 0.5:
+    def _variable(
+        self, name: str, template: node_def_pb2.NodeDef, kind: TensorType, value: str, device: str
+    ) -> None:
+        emit = self.emit
+        handle = emit.handle(f"{name}/handle", template, name, (), device)
+        if kind.dtype != BOOL and self.rng.random() < 0.5:
             # An assignment takes over its value's buffer. A constant keeps its
             # own reference, so that the first update must copy; a computed
             # value is given away whole, so that it may work in place.
-            value = emit.helper(f"{name}/owned", _typed("Maximum", variable.dtype), (value, value))
-        emit.helper(f"{name}/set", _typed("AssignVariableOp", variable.dtype), (handle, value))
-        emit.helper(f"{name}/get", _typed("ReadVariableOp", variable.dtype), (handle,))
+            value = emit.helper(f"{name}/owned", typed("Maximum", kind.dtype), (value, value))
+        put = emit.helper(f"{name}/set", typed("AssignVariableOp", kind.dtype), (handle, value))
+        emit.helper(f"{name}/get", typed("ReadVariableOp", kind.dtype), (handle,))
+        self.sets.append(f"^{put}")
 
-
-def _build_copy(
-    emit: _Emitter,
-    template: Template,
-    copy: str,
-    before: str,
-    noise: Noise,
-    rng: np.random.Generator,
-    *,
-    share_handles: bool,
-) -> None:
-    """One copy's nodes; it starts when the copy `before` ("" for none) is done."""
-    ended = [f"^{before}/{sink}" for sink in template.sinks] if before else []
-    start = f"^{emit.helper(f'{copy}/start', _proto('NoOp'), ended)}"
-    padding = noise.padding if rng.random() < 0.5 else 0
-    lines = template.lines
-    shared: dict[str, str] = {}
-    if share_handles:
-        for variable, proto in template.handles.items():
-            name = f"{copy}/{variable}"
-            shared[variable] = emit.handle(f"{name}/shared", proto, name, [start])
-    for index in rng.permutation(len(lines)) if noise.shuffle else range(len(lines)):
-        line = lines[index]
-        node = line.node
-        inputs = [f"{copy}/{source}" for source in node.inputs]
-        waits = [f"^{copy}/{source}" for source in node.after]
-        if node.definition.has_effect:
-            gate = [start]
-            if rng.random() < 0.5:  # late
-                gate += (f"^{copy}/{source}" for source in line.sources)
-            if padding and rng.random() < 0.5:
-                gate = [f"^{_build_padding(emit, f'{copy}/{node.name}', padding, gate, rng)}"]
-                waits += gate if shared else []
-            if shared:
-                handles = [shared[variable] for variable in node.resources]
-            else:
-                handles = _build_handles(emit, template, copy, node, gate)
-            # Constants wait for nothing: they are there when the copy starts.
-            constants = [
-                emit.node(f"{copy}/{node.name}/constant{position}", constant)
-                for position, constant in enumerate(line.constants)
-            ]
-            inputs = handles + constants + inputs
-        emit.node(f"{copy}/{node.name}", line.proto, inputs + waits)
-
-
-def _build_handles(
-    emit: _Emitter, template: Template, copy: str, node: Node, gate: list[str]
-) -> list[str]:
-    """An op's own handles, in a line behind `gate`."""
-    handles: list[str] = []
-    for role, variable in zip(node.definition.roles, node.resources, strict=True):
-        name = f"{copy}/{node.name}/{role}"
-        handles.append(emit.handle(name, template.handles[variable], f"{copy}/{variable}", gate))
-        gate = [f"^{name}"]
-    return handles
-
-
-def _build_padding(
-    emit: _Emitter, name: str, padding: int, gate: list[str], rng: np.random.Generator
-) -> str:
-    """Pure work of random length, short ones as likely as long ones (log-uniform).
-
-    Digamma costs about 10 ns an element, so that a short constant goes far.
-    """
-    constant = _typed("Const", "float32")
-    tensor = constant.attr["value"].tensor
-    tensor.dtype = DATA_TYPES["float32"]
-    tensor.tensor_shape.dim.add().size = int(padding ** rng.random())
-    tensor.float_val.append(1.5)
-    work = emit.helper(f"{name}/work", constant)
-    return emit.helper(f"{name}/padding", _typed("Digamma", "float32"), [work, *gate])
-
-
-def _line(test: LitmusTest, node: Node) -> _Line:
-    """Lower one node; data inputs of an effect: its handles, `constants`, its operands."""
-    if node.definition.has_effect:
-        dtype = next(v.dtype for v in test.variables if v.name == node.resources[0])
-    elif node.inputs:
-        kind = test.types[node.inputs[-1]]  # the last: a Select's first is its condition
-        assert kind is not None
-        dtype = kind.dtype
-    else:
-        dtype = ""
-    proto = _typed(node.op, dtype) if dtype else _proto(node.op)
-    constants: tuple[node_def_pb2.NodeDef, ...] = ()
-    attrs = node.attrs
-    if isinstance(attrs, ConstAttrs):
-        proto = _const(literal(attrs.value, attrs.shape, attrs.dtype, whole=test.whole))
-    elif isinstance(attrs, RowsAttrs):
-        indices = np.array(attrs.indices, np.int32)
-        constants = (_const(indices[:, None] if "Nd" in node.op else indices),)
-        proto.attr["Tindices"].type = DATA_TYPES["int32"]
-    elif isinstance(attrs, SliceAttrs):
-        # One entry, for the rows; TensorFlow takes the other axes whole.
-        constants = tuple(
-            _const(np.array([v], np.int32)) for v in (attrs.begin, attrs.end, attrs.strides)
+    def _queue(self, copy: str, queue: Queue) -> None:
+        """Empty a queue and fill it anew; count it, then take what it holds."""
+        emit, name = self.emit, f"{copy}/{queue.name}"
+        handle = emit.handle(
+            f"{name}/handle", self.frame.handles[queue.name], name, (), queue.device
         )
-        proto.attr["Index"].type = DATA_TYPES["int32"]
-        if attrs.strides != 1:
-            # TensorFlow would cluster it, and fail: "Strides != 1 or -1 are not yet implemented".
-            proto.attr["_XlaCompile"].b = False
-    elif isinstance(attrs, MomentumAttrs):
-        proto.attr["use_nesterov"].b = attrs.use_nesterov
-    return _Line(node, proto, tuple(dict.fromkeys((*node.inputs, *node.after))), constants)
+        old = emit.helper(f"{name}/old", typed("QueueSizeV2", queue.dtype), [handle])
+        take = typed("QueueDequeueManyV2", queue.dtype)
+        last = emit.helper(f"{name}/emptied", take, [handle, old])
+        if queue.init:
+            elements = [
+                literal(each, queue.shape, queue.dtype, whole=self.test.whole)
+                for each in queue.init
+            ]
+            value = self._constant(f"init/{queue.name}", np.stack(elements))
+            put = typed("QueueEnqueueManyV2", queue.dtype)
+            last = emit.helper(f"{name}/set", put, [handle, value, f"^{last}"])
+        self.sets.append(f"^{last}")
+        size = emit.helper(f"{name}/size", typed("QueueSizeV2", queue.dtype), [handle])
+        emit.helper(f"{name}/elements", take, [handle, size, "^contents/counted"])
 
+    def _constant(self, name: str, value: npt.NDArray[Any]) -> str:
+        if name not in self._constants:
+            self._constants.add(name)
+            self.emit.helper(name, const(value))
+        return name
 
-def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -> npt.NDArray[Any]:
-    """A literal as an array: one for each row is spread over the row's lanes.
+    def end(self) -> None:
+        """Emit the target that sets all."""
+        self.emit.helper(INIT, protos.proto("NoOp"), self.sets)
 
-    Returns
-    -------
-    numpy.ndarray
-        Of that shape; an int gives a view whose elements share memory.
-    """
-    array = np.array(value, dtype)
-    if array.ndim and not whole:
-        array = array.reshape(-1, *(1,) * (len(shape) - 1))
-    return np.broadcast_to(array, shape)
+    def final(self) -> tuple[Shown, ...]:
+        """Emit the stacks of all variables, ours included."""
+        stacks = []
+        for position, (kind, names) in enumerate(self.kept.items()):
+            tensor = self._stack(f"final{position}", kind, [f"{n}/get" for n in names])
+            stacks.append(Shown(f"{tensor}:0", kind, tuple(names)))
+        return tuple(stacks)
 
+    def show(
+        self, name: str, groups: Iterable[tuple[TensorType, list[str]]], prefix: str
+    ) -> tuple[Shown, ...]:
+        """Emit the stacks of what is observed."""
+        stacks = []
+        for position, (kind, names) in enumerate(groups):
+            tensor = self._stack(f"{name}{position}", kind, [f"{prefix}{n}" for n in names])
+            stacks.append(Shown(f"{tensor}:0", kind, tuple(names)))
+        return tuple(stacks)
 
-def _by_type(
-    test: LitmusTest, names: Iterable[str]
-) -> tuple[tuple[TensorType, tuple[str, ...]], ...]:
-    groups: dict[TensorType, list[str]] = {}
-    for name in names:
-        groups.setdefault(test.type_of(name), []).append(name)
-    return tuple((kind, tuple(group)) for kind, group in groups.items())
+    def _stack(self, name: str, kind: TensorType, values: Sequence[str]) -> str:
+        template = typed("Pack", kind.dtype)
+        template.attr["N"].i = len(values) * len(self.copies)
+        inputs = (f"{copy}/{value}" for value in values for copy in self.copies)
+        return self.emit.helper(name, template, inputs)
 
-
-def _show(
-    emit: _Emitter,
-    prefix: str,
-    groups: Sequence[tuple[TensorType, tuple[str, ...]]],
-    copies: Sequence[str],
-    suffix: str,
-) -> tuple[Shown, ...]:
-    shown = []
-    for position, (kind, names) in enumerate(groups):
-        proto = _typed("Pack", kind.dtype)
-        proto.attr["N"].i = len(names) * len(copies)
-        inputs = (f"{copy}/{name}{suffix}" for name in names for copy in copies)
-        tensor = emit.helper(f"{prefix}{position}", proto, inputs)
-        shown.append(Shown(f"{tensor}:0", kind, names))
-    return tuple(shown)
-
-
-def _proto(op: str) -> node_def_pb2.NodeDef:
-    return node_def_pb2.NodeDef(op=op)
-
-
-def _typed(op: str, dtype: str) -> node_def_pb2.NodeDef:
-    proto = _proto(op)
-    name = _HELPERS.get(op) or _TYPE_ATTR[op]
-    if name:
-        proto.attr[name].type = DATA_TYPES[dtype]
-    return proto
-
-
-def _handle_proto(variable: Variable) -> node_def_pb2.NodeDef:
-    proto = _typed("VarHandleOp", variable.dtype)
-    shape = proto.attr["shape"].shape
-    shape.SetInParent()  # present though empty, for a scalar
-    for extent in variable.shape:
-        shape.dim.add().size = extent
-    return proto
-
-
-def _const(array: npt.NDArray[Any]) -> node_def_pb2.NodeDef:
-    dtype = array.dtype.name
-    proto = _typed("Const", dtype)
-    tensor = proto.attr["value"].tensor
-    tensor.dtype = DATA_TYPES[dtype]
-    tensor.tensor_shape.SetInParent()
-    for extent in array.shape:
-        tensor.tensor_shape.dim.add().size = extent
-    flat = array.ravel()
-    # One element stands for all: TensorFlow repeats the last. It keeps large
-    # lanes out of the message, which is copied for each copy of the test.
-    content = flat[:1] if (flat == flat[0]).all() else flat
-    if content.size == 1:
-        getattr(tensor, _VALUE_FIELD[dtype]).append(content[0].item())
-    else:
-        tensor.tensor_content = content.tobytes()
-    return proto
+    def contents(self) -> tuple[Contents, ...]:
+        """Emit the contents of all queues: those of one queue, copy by copy, in a row."""
+        if not self.test.queues:
+            return ()
+        found = []
+        count = TensorType("int32", ())
+        axis = self._constant("contents/axis", np.array(0, np.int32))
+        # All are counted before one is touched: taking lets others put.
+        sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
+        self.emit.helper("contents/counted", protos.proto("NoOp"), sizes)
+        for queue in self.test.queues:
+            counts = self._stack(f"contents/{queue.name}/sizes", count, [f"{queue.name}/size"])
+            elements = f"{self.copies[0]}/{queue.name}/elements"
+            if len(self.copies) > 1:
+                joined = typed("ConcatV2", queue.dtype)
+                joined.attr["N"].i = len(self.copies)
+                joined.attr["Tidx"].type = protos.DATA_TYPES["int32"]
+                parts = [f"{copy}/{queue.name}/elements" for copy in self.copies]
+                name = f"contents/{queue.name}/elements"
+                elements = self.emit.helper(name, joined, [*parts, axis])
+            found.append(Contents(queue, f"{counts}:0", f"{elements}:0"))
+        return tuple(found)

@@ -1,9 +1,21 @@
-"""One TensorFlow session over one built graph: a step is three runs.
+"""One TensorFlow session over one built graph: a step is a few runs.
 
-1. `INIT` assigns the initial contents to all variables of all copies.
-2. `RACE` executes all copies, and fetches the observed values.
-3. The final run reads all variables. `Session.run` returns when every op of a
-   run has finished, fetched or not, so that nothing runs beside this one.
+1. `INIT` gives all resources of all copies their initial contents.
+2. The race: for each run of the test one `Session.run` of its graph, in all copies,
+   from a thread of its own where there are several; one that comes after others
+   starts when these have ended. What is observed is fetched.
+3. The final runs read all variables, then count and take what is in the queues.
+   `Session.run` returns when every op of a run has finished, fetched or not, so that
+   nothing runs beside this one.
+
+Blocked
+-------
+A race that may not end is watched. When nothing happens in the process any more
+(`quiescence`: no clock decides), the state is read while its runs wait: variables,
+flags that say which copies are done, what these showed, then queues; the session
+is then closed, which cancels them. Copies stand in a row, so that one that blocks
+keeps those after it from beginning: they are dropped, as is every copy of which a
+run could begin and has not. An op that fails ends its copy in the same way.
 
 Why what we see is what a node returned
 ---------------------------------------
@@ -32,21 +44,31 @@ Why what we see is what a node returned
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
-from fuzz.executors.tensorflow.lowering import INIT, RACE
+from corpus.outcome import Status
+from fuzz.executors.tensorflow.lowering import INIT, done_key, observed_key
+from fuzz.executors.tensorflow.quiescence import quiet
+from fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
 
-    from fuzz.executors.tensorflow.lowering import Built, Shown
+    from corpus.graph import LitmusTest
+    from fuzz.executors.tensorflow.lowering import Built, Shown, Template
+
+_PATIENCE_S: Final = 0.002
+"""How long a race that may block goes on before it is looked at."""
 
 
 def session_config(
@@ -106,6 +128,7 @@ class LiveSession:
 
     Parameters
     ----------
+    template : Template
     built : Built
     config : ConfigProto
         Of `session_config`.
@@ -113,46 +136,205 @@ class LiveSession:
         Copies in `built`.
     """
 
-    def __init__(self, built: Built, config: config_pb2.ConfigProto, copies: int) -> None:
-        self._copies = copies
-        self._observed, self._final = built.observed, built.final
+    def __init__(
+        self, template: Template, built: Built, config: config_pb2.ConfigProto, copies: int
+    ) -> None:
+        self._test, self._built, self._copies = template.test, built, copies
+        self._may_block = template.may_block
+        nodes = (node for graph in self._test.graphs for node in graph.nodes)
+        self._closes = any(node.op == "QueueCloseV2" for node in nodes)
+        self.usable = True
+        """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
+        if template.devices > 1:
+            config = config_pb2.ConfigProto.FromString(config.SerializeToString())
+            config.device_count["CPU"] = template.devices
         self._session = tf.compat.v1.Session(graph=load(built.graph_def), config=config)
         self._run_init = callable_of(self._session, (), INIT)
-        observed = (shown.tensor for shown in built.observed)
-        self._run_race = callable_of(self._session, observed, RACE)
-        self._run_final = callable_of(self._session, (shown.tensor for shown in built.final))
+        self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
+        for unit in built.units:
+            fetches = [shown.tensor for shown in unit.observed]
+            run = callable_of(self._session, fetches, unit.target)
+            self._runs.update(dict.fromkeys(unit.runs, run))
+        self._run_final = callable_of(self._session, [shown.tensor for shown in built.final])
+        if built.contents:
+            fetches = [name for each in built.contents for name in (each.sizes, each.elements)]
+            self._run_contents = callable_of(self._session, fetches)
+        self._threads: ThreadPoolExecutor | None = None
+        if len(self._runs) > 1 or self._may_block:
+            self._threads = ThreadPoolExecutor(len(self._runs))
 
-    def step(self) -> dict[str, npt.NDArray[Any]]:
-        """Execute each copy once.
+    def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
+        """Execute each copy once; as many as came to an end, or to where they block.
+
+        Parameters
+        ----------
+        stuck : callable, optional
+            Called again and again meanwhile, if the test may block: whether nothing
+            happens any more. It may first do something about it. Else `quiet`.
 
         Returns
         -------
-        dict of str to (copies, *shape) array
-            Each observed node, and each variable's final value. They may lie
-            in TensorFlow's memory: look at them before the next step.
+        Batch
+            Its arrays may lie in TensorFlow's memory: look at them before the next step.
+
+        Raises
+        ------
+        tensorflow.errors.OpError
+            If an op fails in a test that cannot block.
         """
         self._run_init()
-        observed = self._run_race()
-        final = self._run_final()
+        race = _Race(self._test, self._runs, self._threads)
+        race.go(watched=self._may_block, stuck=stuck)
         values: dict[str, npt.NDArray[Any]] = {}
-        self._unstack(self._observed, observed, values)
-        self._unstack(self._final, final, values)
-        return values
+        if not self._may_block:
+            for unit in self._built.units:
+                for run in unit.runs:
+                    self._unstack(unit.observed, race.shown[run], values, run)
+        self._unstack(self._built.final, self._run_final(), values)
+        contents = {}
+        if self._built.contents:
+            fetched = self._run_contents()
+            for position, each in enumerate(self._built.contents):
+                contents[each.queue.name] = tuple(fetched[2 * position : 2 * position + 2])
+        if not self._may_block:
+            return Batch(values)
+        status, absent = self._endings(race, values)
+        if race.blocked or race.failure:
+            self._cancel(race)
+        self.usable = not (race.blocked or race.failure or self._closes)
+        return Batch(values, contents, status, absent)
+
+    def _endings(
+        self, race: _Race, values: Mapping[str, npt.NDArray[Any]]
+    ) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.bool_]]]:
+        """How each copy ended, and which values it does not have."""
+        done = {run.name: values[done_key(run.name)] for run in self._test.runs}
+        complete = np.all(list(done.values()), axis=0)
+        told = np.ones(self._copies, bool)
+        for run in self._test.runs:
+            begun = np.full(self._copies, run.name in race.begun)
+            if self._built.in_a_row:
+                begun[1:] &= done[run.name][:-1]
+            for name in run.after:
+                begun |= ~done[name]  # it may not begin
+            told &= done[run.name] | begun
+        status = np.where(complete, 0, STATUSES.index(Status.BLOCKED))
+        status[~told & ~complete] = DROPPED
+        if race.failure:
+            # The others that are not done were ended by it.
+            status[~complete] = DROPPED
+            status[_copy_of(race.failure)] = STATUSES.index(Status.FAILED)
+        absent = {}
+        for run in self._test.runs:
+            for node in self._test.nodes_by_key().values():
+                key = observed_key(self._test, run.name, node)
+                if key in self._test.observe:
+                    absent[key] = ~done[run.name]
+        return status, absent
 
     def _unstack(
         self,
         shown: Iterable[Shown],
         arrays: Iterable[npt.NDArray[Any]],
         values: dict[str, npt.NDArray[Any]],
+        run: str = "",
     ) -> None:
         for each, array in zip(shown, arrays, strict=True):
             for position, name in enumerate(each.names):
-                values[name] = array[position * self._copies : (position + 1) * self._copies]
+                key = observed_key(self._test, run, name) if run else name
+                values[key] = array[position * self._copies : (position + 1) * self._copies]
+
+    def _cancel(self, race: _Race) -> None:
+        """End what still runs."""
+        self._session.close()
+        race.wait()
 
     def close(self) -> None:
         """Release graph and threads."""
-        del self._run_init, self._run_race, self._run_final
+        if self._threads is not None:
+            self._threads.shutdown()
+        del self._run_init, self._runs, self._run_final
+        if self._built.contents:
+            del self._run_contents
         self._session.close()
+
+
+class _Race:
+    """The runs of one step, each after those that it waits for.
+
+    Attributes
+    ----------
+    shown : dict of str to list of array
+        What each run that has ended fetched.
+    begun : set of str
+    blocked : bool
+        Whether nothing happens any more, and not all have ended.
+    failure : OpError or None
+    """
+
+    def __init__(
+        self,
+        test: LitmusTest,
+        runs: Mapping[str, Callable[[], list[npt.NDArray[Any]]]],
+        threads: ThreadPoolExecutor | None,
+    ) -> None:
+        self._test, self._calls, self._threads = test, runs, threads
+        self._futures: dict[str, Future[list[npt.NDArray[Any]]]] = {}
+        self.shown: dict[str, list[npt.NDArray[Any]]] = {}
+        self.blocked = False
+        self.failure: tf.errors.OpError | None = None
+
+    @property
+    def begun(self) -> Collection[str]:
+        return self._futures.keys()
+
+    def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
+        """Run all, until they have ended; where `watched`, or nothing happens any more."""
+        if self._threads is None:
+            ((name, call),) = self._calls.items()
+            self.shown[name] = call()
+            return
+        while len(self.shown) < len(self._calls) and not (self.blocked or self.failure):
+            for run in self._test.runs:
+                if run.name not in self.begun and self.shown.keys() >= set(run.after):
+                    self._futures[run.name] = self._threads.submit(self._calls[run.name])
+            pending = {f for name, f in self._futures.items() if name not in self.shown}
+            patience_s = (0.0 if stuck else _PATIENCE_S) if watched else None
+            ended, _ = wait(pending, patience_s, FIRST_COMPLETED)
+            for name, future in self._futures.items():
+                if future in ended:
+                    self._take(name, future, watched=watched)
+            if watched and not ended:
+                # All runs that can begin have begun, so that only they could go on.
+                idle = (stuck or quiet)()
+                self.blocked = idle and not any(future.done() for future in pending)
+        if self.failure:
+            self._settle()
+
+    def _take(self, name: str, future: Future[list[npt.NDArray[Any]]], *, watched: bool) -> None:
+        try:
+            self.shown[name] = future.result()
+        except tf.errors.OpError as error:
+            if not watched:
+                raise
+            self.failure = error
+
+    def _settle(self) -> None:
+        """Wait until the runs beside one that failed have ended, or block."""
+        while not (all(future.done() for future in self._futures.values()) or quiet()):
+            wait(self._futures.values(), _PATIENCE_S)
+
+    def wait(self) -> None:
+        """Until all have ended, however."""
+        wait(self._futures.values())
+
+
+def _copy_of(error: tf.errors.OpError) -> int:
+    """The copy that failed: TensorFlow names the node."""
+    found = re.search(r"node c(\d+)/", error.message)
+    if found is None:
+        raise error
+    return int(found[1])
 
 
 def load(graph_def: graph_pb2.GraphDef) -> tf.Graph:

@@ -7,11 +7,12 @@ batch, not for each execution.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from corpus.outcome import TORN, Outcome, Value
+from corpus.outcome import TORN, Outcome, Status, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""
+_HELD_BYTES: Final = 1 << 20
+"""Of values that are held before they are made rows: what a core's cache takes."""
 
 _INT64_SAFE: Final = float(1 << 62)
 
@@ -71,36 +74,130 @@ def one_lane(
     return lane, torn
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What several executions of one test showed.
+
+    Parameters
+    ----------
+    values : mapping of str to (n, *shape) array
+        Each observed node, and each variable. The arrays may lie in a framework's
+        memory.
+    contents : mapping of str to ((n,) array, (total, *shape) array)
+        Each queue: how many elements it holds in each execution, and all of them,
+        one execution after the other.
+    status : (n,) int array, or None
+        Index in `STATUSES` of how each ended, or `DROPPED`; if None all are complete.
+    absent : mapping of str to (n,) bool array
+        Where a value is not there, since its run did not end.
+    """
+
+    values: Mapping[str, npt.NDArray[Any]]
+    contents: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=dict)
+    status: npt.NDArray[np.int64] | None = None
+    absent: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+
+
+STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
+DROPPED: Final = -1
+"""An execution that had not begun in all of its runs: nothing is known of it."""
+_TORN, _ABSENT = 1, 2
+
+
 class Tally:
-    """Counts outcomes of one test."""
+    """Counts outcomes of one test.
+
+    An execution is a row of ints: its status; for each name whether it is torn or
+    absent, and how many elements it has; then all elements, a queue's padded to its
+    capacity.
+    """
 
     def __init__(self, test: LitmusTest) -> None:
         self._test = test
-        self._widths = [test.size_of(test.type_of(name).shape) for name in test.names]
-        self._row = len(test.names) + sum(self._widths)
+        self._room = {queue.name: queue.capacity for queue in test.queues}
+        self._widths = [
+            test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
+        ]
+        self._row = 1 + 2 * len(test.names) + sum(self._widths)
+        self._held: list[list[npt.NDArray[Any]]] = []
+        self._held_bytes = 0
         self._pending: list[npt.NDArray[np.int64]] = []
         self._pending_rows = 0
         self._counts: Counter[bytes] = Counter()
         self.count = 0
 
-    def add(self, values: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Count one step.
+    def add(self, batch: Batch) -> None:
+        """Count some executions. Nothing of the batch is kept but copies."""
+        if batch.status is not None or batch.absent or batch.contents:
+            self.count += self._count(batch)
+            return
+        # A step is few executions, and NumPy's calls cost more than their work: what
+        # many steps showed is looked at together.
+        copied = [np.array(batch.values[name]) for name in self._test.names]
+        self._held.append(copied)
+        self._held_bytes += sum(array.nbytes for array in copied)
+        self.count += len(copied[0])
+        if self._held_bytes >= _HELD_BYTES:
+            self._release()
 
-        Parameters
-        ----------
-        values : mapping of str to (copies, *shape) array
-            For each name of `LitmusTest.names`, its value in each copy. Not
-            kept: the arrays may lie in a framework's memory.
-        """
-        whole = self._test.whole
-        columns = [one_lane(values[name], whole=whole) for name in self._test.names]
-        torn = np.stack([torn for _, torn in columns], axis=1).astype(np.int64)
-        rows = np.concatenate([torn, *(lane for lane, _ in columns)], axis=1)
+    def _release(self) -> None:
+        """Count what is held."""
+        if self._held:
+            columns = zip(self._test.names, zip(*self._held, strict=True), strict=True)
+            self._count(Batch({name: np.concatenate(arrays) for name, arrays in columns}))
+            self._held, self._held_bytes = [], 0
+
+    def _count(self, batch: Batch) -> int:
+        """Make rows of a batch; how many."""
+        whole, names = self._test.whole, self._test.names
+        flags, lengths, columns = [], [], []
+        for name in names:
+            if name in self._room:
+                flag, length, column = self._queue(name, *batch.contents[name])
+            else:
+                column, torn = one_lane(batch.values[name], whole=whole)
+                flag = torn.astype(np.int64)
+                length = np.ones_like(flag)
+            absent = batch.absent.get(name)
+            if absent is not None:
+                flag[absent] = _ABSENT
+                column[absent] = 0
+            flags.append(flag)
+            lengths.append(length)
+            columns.append(column)
+        status = batch.status
+        if status is None:
+            status = np.zeros_like(flags[0])
+        rows = np.concatenate(
+            [status[:, None], np.stack(flags, axis=1), np.stack(lengths, axis=1), *columns], axis=1
+        )
+        failed = status == STATUSES.index(Status.FAILED)
+        rows[failed, 1:] = 0  # nothing of it is compared
+        rows = np.ascontiguousarray(rows[status != DROPPED])
         self._pending.append(rows)
         self._pending_rows += len(rows)
-        self.count += len(rows)
         if self._pending_rows * self._row >= _BATCH:
             self._flush()
+        return len(rows)
+
+    def _queue(
+        self, name: str, sizes: npt.NDArray[Any], elements: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Whether contents are torn, how many elements, and these, padded."""
+        size = self._test.size_of(self._test.type_of(name).shape)
+        lane, torn = np.zeros((0, size), np.int64), np.zeros(0, bool)
+        if len(elements):
+            lane, torn = one_lane(elements, whole=self._test.whole)
+        lengths = sizes.astype(np.int64)
+        owner = np.repeat(np.arange(len(sizes)), lengths)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        column = np.zeros((len(sizes), self._room[name], size), np.int64)
+        column[owner, place] = lane
+        flag = np.zeros(len(sizes), np.int64)
+        flag[owner[torn]] = _TORN
+        column[flag == _TORN] = 0
+        lengths[flag == _TORN] = 0
+        return flag, lengths, column.reshape(len(sizes), -1)
 
     def _flush(self) -> None:
         if self._pending:
@@ -111,15 +208,25 @@ class Tally:
 
     def histogram(self) -> dict[Outcome, int]:
         """How often each outcome was added, the most frequent first."""
+        self._release()
         self._flush()
         return {self._outcome(row): count for row, count in self._counts.most_common()}
 
     def _outcome(self, row: bytes) -> Outcome:
         names = self._test.names
-        numbers = np.frombuffer(row, np.int64).tolist()
-        torn, rest = numbers[: len(names)], numbers[len(names) :]
+        code, *numbers = np.frombuffer(row, np.int64).tolist()
+        status = STATUSES[code]
+        if status is Status.FAILED:
+            return Outcome.of(self._test, {}, status)
+        flags, lengths = numbers[: len(names)], numbers[len(names) : 2 * len(names)]
+        rest = numbers[2 * len(names) :]
         values: dict[str, Value] = {}
-        for name, width, is_torn in zip(names, self._widths, torn, strict=True):
-            values[name] = TORN if is_torn else tuple(rest[:width])
+        for name, width, flag, length in zip(names, self._widths, flags, lengths, strict=True):
+            if flag == _TORN:
+                values[name] = TORN
+            elif flag != _ABSENT:
+                size = width // self._room.get(name, 1)
+                parts = [tuple(rest[i * size : (i + 1) * size]) for i in range(length)]
+                values[name] = tuple(parts) if name in self._room else parts[0]
             rest = rest[width:]
-        return Outcome.of(self._test, values)
+        return Outcome.of(self._test, values, status)

@@ -1,0 +1,235 @@
+"""Whether an executor shows each allowed outcome, when it is made to.
+
+For each outcome the oracle's witness is forced, and must yield just that outcome: an
+executor that follows the order and shows another thing breaks the model, or the oracle
+does. None of it is left to luck.
+
+What an executor does as one cannot be forced apart from outside. So an order splits no
+update (`oracles.model.unsplit`), and takes the elements of a many-op as soon as they can
+come; what is allowed beyond that stands apart, with the reason.
+
+References
+----------
+semantics.md, section 3.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
+from corpus.outcome import Status
+from fuzz.campaign.replay import force
+from oracles.events import Access, unfold
+from oracles.explorer import Explorer
+from oracles.model import MODELS, RFC, unsplit
+from oracles.reference import at_once, orders_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpus.graph import LitmusTest, Node
+    from corpus.outcome import Outcome
+    from fuzz.executors.process import Worker
+    from fuzz.executors.protocol import Config
+    from oracles.allowed import Witness
+    from oracles.events import Event
+    from oracles.model import Model
+
+_ORDERS: Final = 2_000
+"""Total orders of a test with many-ops that are tried, beyond one witness an outcome."""
+
+FAILS: Final = "an op fails: nothing is specified"
+STRICTER: Final = "blocks only where an executor is stricter with a loop or conditional"
+ITERATIONS: Final = "needs more iterations at once than the loop is told"
+ELEMENTS: Final = "needs elements of a many-op split"
+SPLIT: Final = "needs an update split in two"
+REASONS: Final = (SPLIT, ELEMENTS, ITERATIONS, STRICTER, FAILS)
+"""Why an allowed outcome is not forced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What tests are taken: `events` and `outcomes` at most; `timeout_s` is of one order."""
+
+    events: int = 40
+    outcomes: int = 10_000
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A total order for each outcome that one is forced for, and why the others have none."""
+
+    orders: Mapping[Outcome, Witness]
+    apart: Mapping[Outcome, str]
+
+
+@dataclass(slots=True)
+class Covered:
+    """What came of one test on one executor.
+
+    Parameters
+    ----------
+    left_out : str
+        Why the test was not run at all; else "".
+    apart : mapping of Outcome to str
+        Allowed ones that are not forced, and why.
+    reached : list of Outcome
+    wrong : list of (Outcome, Witness, Outcome)
+        What an order should have shown, the order, and what it showed.
+    not_followed : list of (Outcome, str)
+        Those whose order was not followed, and why.
+    """
+
+    left_out: str = ""
+    apart: Mapping[Outcome, str] = field(default_factory=dict)
+    reached: list[Outcome] = field(default_factory=list)
+    wrong: list[tuple[Outcome, Witness, Outcome]] = field(default_factory=list)
+    not_followed: list[tuple[Outcome, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was to be forced was reached."""
+        return not (self.left_out or self.wrong or self.not_followed)
+
+
+class LeftOut(Exception):
+    """A test that is not forced; says why."""
+
+
+def plan(test: LitmusTest, promise: Model, limits: Limits) -> Plan:
+    """Orders for what `promise` allows without a split, and the rest of what `rfc` does.
+
+    Raises
+    ------
+    LeftOut
+        If the test is beyond the limits.
+    """
+    model = unsplit(promise)
+    events = len(unfold(test, model).events)
+    if events > limits.events:
+        raise LeftOut(f"{events} events, more than {limits.events}")
+
+    def allowed(explorer: Explorer) -> Mapping[Outcome, Witness]:
+        found = explorer.allowed_outcomes()
+        if not found.complete:
+            raise LeftOut(f"over the oracle's budget under {found.model}")
+        if len(found.witnesses) > limits.outcomes:
+            raise LeftOut(f"{len(found.witnesses)} outcomes, more than {limits.outcomes}")
+        return found.witnesses
+
+    # Without devices a loop's window holds everywhere, as it does on each device.
+    orders = dict(allowed(Explorer(_nowhere(test), model, loosest=True)))
+    stricter = allowed(Explorer(test, model)).keys() - allowed(Explorer(test, model, loosest=True))
+    unlimited = allowed(Explorer(test, unsplit(RFC)))
+    apart: dict[Outcome, str] = {}
+    for outcome in allowed(Explorer(test, RFC)):
+        if outcome.status is Status.FAILED:
+            apart[outcome] = FAILS
+            orders.pop(outcome, None)
+        elif outcome in stricter:
+            apart[outcome] = STRICTER
+        elif outcome not in orders:
+            apart[outcome] = ITERATIONS if outcome in unlimited else SPLIT
+    if any("Many" in node.op for graph in test.graphs for node in all_nodes(graph.nodes)):
+        together = _together(test, model, orders)
+        apart |= dict.fromkeys(orders.keys() - together.keys(), ELEMENTS)
+        orders = together
+    return Plan(orders, apart)
+
+
+def _nowhere(test: LitmusTest) -> LitmusTest:
+    """The test without devices."""
+
+    def body(old: Body) -> Body:
+        return Body(tuple(map(node, old.nodes)), old.results)
+
+    def node(old: Node) -> Node:
+        attrs = old.attrs
+        if isinstance(attrs, BranchAttrs):
+            attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
+        elif isinstance(attrs, LoopAttrs):
+            attrs = replace(attrs, condition=body(attrs.condition), body=body(attrs.body))
+        return replace(old, attrs=attrs, device="")
+
+    return replace(
+        test,
+        variables=tuple(replace(each, device="") for each in test.variables),
+        mutexes=tuple(replace(each, device="") for each in test.mutexes),
+        queues=tuple(replace(each, device="") for each in test.queues),
+        graphs=tuple(Graph(g.name, tuple(map(node, g.nodes))) for g in test.graphs),
+    )
+
+
+def _together(
+    test: LitmusTest, model: Model, orders: Mapping[Outcome, Witness]
+) -> dict[Outcome, Witness]:
+    """Orders in which elements of many-ops come as soon as they can, as far as found."""
+    found: dict[Outcome, Witness] = {}
+    more = (order for _, order in islice(orders_of(test, model), _ORDERS))
+    for order in (*orders.values(), *more):
+        if len(found) == len(orders):
+            break
+        made = at_once(test, model, order)
+        if made is not None and made[1] in orders:
+            found.setdefault(made[1], made[0])
+    return found
+
+
+def cover(
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    limits: Limits,
+    progress: Callable[[str], None] = lambda part: None,
+) -> Covered:
+    """Force an order for each outcome of `test`, one after another.
+
+    Parameters
+    ----------
+    progress : callable
+        Told how many orders are done.
+    """
+    start = time.monotonic()
+    promise = MODELS[config.promises]
+    try:
+        planned = plan(test, promise, limits)
+    except LeftOut as reason:
+        return Covered(str(reason))
+    covered = Covered(apart=planned.apart)
+    parts = _Parts(test, promise)
+    for number, (outcome, order) in enumerate(planned.orders.items()):
+        progress(f"{number} of {len(planned.orders)}")
+        forced = force(test, worker, config, parts.of(order), limits.timeout_s)
+        if forced.problem:
+            return Covered(forced.problem)
+        if forced.outcome is None:
+            covered.not_followed.append((outcome, forced.diverged))
+        elif forced.outcome == outcome:
+            covered.reached.append(outcome)
+        else:
+            covered.wrong.append((outcome, order, forced.outcome))
+    covered.seconds = time.monotonic() - start
+    return covered
+
+
+class _Parts:
+    """An order in which updates are one event as one under a model that has their parts."""
+
+    def __init__(self, test: LitmusTest, model: Model) -> None:
+        self._parts: dict[tuple[str, str, str], list[Event]] = {}
+        for event in unfold(test, model).events:
+            self._parts.setdefault(event.instance, []).append(event)
+
+    def of(self, order: Witness) -> Witness:
+        """Halves in place of an update, side by side."""
+        whole = (
+            self._parts[event.instance] if event.access is Access.UPDATE else [event]
+            for event in order
+        )
+        return tuple(event for parts in whole for event in parts)

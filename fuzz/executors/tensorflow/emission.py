@@ -1,0 +1,407 @@
+"""One copy of a graph as TensorFlow nodes, bodies and sections included; see `lowering`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corpus.graph import (
+    BranchAttrs,
+    LoopAttrs,
+    bodies,
+    enclosing,
+    taken_from_outside,
+)
+from corpus.ops import BOOL, SectionAttrs
+from fuzz.executors.tensorflow.protos import DATA_TYPES, const, proto, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorflow.core.framework import node_def_pb2
+
+    from corpus.graph import LitmusTest, Node
+    from corpus.ops import TensorType
+    from fuzz.executors.tensorflow.protos import Emitter, Line
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the copies of a test have in common, but for names and noise."""
+
+    test: LitmusTest
+    lines: Mapping[str, Line]
+    handles: Mapping[str, node_def_pb2.NodeDef]
+    devices: Mapping[str, str]
+    """Where each resource lives, where the test says so."""
+
+
+@dataclass(slots=True)
+class _Level:
+    """A graph or body while it is emitted.
+
+    Everything in it comes after `pivot`, a control input. `names` says which
+    node has a value that comes from outside; the `invariant` ones are there
+    before the pivot is. `locks` are the acquires that a node comes after.
+    """
+
+    nodes: Mapping[str, Node]
+    pivot: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    invariant: frozenset[str] = frozenset()
+    is_body: bool = True
+    locks: dict[str, list[str]] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
+
+
+class Copy:
+    """Emits a copy of a graph.
+
+    Parameters
+    ----------
+    emit : Emitter
+    frame : Frame
+    prefix : str
+        Of the names of all its nodes.
+    resources : str
+        Of the names by which its resources are shared.
+    rng : numpy.random.Generator
+        All that is drawn.
+    padding : int
+        As in `Noise`, for this copy.
+    shuffle : bool
+    share_handles : bool
+        Whether the ops of one graph or body on one variable have one handle.
+    """
+
+    def __init__(
+        self,
+        emit: Emitter,
+        frame: Frame,
+        prefix: str,
+        resources: str,
+        rng: np.random.Generator,
+        *,
+        padding: int,
+        shuffle: bool,
+        share_handles: bool,
+    ) -> None:
+        self.emit = emit
+        self.frame = frame
+        self.prefix = prefix
+        self.resources = resources
+        self.rng = rng
+        self.padding = padding
+        self.shuffle = shuffle
+        self.share_handles = share_handles
+
+    def graph(self, nodes: Sequence[Node], start: str) -> list[str]:
+        """Emit a graph behind a control input; control inputs that wait for its end."""
+        return self._level(_Level({n.name: n for n in nodes}, start, is_body=False))
+
+    # --- nodes of one graph or body -------------------------------------------------------
+
+    def _level(self, level: _Level) -> list[str]:
+        """Emit the nodes; what waits until each instance is done."""
+        nodes = list(level.nodes.values())
+        sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
+        for section in sections:
+            assert isinstance(section.attrs, SectionAttrs)
+            inner = [other.name for other in sections if section in enclosing(other, sections)]
+            for name in (*section.attrs.members, *inner):
+                level.locks.setdefault(name, []).append(f"^{self._name(section)}/lock")
+        if self.share_handles:
+            for variable in self.frame.test.variables:
+                name = f"{self._of(level)}{variable.name}/shared"
+                level.shared[variable.name] = self._handle(name, variable.name, [level.pivot])
+        for index in self.rng.permutation(len(nodes)) if self.shuffle else range(len(nodes)):
+            node = nodes[index]
+            if isinstance(node.attrs, LoopAttrs):
+                self._loop(level, node, node.attrs)
+            elif isinstance(node.attrs, BranchAttrs):
+                self._branch(level, node, node.attrs)
+            elif isinstance(node.attrs, SectionAttrs):
+                self._section(level, node, node.attrs, sections)
+            else:
+                self._op(level, node)
+        return self._ends(level)
+
+    def _op(self, level: _Level, node: Node) -> None:
+        """One op of the test, with its helpers."""
+        line = self.frame.lines[node.name]
+        name = self._name(node)
+        inputs = [self._value(level, source) for source in node.inputs]
+        waits = self._waits(level, node)
+        device = node.device
+        if node.resources:
+            device = device or self.frame.devices[node.resources[0]]
+            gate = [level.pivot]
+            if self.rng.random() < 0.5:  # late
+                gate += [*(f"^{source}" for source in inputs), *waits]
+            if self.padding and self.rng.random() < 0.5:
+                gate = [f"^{self._pad(level, name, gate)}"]
+                waits += gate if level.shared else []
+            if level.shared and node.resources[0] in level.shared:
+                handles = [level.shared[resource] for resource in node.resources]
+            else:
+                handles = self._handles(node, gate)
+            # At the top constants wait for nothing: they are there when the copy starts.
+            here = [level.pivot] if level.is_body else []
+            constants = [
+                self.emit.node(f"{name}/constant{position}", constant, here)
+                for position, constant in enumerate(line.constants)
+            ]
+            # DequeueMany takes the queue, then how many; all others are alike.
+            inputs = handles + constants + inputs
+        elif level.is_body and self._may_run_early(level, (*node.inputs, *node.after)):
+            waits.append(level.pivot)
+        self.emit.node(name, line.proto, inputs + waits, device)
+
+    def _section(
+        self, level: _Level, node: Node, attrs: SectionAttrs, sections: Iterable[Node]
+    ) -> None:
+        """Acquire before all members, release after them."""
+        name = self._name(node)
+        gate = [level.pivot]
+        waits = self._waits(level, node)
+        (handle,) = self._handles(node, gate + waits if self.rng.random() < 0.5 else gate)
+        lock = self.emit.helper(f"{name}/lock", proto("MutexLock"), [handle, *waits])
+        members = [each for name in attrs.members for each in self._ended(level, name)]
+        inner = [f"^{self._name(each)}" for each in sections if node in enclosing(each, sections)]
+        self.emit.helper(name, proto("ConsumeMutexLock"), [lock, *members, *inner])
+
+    def _loop(self, level: _Level, node: Node, attrs: LoopAttrs) -> None:
+        """A frame of TensorFlow's (``tf.compat.v1.while_loop`` makes the same)."""
+        name = self._name(node)
+        waits = [*self._waits(level, node), level.pivot]
+        kinds = [self._type(source).dtype for source in attrs.carried]
+        enters: list[str] = []
+        for position, source in enumerate(node.inputs):
+            first = self._copied(
+                f"{name}/{position}/first",
+                kinds[position],
+                self._value(level, source),
+                waits if position == 0 else [level.pivot],
+            )
+            enters.append(self._enter(f"{name}/{position}", name, attrs, kinds[position], first))
+        takes = {}
+        for inside, outside in attrs.takes:
+            dtype, value = self._type(outside).dtype, self._value(level, outside)
+            takes[inside] = self._enter(
+                f"{name}/take.{inside}", name, attrs, dtype, value, constant=True
+            )
+        merges = [
+            self._merge(f"{name}/{position}", dtype, (enter, f"{name}/{position}/next"))
+            for position, (dtype, enter) in enumerate(zip(kinds, enters, strict=True))
+        ]
+        condition = _Level(
+            {n.name: n for n in attrs.condition.nodes},
+            f"^{merges[0]}",
+            {**takes, **dict(zip(attrs.carried, merges, strict=True))},
+            frozenset(takes),
+        )
+        ends = self._level(condition)
+        (result,) = attrs.condition.results
+        goes_on = self._predicate(f"{name}/condition", condition, result, [])
+        goes_on = self.emit.helper(f"{name}/goes_on", proto("LoopCond"), [goes_on])
+        carried: dict[str, str] = {}
+        for position, (inside, dtype) in enumerate(zip(attrs.carried, kinds, strict=True)):
+            switch = self._switch(f"{name}/{position}", dtype, merges[position], goes_on)
+            self._structure(f"{name}.{inside}", "Exit", dtype, [switch])
+            carried[inside] = self._copied(f"{name}/{position}/again", dtype, f"{switch}:1", [])
+        pivot = f"^{carried[attrs.carried[0]]}"
+        body = _Level(
+            {n.name: n for n in attrs.body.nodes}, pivot, {**takes, **carried}, frozenset(takes)
+        )
+        body_ends = self._level(body)
+        for position, (result, dtype) in enumerate(zip(attrs.body.results, kinds, strict=True)):
+            value = self._value(body, result)
+            if result in takes:
+                value = self._copied(f"{name}/{position}/taken", dtype, value, [pivot])
+            self._structure(f"{name}/{position}/next", "NextIteration", dtype, [value])
+        first = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
+        enter = self._enter(f"{name}/token", name, attrs, BOOL, first)
+        merge = self._merge(f"{name}/token", BOOL, (enter, f"{name}/token/next"))
+        merge = self._copied(f"{name}/token/waits", BOOL, merge, ends)
+        switch = self._switch(f"{name}/token", BOOL, merge, goes_on)
+        self._structure(f"{name}/ended", "Exit", BOOL, [switch])
+        again = self._copied(f"{name}/token/again", BOOL, f"{switch}:1", body_ends)
+        self._structure(f"{name}/token/next", "NextIteration", BOOL, [again])
+
+    def _branch(self, level: _Level, node: Node, attrs: BranchAttrs) -> None:
+        """A Switch for each value that goes in, a Merge for each that comes out."""
+        name = self._name(node)
+        waits = [*self._waits(level, node), level.pivot]
+        predicate = self._predicate(f"{name}/predicate", level, node.inputs[0], waits)
+        chosen = self._structure(f"{name}/chosen", "Switch", BOOL, [predicate, predicate])
+        switches = {}
+        for inside, outside in attrs.takes:
+            dtype, value = self._type(outside).dtype, self._value(level, outside)
+            switch = self._switch(f"{name}/take.{inside}", dtype, value, predicate)
+            switches[inside] = dtype, switch
+        levels, pivots, ends = [], [], []
+        for port, (branch, inner) in ((1, ("then", attrs.then)), (0, ("else", attrs.orelse))):
+            pivots.append(self._copied(f"{name}/{branch}", BOOL, f"{chosen}:{port}", []))
+            names = {
+                inside: self._copied(f"{name}/{branch}.{inside}", dtype, f"{switch}:{port}", [])
+                for inside, (dtype, switch) in switches.items()
+            }
+            levels.append(_Level({n.name: n for n in inner.nodes}, f"^{pivots[-1]}", names))
+            ends.append(self._level(levels[-1]))
+        for position, result in enumerate(attrs.results):
+            values = [
+                self._value(each, inner.results[position])
+                for each, inner in zip(levels, (attrs.then, attrs.orelse), strict=True)
+            ]
+            kind = self._type(f"{node.name}.{result}")
+            self._join(f"{name}.{result}", kind.dtype, values)
+        done = [
+            self._copied(f"{pivot}/ended", BOOL, pivot, waiting)
+            for pivot, waiting in zip(pivots, ends, strict=True)
+        ]
+        self._join(f"{name}/ended", BOOL, done)
+
+    # --- helpers ---------------------------------------------------------------------------
+
+    def _handles(self, node: Node, gate: list[str]) -> list[str]:
+        """An op's own handles, in a line behind `gate`."""
+        handles: list[str] = []
+        for role, resource in zip(node.definition.roles, node.resources, strict=True):
+            handles.append(self._handle(f"{self._name(node)}/{role}", resource, gate))
+            gate = [f"^{handles[-1]}"]
+        return handles
+
+    def _handle(self, name: str, resource: str, gate: list[str]) -> str:
+        template = self.frame.handles[resource]
+        device = self.frame.devices[resource]
+        return self.emit.handle(name, template, f"{self.resources}{resource}", gate, device)
+
+    def _pad(self, level: _Level, name: str, gate: list[str]) -> str:
+        """Pure work of random length, short ones as likely as long ones (log-uniform).
+
+        Digamma costs about 10 ns an element, so that a short constant goes far.
+        """
+        constant = typed("Const", "float32")
+        tensor = constant.attr["value"].tensor
+        tensor.dtype = DATA_TYPES["float32"]
+        tensor.tensor_shape.dim.add().size = int(self.padding ** self.rng.random())
+        tensor.float_val.append(1.5)
+        here = [level.pivot] if level.is_body else []
+        work = self.emit.helper(f"{name}/work", constant, here)
+        return self.emit.helper(f"{name}/padding", typed("Digamma", "float32"), [work, *gate])
+
+    def _predicate(self, name: str, level: _Level, source: str, waits: list[str]) -> str:
+        """A scalar: lane 0 of the value (semantics.md, section 1)."""
+        value = self._value(level, source)
+        kind = self._type(source)
+        if level.is_body and self._may_run_early(level, (source,)):
+            waits = [*waits, level.pivot]
+        if kind.shape:
+            here = [f"^{value}", *waits]
+            rank = len(kind.shape)
+            begin = self.emit.helper(f"{name}/begin", const(np.zeros(rank, np.int32)), here)
+            size = self.emit.helper(f"{name}/size", const(np.ones(rank, np.int32)), here)
+            scalar = self.emit.helper(f"{name}/scalar", const(np.zeros(0, np.int32)), here)
+            first = typed("Slice", BOOL)
+            first.attr["Index"].type = DATA_TYPES["int32"]
+            lane = self.emit.helper(f"{name}/lane", first, [value, begin, size])
+            value = self.emit.helper(f"{name}/lane0", typed("Reshape", BOOL), [lane, scalar])
+        return self._copied(name, BOOL, value, waits)
+
+    def _structure(self, name: str, op: str, dtype: str, inputs: Iterable[str]) -> str:
+        return self.emit.helper(name, typed(op, dtype), inputs)
+
+    def _copied(self, name: str, dtype: str, value: str, waits: Iterable[str]) -> str:
+        return self._structure(name, "Identity", dtype, [value, *waits])
+
+    def _enter(
+        self,
+        name: str,
+        frame: str,
+        attrs: LoopAttrs,
+        dtype: str,
+        value: str,
+        *,
+        constant: bool = False,
+    ) -> str:
+        enter = typed("Enter", dtype)
+        enter.attr["frame_name"].s = frame.encode()
+        enter.attr["is_constant"].b = constant
+        enter.attr["parallel_iterations"].i = attrs.parallel_iterations
+        return self.emit.helper(f"{name}/enter", enter, [value])
+
+    def _merge(self, name: str, dtype: str, values: Sequence[str]) -> str:
+        return self._join(f"{name}/merge", dtype, values)
+
+    def _join(self, name: str, dtype: str, values: Sequence[str]) -> str:
+        merge = typed("Merge", dtype)
+        merge.attr["N"].i = len(values)
+        return self.emit.helper(name, merge, values)
+
+    def _switch(self, name: str, dtype: str, value: str, predicate: str) -> str:
+        return self._structure(f"{name}/switch", "Switch", dtype, [value, predicate])
+
+    # --- names and waiting -------------------------------------------------------------------
+
+    def _name(self, node: Node) -> str:
+        return f"{self.prefix}{node.name}"
+
+    def _of(self, level: _Level) -> str:
+        """The start of the names of a body's helpers."""
+        return f"{level.pivot[1:]}/" if level.is_body else self.prefix
+
+    def _type(self, name: str) -> TensorType:
+        kind = self.frame.test.types[name]
+        assert kind is not None, name
+        return kind
+
+    def _value(self, level: _Level, name: str) -> str:
+        """The node that has a value."""
+        return level.names.get(name) or f"{self.prefix}{name}"
+
+    def _waits(self, level: _Level, node: Node) -> list[str]:
+        """What the node waits for, its data apart."""
+        edges = [each for source in node.after for each in self._done(level, source)]
+        return edges + level.locks.get(node.name, [])
+
+    def _done(self, level: _Level, name: str) -> list[str]:
+        """Control inputs for an edge from a node: of a loop or conditional, from its results."""
+        node = level.nodes.get(name)
+        if node is None or not bodies(node):
+            return [f"^{self._value(level, name)}"]
+        return [f"^{self._name(node)}.{result}" for result in _results(node)]
+
+    def _ended(self, level: _Level, name: str) -> list[str]:
+        """Control inputs that wait for all instances of a node."""
+        node = level.nodes[name]
+        return self._done(level, name) + ([f"^{self._name(node)}/ended"] if bodies(node) else [])
+
+    def _ends(self, level: _Level) -> list[str]:
+        """Control inputs that wait for all instances of a level."""
+        followed = {
+            source.partition(".")[0]
+            for node in level.nodes.values()
+            for source in (
+                *(*node.inputs, *node.after),
+                *(outside for _, outside in taken_from_outside(node)),
+                *(node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()),
+            )
+        }
+        return [
+            each
+            for name, node in level.nodes.items()
+            if name not in followed or bodies(node)
+            for each in self._ended(level, name)
+        ]
+
+    @staticmethod
+    def _may_run_early(level: _Level, sources: Iterable[str]) -> bool:
+        """Whether nothing that a node of a body waits for comes after the pivot."""
+        return all(source in level.invariant for source in sources)
+
+
+def _results(node: Node) -> tuple[str, ...]:
+    assert isinstance(node.attrs, (LoopAttrs, BranchAttrs))
+    return node.attrs.carried if isinstance(node.attrs, LoopAttrs) else node.attrs.results

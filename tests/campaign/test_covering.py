@@ -1,0 +1,89 @@
+"""What is forced, what stands apart and why, and that another outcome is told."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.textfile import load
+from fuzz.campaign.cover import ELEMENTS, FAILS, ITERATIONS, SPLIT, STRICTER, Limits, cover, plan
+from fuzz.executors.process import Worker
+from fuzz.executors.table import configuration
+from oracles.model import EXECUTOR, RFC
+
+
+def corpus(name):
+    return load(next(path for path in LITMUS if path.stem == name)).test
+
+
+@pytest.mark.parametrize(
+    ("test", "promise", "reasons"),
+    [
+        (litmus("X=1; r0=Y || Y=1; r1=X"), EXECUTOR, []),
+        (litmus("X+=1 || X+=1"), EXECUTOR, [SPLIT]),
+        (litmus("X+=1 || X+=1"), RFC, [SPLIT]),
+        (corpus("scatter-disjoint-rows"), EXECUTOR, [SPLIT, SPLIT]),
+        (corpus("enqueue-many-interleaved"), EXECUTOR, [ELEMENTS, ELEMENTS]),
+        (corpus("rule-parallel-1"), EXECUTOR, [ITERATIONS]),
+        (corpus("rule-parallel-1"), RFC, []),
+        # The window holds on each of two devices, though the model asks for none.
+        (corpus("devices-window"), EXECUTOR, [ITERATIONS, SPLIT, SPLIT]),
+        (corpus("h-strict-take"), EXECUTOR, [STRICTER]),
+        (corpus("close-many-too-few"), EXECUTOR, [FAILS]),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_what_is_not_forced_has_its_reason(test, promise, reasons) -> None:
+    assert sorted(plan(test, promise, Limits()).apart.values()) == sorted(reasons)
+
+
+def test_what_is_forced_and_what_is_apart_are_all_that_is_allowed() -> None:
+    for path in LITMUS:
+        entry = load(path)
+        for promise in (EXECUTOR, RFC):
+            planned = plan(entry.test, promise, Limits())
+            assert not planned.orders.keys() & planned.apart.keys()
+            allowed = entry.allowed["rfc"]
+            assert {*planned.orders, *planned.apart} == set(allowed), path.stem
+
+
+def test_limits_leave_a_test_out_with_the_reason() -> None:
+    test = litmus("X=1; r0=Y || Y=1; r1=X")
+    with closing(Worker("native")) as worker:
+        config = configuration("native", "controlled")
+        few = cover(test, worker, config, Limits(events=3))
+        assert few.left_out == "4 events, more than 3"
+        assert cover(test, worker, config, Limits(outcomes=2)).left_out == (
+            "3 outcomes, more than 2"
+        )
+        assert len(cover(test, worker, config, Limits(4, 3)).reached) == 3
+
+
+@pytest.mark.parametrize(
+    ("executor", "config"), [("native", "controlled"), ("native", "controlled_split"), ("jax", "")]
+)
+def test_other_executors_that_can_be_forced_reach_all_as_well(executor: str, config: str) -> None:
+    """Halves of an update stand side by side in the order of one that has them apart."""
+    with closing(Worker(executor)) as worker:
+        chosen = configuration(executor, config or "unclustered")
+        for path in LITMUS[::10]:
+            test = load(path).test
+            if test.clusters:
+                continue
+            found = cover(test, worker, chosen, Limits())
+            assert found.complete, path.stem
+
+
+def test_an_executor_that_follows_the_order_and_shows_another_outcome_is_told() -> None:
+    """Its queues give out what was put last."""
+    test = litmus("Q!1; Q!2; r0=Q?", queues={"Q": 2})
+    name = "mutant/last-in-first-out"
+    with closing(Worker(name)) as worker:
+        found = cover(test, worker, configuration(name), Limits())
+    ((wanted, order, seen),) = found.wrong
+    assert (wanted.plain, seen.plain) == ({"r0": 1, "Q": [2]}, {"r0": 2, "Q": [1]})
+    assert len(order) == 3
+    assert not found.reached

@@ -1,0 +1,150 @@
+"""Beyond one straight graph on TensorFlow: what is seen, and how what blocks is told."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import Graph, LitmusTest, Node, Queue, Variable
+from corpus.outcome import Outcome, Status, Verdict
+from corpus.textfile import load
+from fuzz.campaign.judge import judge
+from fuzz.executors.protocol import Noise
+from fuzz.executors.tensorflow import TensorFlowExecutor
+from fuzz.executors.tensorflow.quiescence import quiet
+from fuzz.executors.tensorflow.tally import DROPPED, Batch, Tally
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fuzz.executors.protocol import Histogram
+
+PLAIN = TensorFlowExecutor.configurations()[0]
+BY_NAME = {path.stem: path for path in LITMUS}
+FEATURED = [
+    path
+    for path in LITMUS
+    if (test := load(path).test).features and "clusters" not in test.features
+]
+
+
+def execute(test: LitmusTest, count: int, noise: Noise, seed: int = 1) -> Histogram:
+    prepared = TensorFlowExecutor().prepare(test, PLAIN)
+    histogram = prepared.run(count, noise, seed)
+    prepared.close()
+    return histogram
+
+
+@pytest.mark.parametrize("path", FEATURED, ids=lambda path: path.stem)
+def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
+    """That each allowed one can be reached, forced orders show (`litmusfuzz cover`)."""
+    test = load(path).test
+    seen = execute(test, 24, Noise(copies=8, steps=2, padding=64))
+    assert sum(seen.values()) >= 24
+    judged = judge(Explorer(test, EXECUTOR), seen)
+    assert judged.verdicts.keys() <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, seen
+
+
+# How an execution ends.
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_what_blocks_hides_its_run_and_not_its_effects(copies: int) -> None:
+    test = litmus("X=1; r0=Q?; Y=1 || r1=Z", queues={"Q": 1})
+    seen = execute(test, 12, Noise(copies, padding=8))
+    hidden = Outcome.of(test, {"X": (1,), "Y": (0,), "Z": (0,), "Q": ()}, Status.BLOCKED)
+    assert seen.keys() == {hidden}
+
+
+def test_a_run_that_is_done_shows_what_it_saw_beside_one_that_blocks() -> None:
+    (outcome,) = execute(load(BY_NAME["blocked-hides-run-not-effects"]).test, 12, Noise(4))
+    assert str(outcome) == "_status=blocked other.t2=4 other.r2=4 X=4 P=[] Q=[]"
+
+
+@pytest.mark.parametrize("name", ["close-many-too-few", "close-one-too-many"])
+def test_an_op_that_fails_ends_its_own_copy_only(name: str) -> None:
+    seen = execute(load(BY_NAME[name]).test, 6, Noise(3, steps=4, padding=0))
+    assert {outcome.status for outcome in seen} == {Status.FAILED}
+
+
+def test_nothing_is_left_of_the_step_before() -> None:
+    """Elements and a lock that stay behind would show in the next."""
+    test = litmus("Q!1; lock M; X=1; unlock M", queues={"Q": 2})
+    (outcome,) = execute(test, 40, Noise(4, steps=10, padding=0))
+    assert outcome.plain == {"X": 1, "Q": [1]}
+
+
+def test_one_graph_can_run_several_times() -> None:
+    test = load(BY_NAME["runs-ordered"]).test
+    assert len(test.runs) > 1
+    seen = execute(test, 20, Noise(4, steps=5, padding=0))
+    assert not judge(Explorer(test, EXECUTOR), seen).forbidden
+
+
+def test_quiet_means_that_no_other_thread_runs() -> None:
+    """Hashing lets go of the interpreter's lock, so that it runs while we look."""
+    begun, stop = threading.Event(), threading.Event()
+
+    def work() -> None:
+        data = bytes(1 << 20)
+        while not stop.is_set():
+            hashlib.sha256(data)
+            begun.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    begun.wait()
+    busy = [quiet() for _ in range(200)]
+    stop.set()
+    worker.join()
+    assert not any(busy)
+
+
+# What is counted.
+
+
+def counted(test: LitmusTest, batch: Batch) -> dict[str, int]:
+    tally = Tally(test)
+    tally.add(batch)
+    return {str(outcome): count for outcome, count in tally.histogram().items()}
+
+
+def queued() -> LitmusTest:
+    return LitmusTest(
+        "test",
+        (Variable("X", "int32", ()),),
+        (Graph("main", (Node("r", "ReadVariableOp", (), ("X",)),)),),
+        ("r",),
+        queues=(Queue("Q", "int32", (2, 2), 3),),
+    )
+
+
+def test_contents_are_dealt_to_their_copies_and_may_be_torn() -> None:
+    elements = np.array([[[1, 1], [2, 2]], [[3, 3], [4, 4]], [[5, 6], [7, 7]]], np.int32)
+    x = np.zeros(4, np.int32)
+    batch = Batch({"r": x, "X": x}, {"Q": (np.array([2, 0, 1, 0], np.int32), elements)})
+    assert counted(queued(), batch) == {
+        "r=0 X=0 Q=[[1,2],[3,4]]": 1,
+        "r=0 X=0 Q=[]": 2,
+        "r=0 X=0 Q=torn": 1,
+    }
+
+
+def test_absent_values_dropped_and_failed_executions() -> None:
+    x = np.array([1, 2, 3, 4], np.int32)
+    none: Any = (np.zeros(4, np.int32), np.zeros((0, 2, 2), np.int32))
+    absent = {"r": np.array([False, True, True, True])}
+    status = np.array([0, 1, 2, DROPPED])
+    assert counted(queued(), Batch({"r": x, "X": x}, {"Q": none}, status, absent)) == {
+        "r=1 X=1 Q=[]": 1,
+        "_status=blocked X=2 Q=[]": 1,
+        "_status=failed": 1,
+    }

@@ -1,0 +1,172 @@
+"""Total orders on TensorFlow as it is: each that is allowed is followed, and no other is."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from helpers import LITMUS
+from native.helpers_native import keys
+
+from corpus.builder import litmus
+from corpus.outcome import Status
+from corpus.textfile import load
+from fuzz.campaign.cover import Limits, cover
+from fuzz.executors.process import Worker
+from fuzz.executors.protocol import Diverged, EventKey, Refused
+from fuzz.executors.table import configuration
+from fuzz.executors.tensorflow import forced
+from fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from fuzz.passes.gates import gated
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR, RFC, unsplit
+
+UNSPLIT = unsplit(EXECUTOR)
+PLAIN = configuration("tf")
+SLOW_S = 60.0
+PARTS = 4
+"""Of the corpus, so that several workers share it."""
+
+
+def prepared(test):
+    return closing(TensorFlowExecutor().prepare(test, PLAIN))
+
+
+def orders(test, model=UNSPLIT):
+    """The oracle's witnesses, by outcome."""
+    witnesses = Explorer(test, model, loosest=True).allowed_outcomes().witnesses
+    return {outcome: keys(order) for outcome, order in witnesses.items()}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None:
+    """Each test of the corpus that TensorFlow can express, that is, without clusters."""
+    forced_in: dict[str, int] = {}
+    with closing(Worker("tf")) as worker:
+        for path in LITMUS[part::PARTS]:
+            test = load(path).test
+            found = cover(test, worker, PLAIN, Limits(timeout_s=SLOW_S))
+            if test.clusters:
+                assert found.left_out == "tf: clusters"
+                continue
+            assert found.complete, path.stem
+            kinds = set(test.features)
+            if any(outcome.status is Status.BLOCKED for outcome in found.reached):
+                kinds.add("blocked")
+            for kind in kinds:
+                forced_in[kind] = forced_in.get(kind, 0) + bool(found.reached)
+    for kind in ("loops", "critical sections", "queues", "several runs", "blocked", "conditionals"):
+        assert forced_in[kind] >= 3
+
+
+def test_an_order_that_is_not_allowed_is_not_followed() -> None:
+    test = litmus("X=1; r0=X || r1=X")
+    ((first, second, third),) = [
+        order for outcome, order in orders(test).items() if outcome.plain["r1"] == 1
+    ][:1]
+    with prepared(test) as executor:
+        late = next(key for key in (first, second, third) if key.node == "r0")
+        others = [key for key in (first, second, third) if key.node != "r0"]
+        with pytest.raises(Diverged, match="after 0 of 3 ops: r0 cannot come now"):
+            executor.force([late, *others], SLOW_S)
+        with pytest.raises(Diverged, match="after all 2 ops: more can come"):
+            executor.force(others, SLOW_S)
+        # Afterwards it is as good as new.
+        assert executor.force([others[0], late, *others[1:]], SLOW_S).plain["X"] == 1
+
+
+def test_a_blocked_order_is_followed_and_what_is_left_then_does_nothing() -> None:
+    test = litmus("X=3; r0=Q? || Y=1", queues={"Q": 1})
+    (order,) = orders(test).values()
+    with prepared(test) as executor:
+        for _ in range(3):  # each ends a session
+            assert str(executor.force(order, SLOW_S)) == "_status=blocked X=3 Y=1 Q=[]"
+        with pytest.raises(Diverged, match="after all 1 ops: more can come"):
+            executor.force(order[:1], SLOW_S)
+
+
+def test_the_halves_of_an_update_are_not_forced_apart() -> None:
+    test = litmus("X+=1 || X+=1")
+    lost = next(order for o, order in orders(test, RFC).items() if o.plain == {"X": 1})
+    with prepared(test) as executor:
+        with pytest.raises(Diverged, match=r"the halves of update w\d are apart"):
+            executor.force(lost, SLOW_S)
+        (whole,) = orders(test).values()
+        assert executor.force(whole, SLOW_S).plain == {"X": 2}
+
+
+def test_elements_of_a_many_op_are_not_forced_apart() -> None:
+    test = litmus("Q!1,2 || Q!9", queues={"Q": 4})
+    by_contents = {str(outcome): order for outcome, order in orders(test).items()}
+    with prepared(test) as executor:
+        with pytest.raises(Diverged, match="puts or takes at once what the order has apart"):
+            executor.force(by_contents["Q=[1,9,2]"], SLOW_S)
+        assert str(executor.force(by_contents["Q=[9,1,2]"], SLOW_S)) == "Q=[9,1,2]"
+
+
+def test_time_that_is_up_is_told() -> None:
+    test = litmus("X=1; r0=X")
+    (order,) = orders(test).values()
+    with prepared(test) as executor:
+        with pytest.raises(TimeoutError, match="after 0 of 2 ops 1e-09 s were over"):
+            executor.force(order, 1e-9)
+        assert executor.force(order, SLOW_S).plain == {"r0": 1, "X": 1}
+
+
+def test_only_configurations_whose_ops_can_wait_are_forced() -> None:
+    test = litmus("X=1")
+    executor = TensorFlowExecutor().prepare(test, configuration("tf", "single_threaded"))
+    with closing(executor), pytest.raises(Refused, match="in this configuration"):
+        executor.force([EventKey("", "", "w0", "W", "X")], SLOW_S)
+
+
+def test_more_instances_than_there_can_be_gates_are_refused() -> None:
+    test = litmus("; ".join(["X=1"] * 70))
+    with prepared(test) as executor, pytest.raises(Refused, match="a gate for each op instance"):
+        executor.force([], SLOW_S)
+
+
+# --- what if the gates were wrong -------------------------------------------------------
+
+
+def test_gates_of_two_ops_that_are_confused_are_noticed(monkeypatch) -> None:
+    """Whichever is let through first is the other one."""
+
+    def confused(test):
+        made = gated(test)
+        (one, left), (two, right) = list(made.gates.items())[:2]
+        gates = {**made.gates, one: replace(left, queue=right.queue)}
+        return replace(made, gates={**gates, two: replace(right, queue=left.queue)})
+
+    monkeypatch.setattr(forced, "gated", confused)
+    test = litmus("X=1 || X=2")
+    for order in orders(test).values():
+        with prepared(test) as executor, pytest.raises(Diverged, match="was not the next"):
+            executor.force(order, SLOW_S)
+
+
+def test_a_gate_that_holds_nothing_back_is_noticed(monkeypatch) -> None:
+    """The read begins with the run, the write when the client has asked for it.
+
+    That takes some hundred microseconds; were the read later in every second try, all 20
+    would miss it with 2**-20 < 1e-6.
+    """
+
+    def leaky(test):
+        made = gated(test)
+        (graph,) = made.test.graphs
+        nodes = tuple(replace(n, after=()) if n.name == "r0" else n for n in graph.nodes)
+        return replace(made, test=replace(made.test, graphs=(replace(graph, nodes=nodes),)))
+
+    monkeypatch.setattr(forced, "gated", leaky)
+    test = litmus("X=1 || r0=X")
+    order = next(order for o, order in orders(test).items() if o.plain["r0"] == 1)
+    noticed = 0
+    with prepared(test) as executor:
+        for _ in range(20):
+            try:
+                executor.force(order, SLOW_S)
+            except Diverged:
+                noticed += 1
+    assert noticed > 0

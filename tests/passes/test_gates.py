@@ -1,0 +1,89 @@
+"""Gates hold back, and do nothing else: judged by the oracle, without running anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import MalformedTest
+from corpus.outcome import Outcome
+from corpus.textfile import load
+from fuzz.passes.gates import gated
+from oracles.events import unfold
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR, unsplit
+
+UNSPLIT = unsplit(EXECUTOR)
+HALVES = ("", "lock", "unlock")
+EVENTS = 4
+"""In the queue of what is done each order leaves another row: sets grow with these."""
+SMALL = [
+    path
+    for path in LITMUS
+    if not (test := load(path).test).clusters and len(unfold(test, UNSPLIT).events) <= EVENTS
+]
+
+
+def allowed(test):
+    return Explorer(test, UNSPLIT, loosest=True).allowed_outcomes().witnesses
+
+
+def filled(made, gates):
+    """With an element in each of these gates from the start."""
+    names = {gate.queue for gate in gates}
+    queues = (replace(q, init=(0,)) if q.name in names else q for q in made.test.queues)
+    return replace(made.test, queues=tuple(queues))
+
+
+def original(test, made, outcome) -> Outcome:
+    values = dict(outcome.values)
+    names = zip(test.names, (*made.test.observe, *test.names[len(test.observe) :]), strict=True)
+    return Outcome.of(test, {a: values[b] for a, b in names if b in values}, outcome.status)
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+def test_with_all_gates_open_the_same_is_allowed(path) -> None:
+    test = load(path).test
+    made = gated(test)
+    seen = {original(test, made, o) for o in allowed(filled(made, made.gates.values()))}
+    assert seen == set(allowed(test))
+
+
+def test_what_stands_behind_a_closed_gate_does_not_happen() -> None:
+    test = litmus("X=1; r0=Y || Y=1")
+    made = gated(test)
+    for closed in made.gates:
+        gates = [gate for instance, gate in made.gates.items() if instance != closed]
+        for outcome in allowed(filled(made, gates)):
+            done = {number for (number,) in dict(outcome.values)[made.gates[closed].done]}
+            assert made.gates[closed].number not in done
+            assert str(outcome.status) == "blocked"
+
+
+def test_each_instance_has_a_gate_and_runs_of_one_graph_have_their_own() -> None:
+    test = litmus("loop 2 { X+=1 }; lock M; r0=X; unlock M")
+    instances = {(frame, half) for _, frame, _, half in gated(test).gates}
+    assert len(gated(test).gates) == 5
+    assert instances == {*((f"loop0[{i}]/", "") for i in (0, 1)), *(("", h) for h in HALVES)}
+    path = next(path for path in LITMUS if path.stem == "runs-ordered")
+    made = gated(load(path).test)
+    assert {run for run, *_ in made.gates} == {"a", "b"}
+    assert len({gate.queue for gate in made.gates.values()}) == len(made.gates)
+    assert len({run.graph for run in made.test.runs}) == 2
+
+
+def test_devices_have_each_a_queue_of_what_is_done() -> None:
+    path = next(path for path in LITMUS if path.stem == "devices-window")
+    made = gated(load(path).test)
+    device = {queue.name: queue.device for queue in made.test.queues}
+    assert {device[gate.done] for gate in made.gates.values()} == {"cpu:0", "cpu:1"}
+    for gate in made.gates.values():
+        assert device[gate.queue] == device[gate.done]
+
+
+def test_too_many_instances_are_refused() -> None:
+    with pytest.raises(MalformedTest, match="more than 64"):
+        gated(litmus("; ".join(["X=1"] * 64)))
