@@ -161,7 +161,8 @@ def trained(
         As `gradients` does, or if there is no such node.
     """
     step = step or Step()
-    fresh = fresh_names(test)
+    resources = (each.name for each in (*test.resources, *test.clusters))
+    fresh = fresh_names((*test.types, *resources))
     seen = False
 
     def with_step(nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], list[str]]:
@@ -200,9 +201,9 @@ def trained(
     return replace(test, graphs=graphs)
 
 
-def fresh_names(test: LitmusTest) -> Fresh:
-    """A source of names that no node, value, resource or cluster of the test has."""
-    taken = {*test.types, *(each.name for each in (*test.resources, *test.clusters))}
+def fresh_names(taken: Iterable[str]) -> Fresh:
+    """A source of names that are not among those taken."""
+    taken = set(taken)
 
     def fresh(wanted: str) -> str:
         names = (wanted[:56] if n == 1 else f"{wanted[:56]}_{n}" for n in count(1))

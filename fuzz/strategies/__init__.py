@@ -37,6 +37,7 @@ from fuzz.strategies import (
     runs,
     sections,
     sparse,
+    training,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ FAMILIES: Final = MappingProxyType(
         "sparse": sparse.draw,
         "mutations": mutations.draw,
         "dense": dense.draw,
+        "training": training.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -76,6 +78,7 @@ FEATURES: Final = MappingProxyType(
         "sparse": frozenset[str](),
         "mutations": frozenset[str](),
         "dense": frozenset[str](),
+        "training": frozenset({"several runs", "queues", "loops"}),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""

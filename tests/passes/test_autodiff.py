@@ -138,7 +138,7 @@ def with_gradients(seed: int) -> tuple[LitmusTest, str, dict[str, Array], dict[s
     """A drawn graph, its last value, all values, and its gradients by our pass."""
     test, target = drawn(seed)
     wrt = reads_of(test)
-    added, found = gradients(test.graph.nodes, test.types, target, wrt, fresh_names(test))
+    added, found = gradients(test.graph.nodes, test.types, target, wrt, fresh_names(test.types))
     whole = replace(test, graphs=(Graph("main", (*test.graph.nodes, *added)),))
     values = valued(whole)
     for name, gradient in found.items():
@@ -285,7 +285,7 @@ def found_in(test: LitmusTest, target: str) -> dict[str, str]:
     """Names of the gradients by all reads."""
     nodes = test.graph.nodes
     wrt = [node.name for node in nodes if node.resources]
-    return gradients(nodes, test.types, target, wrt, fresh_names(test))[1]
+    return gradients(nodes, test.types, target, wrt, fresh_names(test.types))[1]
 
 
 def const(name: str, value: int, dtype: str = "float32", shape: tuple[int, ...] = ()) -> Node:
