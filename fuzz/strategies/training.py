@@ -3,14 +3,17 @@
 A model is one neuron for each element of its weights, of one layer or two, or a layer
 of matrices; its gradients are those of `fuzz.passes.autodiff`. Weights are small
 integers and all else is linear in pieces, so that every value is exact. Who applies the
-gradients is one of three plans:
+gradients is one of five plans:
 
 - `loop`: a worker in a loop, one iteration after the other or all at once;
 - `asynchronous`: workers that read, compute and change the weights as they come, or one
   at a time, in a critical section;
 - `synchronous`: workers that put gradients into a queue, and a chief that takes as many
-  as it wants, fewer than there are where it has backup workers, and changes the weights;
-  a second step begins with a token from the chief, but a straggler waits for none.
+  as it wants, fewer than there are where it has backup workers, and applies their sum;
+- `tokens`: two steps of that; the second begins with a token from the chief, but a
+  straggler waits for none, or takes no second step;
+- `stale`: a chief that applies each gradient that it takes by itself, whatever the
+  weights were from which it was computed.
 
 Now and then a worker dies between two effects of its step, and what waits for it waits
 for ever. Beside them runs who reads the weights, to evaluate, or writes them, to restore.
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-PLANS: Final = ("loop", "asynchronous", "asynchronous", "synchronous", "synchronous")
+PLANS: Final = ("loop", "asynchronous", "asynchronous", "synchronous", "tokens", "stale")
 _DESCENT: Final = "ResourceApplyGradientDescent"
 
 
@@ -58,11 +61,9 @@ def draw(rng: random.Random) -> LitmusTest:
 
 def _sketch(rng: random.Random, most: int, arithmetic: bool, *, plan: str) -> LitmusTest:  # noqa: FBT001
     training = _Training(rng, most, gentle=not arithmetic)
-    return {
-        "loop": training.loop,
-        "asynchronous": training.asynchronous,
-        "synchronous": training.synchronous,
-    }[plan]()
+    if plan == "loop":
+        return training.loop()
+    return training.asynchronous() if plan == "asynchronous" else training.synchronous(plan)
 
 
 class _Training:
@@ -289,14 +290,20 @@ class _Training:
             attrs = SectionAttrs(members)
             block.add(self.draft.fresh("s"), "CriticalSection", resources=("M",), attrs=attrs)
 
-    def synchronous(self) -> LitmusTest:
-        """Workers that put gradients into queues, and a chief that applies their sums."""
+    def synchronous(self, plan: str) -> LitmusTest:
+        """Workers that put gradients into queues, and a chief that applies them."""
         rng = self.rng
         self.rows = ()
         variables = self.draft.variables
-        workers = rng.choice((2, 2, 3))
+        workers = 3 if plan != "tokens" and self.most >= 12 and rng.random() < 0.4 else 2
+        steps = rounds = 1  # of each worker, and of the chief
         wanted = rng.choice((workers, workers - 1))
-        steps = 2 if self.most >= 12 and len(variables) == 1 and rng.random() < 0.5 else 1
+        straggler = -1  # who waits for no token, and may be done after one step
+        if plan == "tokens":
+            steps, rounds, wanted = 2, 2, workers
+            straggler = rng.choice((0, 1, 1, -1))
+        elif plan == "stale":
+            rounds, wanted = 2, 1
         capacity = rng.choice((1, workers, workers * steps))
         self.draft.queues = tuple(
             Queue(name, v.dtype, v.shape, capacity)
@@ -305,13 +312,14 @@ class _Training:
         if steps > 1:
             self.draft.queues += (Queue("T", "int32", (), workers),)
         together = rng.random() < 0.4
-        straggler = rng.randrange(workers) if rng.random() < 0.5 else -1
         death = rng.random() < 0.35
+        slow = straggler >= 0 and rng.random() < 0.5
+        wanted -= slow
         for worker in range(workers):
             graph = "main" if together else f"g{worker}"
             block = self.block(graph)
             previous: tuple[str, ...] = ()
-            for step in range(steps):
+            for step in range(1 if slow and worker == straggler else steps):
                 begin = len(block.nodes)
                 if step and worker != straggler:
                     take = self.draft.fresh("t")
@@ -324,15 +332,16 @@ class _Training:
                 self.client.append(Run("abc"[worker], graph))
         if not together:
             self.client.append(Run("chief", "chief"))
-        self.chief(self.block("main" if together else "chief"), wanted, steps, workers)
-        if rng.random() < 0.4:
+        tokens = workers - (straggler >= 0) if plan == "tokens" else 0
+        self.chief(self.block("main" if together else "chief"), wanted, rounds, tokens)
+        if rounds == 1 and rng.random() < 0.4:
             self.company()
         return self.test()
 
-    def chief(self, block: Block, wanted: int, steps: int, workers: int) -> None:
-        """For each step take gradients and apply their sum; then let the next one begin."""
+    def chief(self, block: Block, wanted: int, rounds: int, tokens: int) -> None:
+        """In each round take gradients and apply their sum; then give tokens, if there are any."""
         before: tuple[str, ...] = ()
-        for step in range(steps):
+        for number in range(rounds):
             changes: list[str] = []
             for variable, queue in zip(self.draft.variables, self.draft.queues, strict=False):
                 waits = (*before, *changes[-1:])
@@ -350,12 +359,11 @@ class _Training:
                     total = block.pure("AddV2", (total, take), variable.type) if total else take
                 changes.append(self.apply(block, variable, total))
             before = tuple(changes)
-            if step < steps - 1:
-                for _ in range(workers):
-                    token = block.constant(TensorType("int32", ()), 1)
-                    name = self.draft.fresh("e")
-                    block.add(name, "QueueEnqueueV2", (token,), resources=("T",), after=before)
-                    before = (name,)
+            for _ in range(tokens if number < rounds - 1 else 0):
+                token = block.constant(TensorType("int32", ()), 1)
+                name = self.draft.fresh("e")
+                block.add(name, "QueueEnqueueV2", (token,), resources=("T",), after=before)
+                before = (name,)
 
     def apply(self, block: Block, variable: Variable, gradient: str) -> str:
         """Change a variable by a gradient that came out of a queue."""
