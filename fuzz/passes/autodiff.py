@@ -7,10 +7,13 @@ change to the next iteration's reads.
 
 Derivatives are TensorFlow's: what `tf.gradients` gives of the same ops, ties included
 (`Maximum` prefers its first operand, `Minimum` as well). The op set has no sum and no
-transpose. So the gradient of a scalar that is broadcast, which is a sum, is refused;
-a matrix is transposed by products with matrices of one 1, exactly (`_Tape.transposed`).
-Attributes of MatMul that transpose would have been shorter graphs, and a change of the
-format, of three oracles and of every executor's kernel, all for ops that have no event.
+transpose:
+
+- The gradient of a scalar that is broadcast is a sum, and is refused. Whoever broadcasts
+  by a product with a matrix of ones gets a gradient.
+- A matrix is transposed by products with matrices of one 1 (`_Tape.transposed`). If
+  MatMul had attributes for that, graphs would be shorter, at the price of a change in the
+  format, in three oracles and in every executor's kernel, for an op without events.
 
 References
 ----------
@@ -298,11 +301,11 @@ class _Tape:
         operand = node.inputs[place]
         wanted = f"d_{operand}"
 
-        def chosen(condition: str, first: int) -> str:
-            """The gradient where the condition is true if the operand is the first, else not."""
+        def chosen(second: str) -> str:
+            """The gradient where this operand is taken; operand 1 is where `second` is true."""
             zero = self.constant("zero", self.types[gradient], 0)
-            choices = (gradient, zero) if place == first else (zero, gradient)
-            return self.pure(wanted, "Select", condition, *choices)
+            choices = (gradient, zero) if place == 1 else (zero, gradient)
+            return self.pure(wanted, "Select", second, *choices)
 
         match node.op:
             case "Identity" | "AddV2":
@@ -314,11 +317,11 @@ class _Tape:
             case "Mul":
                 return self.pure(wanted, "Mul", gradient, node.inputs[1 - place])
             case "Maximum":
-                return chosen(self.pure("less", "Less", *node.inputs), 1)
+                return chosen(self.pure("less", "Less", *node.inputs))
             case "Minimum":
-                return chosen(self.pure("less", "Less", *reversed(node.inputs)), 1)
+                return chosen(self.pure("less", "Less", *reversed(node.inputs)))
             case "Select":
-                return chosen(node.inputs[0], 1)
+                return chosen(node.inputs[0])
             case "Relu":
                 return self.pure(wanted, "ReluGrad", gradient, operand)
             case "ReluGrad":

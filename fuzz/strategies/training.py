@@ -298,7 +298,7 @@ class _Training:
         workers = 3 if plan != "tokens" and self.most >= 12 and rng.random() < 0.4 else 2
         steps = rounds = 1  # of each worker, and of the chief
         wanted = rng.choice((workers, workers - 1))
-        straggler = -1  # who waits for no token, and may be done after one step
+        straggler = -1  # who waits for no token
         if plan == "tokens":
             steps, rounds, wanted = 2, 2, workers
             straggler = rng.choice((0, 1, 1, -1))
@@ -313,8 +313,8 @@ class _Training:
             self.draft.queues += (Queue("T", "int32", (), workers),)
         together = rng.random() < 0.4
         death = rng.random() < 0.35
-        slow = straggler >= 0 and rng.random() < 0.5
-        wanted -= slow
+        slow = straggler >= 0 and rng.random() < 0.5  # no second step: one gradient less
+        wanted = 1 if slow else wanted
         for worker in range(workers):
             graph = "main" if together else f"g{worker}"
             block = self.block(graph)

@@ -308,6 +308,20 @@ def test_a_scalar_that_is_broadcast_is_refused_by_name() -> None:
     assert found_in(test, "t").keys() == {"r"}
 
 
+def test_a_product_with_ones_broadcasts_and_its_gradient_is_the_sum() -> None:
+    """A row, 2 and 5, for each of two examples: errors 2-1, 5-1 and 2-3, 5-3."""
+    nodes = (
+        Node("ones", "Const", attrs=ConstAttrs("float32", (2, 1), 1)),
+        Node("y", "Const", attrs=ConstAttrs("float32", (2, 2), ((1, 1), (3, 3)))),
+        Node("z", "MatMul", ("ones", "r")),
+        Node("error", "Sub", ("z", "y")),
+        Node("e", "Mul", ("error", "error")),
+    )
+    test = straight(*nodes, shape=(1, 2), init=((2, 5),))
+    (outcome,) = allowed_outcomes(trained(test, "e"), RFC).witnesses
+    assert outcome.plain == {"X": [2 - 2 * (1 - 1), 5 - 2 * (4 + 2)]}
+
+
 def test_a_loop_on_the_way_is_refused_by_name() -> None:
     body = (const("one", 1, "int32"), Node("up", "AddV2", ("i", "one")))
     condition = (const("limit", 2, "int32"), Node("more", "Less", ("i", "limit")))
