@@ -10,8 +10,9 @@ them that use whole variables; `sparse` such
 as use a variable densely and sparsely, `bait` those that a clusterer likes, for
 executors that compile clusters. `cycles` draws the classic shapes, written in many
 ways, `mutations` edits tests of the corpus. The others
-draw what semantics.md has beside that, each one feature, `mixed` several; their
-tests are small enough for the reference oracle, which looks at every order.
+draw what semantics.md has beside that, each one feature, `mixed` several, `training`
+what people use them for; their tests are small enough for the reference oracle, which
+looks at every order.
 
 A family draws shapes that race. It knows no oracle's verdict and no executor's
 defects: no template holds a bug.
@@ -37,6 +38,7 @@ from fuzz.strategies import (
     runs,
     sections,
     sparse,
+    training,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ FAMILIES: Final = MappingProxyType(
         "sparse": sparse.draw,
         "mutations": mutations.draw,
         "dense": dense.draw,
+        "training": training.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -76,6 +79,7 @@ FEATURES: Final = MappingProxyType(
         "sparse": frozenset[str](),
         "mutations": frozenset[str](),
         "dense": frozenset[str](),
+        "training": frozenset({"several runs", "queues", "loops"}),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""
