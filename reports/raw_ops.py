@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from corpus.ops import Nested
 
 # What raw_ops call an operand that the test calls otherwise.
-_OPERANDS: Final = {("Identity", "x"): "input", ("Relu", "x"): "features"}
+_OPERANDS: Final = {
+    ("Identity", "x"): "input",
+    ("Relu", "x"): "features",
+    ("Select", "t"): "x",
+    ("Select", "e"): "y",
+}
 _TARGET: Final = {"ResourceStridedSliceAssign": "ref"}
 _RESERVED: Final = {
     *keyword.kwlist,
@@ -38,7 +43,17 @@ _RESERVED: Final = {
     *("begin", "copy", "np", "os", "random", "raw", "sys", "tf", "time", "wait", "Counter"),
     *("build", "columns", "conditional", "config", "execute", "forbidden", "loop", "main", "rows"),
     *("COPIES", "STEPS", "SECONDS", "PADDING", "BLOCKED_S", "NAMES", "ALLOWED", "FORBIDDEN"),
-    *("VARIABLES", "QUEUES", "DEVICES", "GRAPHS", "RUNS", "OBSERVED", "OPTIONS"),
+    *(
+        "VARIABLES",
+        "QUEUES",
+        "DEVICES",
+        "GRAPHS",
+        "RUNS",
+        "OBSERVED",
+        "OPTIONS",
+        "COMPILED",
+        "BACK",
+    ),
     *("Copy", "ThreadPoolExecutor", "h0", "h1"),
 }
 """Names that mean something else in a script."""
@@ -114,6 +129,11 @@ def _plain(value: Nested, dtype: str) -> object:
     return [_plain(part, dtype) for part in value]
 
 
+def compiles(node: Node) -> bool:
+    """Whether XLA can compile a node; it takes a slice with strides, and then fails."""
+    return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
+
+
 def device(name: str) -> str:
     """A device as TensorFlow calls it."""
     return f"/{name}"
@@ -130,7 +150,8 @@ class _Writer:
         self.test = test
         self.names = names
         self.functions: list[str] = []
-        self.dtypes = {each.name: each.dtype for each in (*test.variables, *test.queues)}
+        self.dtypes = {v.name: v.dtype for v in test.variables}
+        self.dtypes |= {q.name: q.dtype for q in test.queues}
 
     def level(self, nodes: Sequence[Node], results: Iterable[str]) -> tuple[list[str], list[str]]:
         """The lines of a graph or body, and what in it nothing else waits for."""
@@ -186,7 +207,9 @@ class _Writer:
     ) -> list[str]:
         """A section's end: its lock is free when its last reference is gone."""
         inner = [
-            name for name, each in sections.items() if set(each.members) < set(sections[node.name].members)
+            name
+            for name, each in sections.items()
+            if set(each.members) < set(sections[node.name].members)
         ]
         waits = [self.done(name, nodes) for name in (*members, *inner)]
         lock, name = self.names.of(f"{node.name}.lock"), self.names.of(node.name)
@@ -211,7 +234,12 @@ class _Writer:
                 handles = [f"h{i}" for i in range(len(handles))]
             keys = node.definition.roles
             if keys == ("var",) and not node.op.startswith("ResourceApply"):
-                keys = (_TARGET.get(node.op, "ref" if "Nd" in node.op and "Gather" not in node.op else "resource"),)
+                keys = (
+                    _TARGET.get(
+                        node.op,
+                        "ref" if "Nd" in node.op and "Gather" not in node.op else "resource",
+                    ),
+                )
             elif keys == ("queue",):
                 keys = ("handle",)
             arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
@@ -230,13 +258,12 @@ class _Writer:
         if isinstance(node.attrs, ConstAttrs):
             attrs = node.attrs
             value = literal(attrs.value, attrs.shape, attrs.dtype, whole=self.test.whole)
-            call = f'tf.constant({value}, tf.{attrs.dtype}, {list(attrs.shape)}, name="{node.name}")'
+            call = (
+                f'tf.constant({value}, tf.{attrs.dtype}, {list(attrs.shape)}, name="{node.name}")'
+            )
         elif "Dequeue" in node.op:
             call += "[0]"
         scopes = [f'tf.device("{device(node.device)}")'] if node.device else []
-        if isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1:
-            # XLA would take it into a cluster, and then not compile it.
-            scopes.append("tf.xla.experimental.jit_scope(compile_ops=False)")
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
         if scopes:
@@ -267,7 +294,7 @@ class _Writer:
         attrs = node.attrs
         assert isinstance(attrs, (LoopAttrs, BranchAttrs))
         made = [self.body(node, field, body) for field, body in bodies(node)]
-        after = ", ".join(waits)
+        after = ", ".join(["begin", *waits])
         outer = ", ".join(self.names.of(source) for _, source in attrs.takes)
         name, rest = self.names.of(node.name), self.names.of(f"{node.name}.rest")
         if isinstance(attrs, LoopAttrs):

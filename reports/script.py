@@ -18,13 +18,13 @@ from corpus.ops import Kind
 from corpus.outcome import TORN, Outcome, Status, nearest
 from reports import drawing
 from reports import script_text as fixed
-from reports.raw_ops import Names, literal, shown_by, written
+from reports.raw_ops import Names, compiles, literal, shown_by, written
 from reports.text import broken_rule, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
+    from corpus.graph import LitmusTest, Queue
     from corpus.outcome import Value
     from corpus.textfile import Entry, Finding
 
@@ -102,8 +102,8 @@ class _Script:
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
         self.lists_allowed = 0 < len(self.allowed) <= MAX_LISTED
         outcomes = {outcome for outcome, _ in found.forbidden} | self.allowed
-        # One copy that is blocked would block all those behind it.
-        self.alone = bool(test.queues) or any(o.status is Status.BLOCKED for o in outcomes)
+        # One copy that is blocked, or fails, would hold up all those behind it.
+        self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
         self.threads = self.alone or len(test.runs) > 1
         self.nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
         self.kinds = {node.definition.kind for node in self.nodes}
@@ -115,7 +115,7 @@ class _Script:
         """All of it."""
         names = Names(self.test)
         graphs = [written(self.test, graph, names) for graph in self.test.graphs]
-        constants = self.constants(names)
+        constants = self.constants()
         rows = fixed.ROWS if "rows(" in constants + "".join(graphs) else ""
         parts = [
             *(self.header(), self.imports(), rows, constants),
@@ -155,8 +155,14 @@ class _Script:
         ]
         text = title
         for paragraph in paragraphs:
-            narrow = paragraph if "\n" in paragraph else textwrap.fill(
-                paragraph, _WIDTH, subsequent_indent=" " * 11 * bool(re.match(r"\w+  ", paragraph))
+            narrow = (
+                paragraph
+                if "\n" in paragraph
+                else textwrap.fill(
+                    paragraph,
+                    _WIDTH,
+                    subsequent_indent=" " * 11 * bool(re.match(r"\w+  ", paragraph)),
+                )
             )
             text += f"\n\n{narrow}"
         return f'"""{_quoted(text)}\n"""'
@@ -173,13 +179,13 @@ class _Script:
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
         return "\n".join([*lines, "import tensorflow as tf"])
 
-    def constants(self, names: Names) -> str:
+    def constants(self) -> str:
         """Sizes, resources, and what is allowed."""
         test, noise = self.test, self.found.noise
         copies, steps = int(noise.get("copies", 32)), int(noise.get("steps", 96))
         if self.clustered and copies > CLUSTERED_COPIES:
             copies, steps = CLUSTERED_COPIES, steps * copies // CLUSTERED_COPIES
-        padding = max(1, int(noise.get("padding", 1)))
+        padding = int(noise.get("padding", 0))
         lines = [
             "raw = tf.raw_ops",
             f"COPIES, STEPS, SECONDS = {1 if self.alone else copies}, {steps}, 60",
@@ -194,34 +200,47 @@ class _Script:
             f" {literal(v.init, v.shape, v.dtype, whole=test.whole)})"
             for v in test.variables
         ]
-        lines += ["", "# Type, shape and what it holds at first.", *_listed("VARIABLES", "{}", variables)]
+        lines += [
+            "",
+            "# Type, shape and what it holds at first.",
+            *_listed("VARIABLES", "{}", variables),
+        ]
         if test.queues:
-            queues = []
-            for q in test.queues:
-                held = [f"np.full({list(q.shape)}, {e})" if isinstance(e, int) else
-                        f"np.array({literal(e, q.shape, q.dtype, whole=test.whole)})" for e in q.init]
-                queues.append(f"{q.name!r}: (tf.{q.dtype}, {list(q.shape)}, {q.capacity}, [{', '.join(held)}])")
-            lines += ["# Type, shape, capacity and the elements at first.", *_listed("QUEUES", "{}", queues)]
+            about = "# Type, shape, capacity, and the elements at first."
+            lines += [about, *_listed("QUEUES", "{}", [self.queue(q) for q in test.queues])]
         placed = [f"{r.name!r}: '/{r.device}'" for r in test.resources if r.device]
         lines += _listed("DEVICES", "{}", placed) if placed else []
         shown = ("ended", *test.names) if self.alone else test.names
         lines += ["", *_listed("NAMES", "[]", [repr(name) for name in shown])]
         known = self.allowed if self.lists_allowed else {o for o, _ in self.found.forbidden}
         title = "ALLOWED" if self.lists_allowed else "FORBIDDEN"
-        return "\n".join(lines + _listed(title, "{}", [self.outcome(o) for o in sorted(known, key=str)]))
+        return "\n".join(
+            lines + _listed(title, "{}", [self.outcome(o) for o in sorted(known, key=str)])
+        )
+
+    def queue(self, queue: Queue) -> str:
+        """A queue's row in the table of queues."""
+        whole, shape = self.test.whole, list(queue.shape)
+        elements = [
+            f"np.full({shape}, {each})"
+            if isinstance(each, int)
+            else f"np.array({literal(each, shape, queue.dtype, whole=whole)})"
+            for each in queue.init
+        ]
+        held = ", ".join(elements)
+        return f"{queue.name!r}: (tf.{queue.dtype}, {shape}, {queue.capacity}, [{held}])"
 
     def outcome(self, outcome: Outcome) -> str:
         """An outcome as the script has it."""
-        values = dict(outcome.values)
-        cells = [repr(_cell(values[n], n in self.queue_names)) if n in values else "None" for n in self.test.names]
-        if self.alone:
-            cells.insert(0, repr(str(outcome.status)))
-        return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
-
-    @property
-    def queue_names(self) -> set[str]:
-        """Whose values are lists of elements."""
-        return {queue.name for queue in self.test.queues}
+        queues = {queue.name for queue in self.test.queues}
+        cells = dict.fromkeys(self.test.names, "None")
+        for name, value in outcome.values:
+            cell = _cell(value)
+            if name in queues and value is not TORN:
+                cell = tuple(_cell(each) for each in value if isinstance(each, tuple))
+            cells[name] = repr(cell)
+        ended = [repr(str(outcome.status))] if self.alone else []
+        return f"({', '.join([*ended, *cells.values()])},)"
 
     def helpers(self) -> Iterator[str]:
         """What copies, loops and conditionals are made of."""
@@ -245,11 +264,17 @@ class _Script:
         """Which function builds which graph, what is run, and what is seen of it."""
         test = self.test
         lines = _listed("GRAPHS", "{}", [f"{g.name!r}: {names.graph(g.name)}" for g in test.graphs])
+        if self.clustered:
+            nodes = [repr(node.name) for node in self.nodes if compiles(node)]
+            lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
         if self.threads:
             runs = [f"{run.name!r}: ({run.graph!r}, {list(run.after)})" for run in test.runs]
             lines += ["# Of which graph, and after which runs.", *_listed("RUNS", "{}", runs)]
             seen = [repr(place) for place in shown_by(test)]
-            lines += ["# Of which run, and which value of its graph.", *_listed("OBSERVED", "[]", seen)]
+            lines += [
+                "# Of which run, and which value of its graph.",
+                *_listed("OBSERVED", "[]", seen),
+            ]
         return "\n".join(lines)
 
     def running(self) -> Iterator[str]:
@@ -340,19 +365,17 @@ def _filled(text: str, **parts: str) -> str:
 
 def _listed(name: str, brackets: str, rows: Sequence[str]) -> list[str]:
     """A constant that holds several things, on one line if they fit."""
-    left, right = brackets
+    left, right = brackets[0], brackets[1]
     line = f"{name} = {left}{', '.join(rows)}{right}"
     if len(line) <= _WIDTH:
         return [line]
     return [f"{name} = {left}", *(f"    {row}," for row in rows), right]
 
 
-def _cell(value: Value, queue: bool) -> object:
-    """A value as a script counts it: an int, rows, "torn"; of a queue a tuple of such."""
+def _cell(value: Value) -> object:
+    """A value as a script counts it: an int, rows, or "torn"."""
     if value is TORN:
         return "torn"
-    if queue:
-        return tuple(_cell(element, False) for element in value)
     return value[0] if len(value) == 1 else value
 
 

@@ -41,12 +41,12 @@ class Copy:
         """What a variable holds in the end."""
         return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
 '''
-VARIABLE: Final = '''
+VARIABLE: Final = """
         if name in VARIABLES:
             dtype, shape, _ = VARIABLES[name]
             return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
-'''
-QUEUE: Final = '''
+"""
+QUEUE: Final = """
         if name in QUEUES:
             dtype, shape, capacity, _ = QUEUES[name]
             return raw.FIFOQueueV2(
@@ -55,16 +55,16 @@ QUEUE: Final = '''
                 capacity=capacity,
                 shared_name=f"{name}{self.number}",
             )
-'''
-MUTEX: Final = '''
+"""
+MUTEX: Final = """
         return raw.MutexV2(shared_name=f"{name}{self.number}")
-'''
-QUEUE_START: Final = '''
+"""
+QUEUE_START: Final = """
         for name, (dtype, _, _, elements) in QUEUES.items():
             if elements:
                 held = tf.constant(np.stack(elements), dtype)
                 done.append(raw.QueueEnqueueManyV2(handle=self.resource(name), components=[held]))
-'''
+"""
 
 HANDLE: Final = '''
     def handle(self, name, begin, *before):
@@ -151,12 +151,13 @@ def build():
             for name, write in GRAPHS.items():
                 with tf.control_dependencies(done[name]):
                     begin = tf.no_op()
-                with tf.name_scope(f"c{number}"):
-                    values, done[name] = write(copy, begin)
+                with tf.name_scope(f"c{number}/"):
+                    values, rest = write(copy, begin)
                 seen[name].append(values)
+                done[name] = [begin, *rest]
         run = {
             "start": tf.group(*starts).name,
-            "final": [tf.stack(each).name for each in zip(*finals)],
+            "final": [*(tf.stack(each).name for each in zip(*finals)), tf.no_op().name],
         }
         for name in GRAPHS:
             values = [tf.stack(each).name for each in zip(*seen[name])]
@@ -171,23 +172,23 @@ def build():
         tf.import_graph_def(nodes, name="")
     return graph, run
 '''
-BUILD_QUEUES: Final = '''
+BUILD_QUEUES: Final = """
         for name, (dtype, *_) in QUEUES.items():
             queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
             (held,) = raw.QueueDequeueManyV2(handle=queue, n=count, component_types=[dtype])
             size = raw.QueueSizeV2(handle=queue)
             run[f"queue {name}"] = size.name, held.name, count.name
-'''
-BACK: Final = '''
+"""
+BACK: Final = """
     for node in nodes.node:
         if node.name in BACK:
             node.input[1] = BACK[node.name]
-'''
-NOT_COMPILED: Final = '''
+"""
+NOT_COMPILED: Final = """
     for node in nodes.node:
-        if node.name.split("/")[1:2] not in [[name] for name in COMPILED]:
+        if not COMPILED.intersection(node.name.split("/")[1:2]):
             node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
-'''
+"""
 
 COLUMNS: Final = '''
 def columns(array):
@@ -200,20 +201,20 @@ def columns(array):
     values = [value[0] if len(value) == 1 else tuple(value) for value in values]
     return ["torn" if bad else value for bad, value in zip(torn, values)]
 '''
-COLUMNS_WHOLE: Final = COLUMNS.replace("array.shape[1] if array.ndim > 1 else 1, -1", "-1, 1").replace(
-    "if all lanes are alike; else it is torn", "if it is made of integers; else it is torn"
-)
+COLUMNS_WHOLE: Final = COLUMNS.replace(
+    "array.shape[1] if array.ndim > 1 else 1, -1", "-1, 1"
+).replace("if all lanes are alike; else it is torn", "if it is made of integers; else it is torn")
 
-CALL: Final = '''
+CALL: Final = """
     calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
-'''
+"""
 # With options of its own a run takes longer: `make_callable` has none.
-CALL_OPTIONS: Final = '''
+CALL_OPTIONS: Final = """
     calls = {
         name: lambda name=name: session.run(run[f"graph {name}"], options=OPTIONS)
         for name in GRAPHS
     }
-'''
+"""
 EXECUTE: Final = '''
 def execute(session, run, end):
     """Execute all copies, again and again: their outcomes."""
@@ -222,7 +223,7 @@ def execute(session, run, end):
     (race,) = calls.values()
     for _ in range(STEPS):
         start()
-        arrays = [*race()[:-1], *final()]
+        arrays = [*race()[:-1], *final()[:-1]]
         yield from zip(*map(columns, arrays))
         if time.monotonic() > end:
             return
@@ -245,7 +246,7 @@ def execute(session, run, end):
             for name, (graph, after) in RUNS.items():
                 runs[name] = pool.submit(call, graph, [runs[each] for each in after])
             ended = {name: each.result() for name, each in runs.items()}
-            arrays = [*(ended[name][i] for name, i in OBSERVED), *final()]
+            arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
             yield from zip(*map(columns, arrays))
             if time.monotonic() > end:
                 return
@@ -267,36 +268,40 @@ def execute(session, run, end):
             runs = {}
             for name, (graph, after) in RUNS.items():
                 runs[name] = pool.submit(call, graph, [runs[each] for each in after])
-            waiting = wait(runs.values(), BLOCKED_S).not_done
+            done, waiting = wait(runs.values(), BLOCKED_S)
+            if any(each.exception() for each in done):
+                yield ("failed", *(None for _ in NAMES[1:]))
+                session.close()
+                return
             values = []
             for name, i in OBSERVED:
                 values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
             # What there is in the end is read before anything is cancelled.
-            values += [columns(array)[0] for array in final()]
+            values += [columns(array)[0] for array in final()[:-1]]
 {elements}
             yield ("blocked" if waiting else "completed", *values)
 {end}
 '''
-QUEUE_CALLS: Final = '''
+QUEUE_CALLS: Final = """
     queues = [
         (session.make_callable(size), session.make_callable(held, [count]))
         for size, held, count in (run[f"queue {name}"] for name in QUEUES)
     ]
-'''
-QUEUE_VALUES: Final = '''
+"""
+QUEUE_VALUES: Final = """
             for size, take in queues:
                 count = size()
                 values.append(tuple(columns(take(count))) if count else ())
-'''
-UNTIL_BLOCKED: Final = '''
+"""
+UNTIL_BLOCKED: Final = """
             if waiting or time.monotonic() > end:
                 session.close()  # cancels what is blocked
                 return
-'''
-ONCE: Final = '''
+"""
+ONCE: Final = """
             session.close()  # with it goes the queue that is closed now
             return
-'''
+"""
 
 FORBIDDEN_UNLESS: Final = '''
 def forbidden(outcome):
