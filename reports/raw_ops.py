@@ -193,10 +193,13 @@ class _Writer:
 
     def done(self, name: str, nodes: Sequence[Node]) -> str:
         """What to wait for, to come after a node."""
-        several = any(
-            each.name == name and each.definition.kind in (Kind.LOOP, Kind.BRANCH) for each in nodes
-        )
-        return f"*{self.names.of(name)}" if several else self.names.of(name)
+        value = self.names.of(name)
+        return f"*{value}" if self.is_nested(name, nodes) else value
+
+    @staticmethod
+    def is_nested(name: str, nodes: Sequence[Node]) -> bool:
+        """Whether it is a loop or a conditional of this graph or body."""
+        return any(n.name == name and n.definition.kind in (Kind.LOOP, Kind.BRANCH) for n in nodes)
 
     def release(
         self,
@@ -212,6 +215,8 @@ class _Writer:
             if set(each.members) < set(sections[node.name].members)
         ]
         waits = [self.done(name, nodes) for name in (*members, *inner)]
+        # Of a loop or conditional all instances.
+        waits += [self.names.of(f"{name}.rest") for name in members if self.is_nested(name, nodes)]
         lock, name = self.names.of(f"{node.name}.lock"), self.names.of(node.name)
         call = f'{name} = raw.ConsumeMutexLock(mutex_lock={lock}, name="{node.name}")'
         return [f"with tf.control_dependencies([{', '.join(waits)}]):", f"    {call}"]
