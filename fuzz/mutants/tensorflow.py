@@ -488,17 +488,17 @@ class OutOfOrder(TensorFlowMutant):
         """With the elements of the first such pair, in each body, exchanged."""
 
         def change(nodes: Nodes) -> Nodes:
-            place = {node.name: index for index, node in enumerate(nodes)}
-            for second, above in predecessors(Graph("", nodes)):
+            above = {node.name: before for node, before in predecessors(Graph("", nodes))}
+            for second in nodes:
                 for first in nodes:
                     if (
                         first.op == second.op == "QueueEnqueueV2"
                         and first.resources == second.resources
-                        and first.name in above
-                        and place.get(second.inputs[0], -1) < place[first.name]
+                        and first.name in above[second.name]
+                        and first.name not in above.get(second.inputs[0], ())
                     ):
                         new = {first.name: second.inputs, second.name: first.inputs}
-                        return tuple(replace(n, inputs=new.get(n.name, n.inputs)) for n in nodes)
+                        return _sorted(replace(n, inputs=new.get(n.name, n.inputs)) for n in nodes)
             return nodes
 
         return _levels(test, change)
@@ -645,15 +645,13 @@ def _without_writes(
 ) -> tuple[Body, Nodes]:
     """A body without what it only writes, and that, under names that hold outside it.
 
-    That is: writes and updates of variables for which nothing in the body waits, with what
-    their operands are computed from. Control edges are left behind.
+    That is: writes and updates of variables, in no section, whose operands are computed
+    from what is known outside, with all that computes them. Control edges are left out.
     """
     nodes = {node.name: node for node in body.nodes}
-    used = set(body.results).union(*((*n.inputs, *n.after) for n in body.nodes))
-    for node in body.nodes:
-        used.update(node.attrs.members if isinstance(node.attrs, SectionAttrs) else ())
-        if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
-            used.update(outer for _, outer in node.attrs.takes)
+    members = {
+        name for n in body.nodes if isinstance(n.attrs, SectionAttrs) for name in n.attrs.members
+    }
     names = dict(outside)
     moved: list[Node] = []
 
@@ -671,12 +669,16 @@ def _without_writes(
 
     gone: set[str] = set()
     for node in body.nodes:
-        writes = node.definition.kind in (Kind.WRITE, Kind.UPDATE) and node.name not in used
+        writes = node.definition.kind in (Kind.WRITE, Kind.UPDATE) and node.name not in members
         if writes and all(map(brought, node.inputs)):
             inputs = tuple(names.get(each, each) for each in node.inputs)
             moved.append(replace(node, inputs=inputs, after=()))
             gone.add(node.name)
-    kept = tuple(node for node in body.nodes if node.name not in gone)
+    kept = tuple(
+        replace(node, after=tuple(name for name in node.after if name not in gone))
+        for node in body.nodes
+        if node.name not in gone
+    )
     return replace(body, nodes=kept), tuple(moved)
 
 
@@ -691,6 +693,22 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
         takes = tuple((inner, names.get(outer, outer)) for inner, outer in attrs.takes)
         attrs = replace(attrs, takes=takes)
     return replace(node, inputs=of(node.inputs), after=of(node.after), attrs=attrs)
+
+
+def _sorted(nodes: Iterable[Node]) -> Nodes:
+    """Nodes of one graph or body, each after those that it takes something from."""
+    left = {node.name: node for node in nodes}
+    done: dict[str, Node] = {}
+    while left:
+        for node in left.values():
+            takes = node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+            given = (*node.inputs, *node.after, *(outer for _, outer in takes))
+            if not any(name.partition(".")[0] in left for name in given):
+                done[node.name] = left.pop(node.name)
+                break
+        else:
+            raise MalformedTest(f"cycle: {', '.join(left)}")
+    return tuple(done.values())
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
