@@ -45,17 +45,19 @@ class ScriptRun:
     Parameters
     ----------
     path : Path
+    seconds : float
+        How long it tries.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seconds: float = SCRIPT_S) -> None:
         # It says nothing before its end, so that its output is readable when it is over.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(path), str(SCRIPT_S)],
+            [sys.executable, "-I", str(path), str(seconds)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self._deadline = time.monotonic() + SCRIPT_S + START_S
+        self._deadline = time.monotonic() + seconds + START_S
 
     def fileno(self) -> int:
         """Readable when it has something to say, or has ended."""

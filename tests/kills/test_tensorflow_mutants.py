@@ -75,7 +75,7 @@ KILLS = [
     ),
     Kill(
         mutants.OneRunWaitedFor,
-        Shape("X=1 ||| Y=1; Y=2; Y=3; Y=4 ||| r0=Y", {"client": "a:g0; b:g1; c:g2 after a b"}),
+        Shape("X=1 ||| loop 8 { Y+=1 } ||| r0=Y", {"client": "a:g0; b:g1; c:g2 after a b"}),
         Shape("X=1 ||| Y=1 ||| r0=X; r1=Y", {"client": "a:g0; b:g1 after a; c:g2 after b"}),
     ),
     Kill(mutants.EarlyTransfer, Shape(MP), Shape("X=1; r0=X")),
