@@ -26,8 +26,8 @@ from fuzz.campaign.dealing import Dealer, System
 from fuzz.campaign.judge import explorer_or_none, judge, listed, together
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.campaign.rota import Profile, Rota
-from fuzz.campaign.tuning import Shown, Tuning, described
 from fuzz.campaign.scripts import ScriptRun, script_of
+from fuzz.campaign.tuning import Shown, Tuning, described
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Clusters, Noise

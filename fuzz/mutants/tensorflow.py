@@ -27,13 +27,14 @@ from corpus.graph import (
 )
 from corpus.ops import Kind, RowsAttrs, SectionAttrs
 from corpus.outcome import Outcome
-from fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor, clustering
+from fuzz.executors.tensorflow.executor import TensorFlowExecutor, clustering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from corpus.graph import LitmusTest
     from fuzz.executors.protocol import Config, Histogram, Noise
+    from fuzz.executors.tensorflow.executor import PreparedTest
 
 Nodes = tuple[Node, ...]
 
@@ -65,9 +66,9 @@ class UncheckedClusters(TensorFlowExecutor):
 class PreparedMutant:
     """Another test, prepared; its outcomes under the names of the one asked for."""
 
-    def __init__(self, test: LitmusTest, other: LitmusTest, config: Config) -> None:
+    def __init__(self, test: LitmusTest, other: PreparedTest) -> None:
         self._test = test
-        self._prepared = PreparedTest(other, config)
+        self._prepared = other
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the other test."""
@@ -97,13 +98,11 @@ class TensorFlowMutant(TensorFlowExecutor):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the other test."""
-        # Imports TensorFlow, and refuses what it does not run.
-        super().prepare(test, config).close()
         try:
             other = self.changed(test)
         except MalformedTest:  # what it would be is no litmus test
             other = test
-        return PreparedMutant(test, other, config)
+        return PreparedMutant(test, super().prepare(other, config))
 
 
 def _levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
