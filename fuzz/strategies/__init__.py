@@ -6,11 +6,9 @@ and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
 `dag` draws graphs over variables, which is what every executor runs, `dense` those of
-them that use whole variables; `sparse` such
-as use a variable densely and sparsely, `bait` those that a clusterer likes, for
-executors that compile clusters. `cycles` draws the classic shapes, written in many
-ways, `mutations` edits tests of the corpus. The others
-draw what semantics.md has beside that, each one feature, `mixed` several, `training`
+them that use whole variables; `sparse` such as use a variable densely and sparsely,
+`bait` those that a clusterer likes. `cycles` draws the classic shapes, written in many
+ways, `mutations` edits tests of the corpus. The others draw what semantics.md has beside that, each one feature, `mixed` several, `training`
 what people use them for; their tests are small enough for the reference oracle, which
 looks at every order.
 
@@ -74,7 +72,7 @@ FEATURES: Final = MappingProxyType(
         "runs": frozenset({"several runs"}),
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
-        "bait": frozenset({"clusters"}),
+        "bait": frozenset[str](),
         "cycles": frozenset[str](),
         "sparse": frozenset[str](),
         "mutations": frozenset[str](),
