@@ -30,8 +30,10 @@ ALL = FEATURES - {"clusters", "transfers"}
 
 
 def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
-    # What runs no feature at all: one family is enough here.
-    families = tuple(f for f in families_for(features) if WEIGHTS[f]) if features else ("dag",)
+    # What runs no feature at all: one family is enough here. A mutation has what its parent
+    # has, and so may be refused: which are depends on the corpus.
+    drawn = tuple(f for f in families_for(features) if WEIGHTS[f] and f != "mutations")
+    families = drawn if features else ("dag",)
     return System(name, rota(name, model), families, features)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers import BY_FEATURE
 
 from corpus.textfile import load
 from fuzz.campaign import loop
@@ -96,7 +97,7 @@ def test_a_finding_replays(ended: RunRecord) -> None:
 def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -> None:
     """And each executor runs tests that it can run."""
     both = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
-    record = campaign(tmp_path, executors=both, tests=80).run()
+    record = campaign(tmp_path, executors=both, tests=80, families=BY_FEATURE).run()
     stale, native, _ = record.executors
     assert {f.entry.finding.executor for f in record.findings} == {STALE}
     assert record.unconfirmed == record.raw_findings == 0
