@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -125,6 +126,13 @@ class Schedule:
     choices: tuple[tuple[int, int, int], ...]
 
 
+class Script(StrEnum):
+    """What became of the standalone script that lies beside a finding."""
+
+    SHOWS_IT = "shows it"
+    UNCONFIRMED = "unconfirmed"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was seen on a test, and how to see it again.
@@ -153,6 +161,8 @@ class Finding:
         Of the run in which it showed again.
     schedule : Schedule, optional
         An execution that shows it, to be done again choice by choice.
+    script : Script, optional
+        Whether the script beside it shows it as well; None if there is none.
     """
 
     executor: str
@@ -170,6 +180,7 @@ class Finding:
     confirmed: bool
     run_seed: int | None = None
     schedule: Schedule | None = None
+    script: Script | None = None
 
     @property
     def count(self) -> int:
@@ -349,6 +360,7 @@ class _Finding(_Strict, kw_only=True):
     confirmed: bool
     run_seed: int | None = None
     schedule: dict[str, Any] | None = None
+    script: Script | None = None
 
 
 class _Schedule(_Strict, kw_only=True):
@@ -702,6 +714,7 @@ class _Reader:
             confirmed=raw.confirmed,
             run_seed=raw.run_seed,
             schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
+            script=raw.script,
         )
 
     def schedule(self, test: LitmusTest, data: Any) -> Schedule:
@@ -959,6 +972,8 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
     ]
     if finding.run_seed is not None:
         fields.append(("run_seed", _scalar(finding.run_seed)))
+    if finding.script is not None:
+        fields.append(("script", _scalar(str(finding.script))))
     if finding.schedule is not None:
         made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
         parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]
@@ -1006,6 +1021,7 @@ __all__ = [
     "FileError",
     "Finding",
     "Schedule",
+    "Script",
     "dumps",
     "load",
     "loads",

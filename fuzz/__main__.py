@@ -502,6 +502,39 @@ def show(file: str, dot: bool, as_json: bool) -> None:
     click.echo(drawing.dot(entry.test))
 
 
+# --- script ----------------------------------------------------------------------------
+
+
+@main.command()
+@_file
+@click.option("--out", "-o", type=click.Path(), default=None, help="Write it there instead.")
+@_json
+def script(file: str, out: str | None, as_json: bool) -> None:
+    """Print the finding in FILE as a Python script that needs TensorFlow only."""
+    from fuzz.campaign.scripts import script_of
+    from oracles.reason import explain
+    from reports.script import NoScript
+
+    entry = _load(file)
+    found = entry.finding
+    try:
+        reason = ""
+        if found is not None and not found.forbidden[0][0].torn:
+            reason = str(explain(entry.test, _model(found.model), found.forbidden[0][0]) or "")
+        text = script_of(entry, reason)
+    except NoScript as error:
+        _fail(f"{file}: {error}")
+    if out is not None:
+        try:
+            Path(out).write_text(text, encoding="utf-8")
+        except OSError as error:
+            _fail(f"{out}: {error.strerror}")
+    if as_json:
+        _print_json({"file": out, "script": text})
+    else:
+        click.echo(out if out is not None else text, nl=out is not None)
+
+
 # --- run -------------------------------------------------------------------------------
 
 

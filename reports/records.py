@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from corpus.textfile import Entry
+    from corpus.textfile import Entry, Script
     from reports.sides import Sides
 
 
@@ -145,6 +145,11 @@ class ReportedFinding:
         """One graph more."""
         self.more += 1
         self.configs[config] += 1
+
+    def set_script(self, script: Script) -> None:
+        """Note what became of its script."""
+        assert self.entry.finding is not None
+        self.entry = replace(self.entry, finding=replace(self.entry.finding, script=script))
 
 
 @dataclass(slots=True)
@@ -323,6 +328,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "model": finding.model,
         "minimized": finding.minimized,
         "confirmed": finding.confirmed,
+        "script": finding.script,
         "executions": finding.executions,
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
         "schedule": len(finding.schedule.choices) if finding.schedule else 0,

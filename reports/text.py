@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corpus.outcome import Outcome, Status, nearest, plain_value
+from corpus.textfile import Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -228,6 +229,10 @@ def finding(reported: ReportedFinding) -> str:
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")
         lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")
+    if found.script is not None:
+        path = shlex.quote(reported.path.removesuffix(".yaml") + ".py")
+        shows = "shows it" if found.script is Script.SHOWS_IT else "unconfirmed by script"
+        lines.append(f"  script    python {path}   {shows}")
     lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
     return "\n".join(lines)
 

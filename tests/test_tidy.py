@@ -18,8 +18,8 @@ ROOMS = {
 }
 # Inside `fuzz`: what lies under what.
 FLOORS = [
-    "strategies",
     "passes",
+    "strategies",
     "engines",
     "mutants",
     "executors",

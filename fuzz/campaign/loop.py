@@ -15,16 +15,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpus.graph import all_nodes
 from corpus.outcome import Verdict
-from corpus.textfile import Entry, Finding, Schedule, dumps, save
+from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.dealing import Dealer, System
 from fuzz.campaign.judge import explorer_or_none, judge, listed, together
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.campaign.rota import Profile, Rota
+from fuzz.campaign.scripts import ScriptRun, script_of
 from fuzz.campaign.tuning import Shown, Tuning, described
 from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
@@ -34,6 +36,7 @@ from oracles.explorer import Explorer
 from oracles.model import MODELS
 from oracles.reason import explain
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
+from reports.script import NoScript
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -115,7 +118,8 @@ class Job:
 Result = dict["Outcome", int] | Schedule | Died | wire.Reply
 """A histogram, or what was recorded; or why there is neither: the worker died,
 refused, or found nothing to record."""
-Task = Generator[Job, Result, None]
+Task = Generator[Job | ScriptRun, Result, None]
+"""Of a script there is no result: whoever started it asks it."""
 
 
 @dataclass(slots=True)
@@ -136,6 +140,7 @@ class _Slot:
     """That the worker spent on its last job."""
     task: Task | None = None
     job: Job | None = None
+    script: ScriptRun | None = None
     since: float = 0.0
 
     @property
@@ -147,6 +152,11 @@ class _Slot:
     def config(self) -> Config:
         """Its configuration."""
         return self.profile.config
+
+    @property
+    def awaited(self) -> Worker | ScriptRun:
+        """What its task waits for."""
+        return self.script or self.worker
 
     def count(self, counters: Mapping[str, float]) -> None:
         """Take over what its process has counted since the last time."""
@@ -375,8 +385,8 @@ class Campaign:
     @staticmethod
     def _wait(busy: list[_Slot], timeout_s: float) -> list[_Slot]:
         """Slots whose worker has answered, ended, or is overdue."""
-        readable, _, _ = select.select([slot.worker for slot in busy], [], [], timeout_s)
-        return [slot for slot in busy if slot.worker in readable or slot.worker.overdue]
+        readable, _, _ = select.select([slot.awaited for slot in busy], [], [], timeout_s)
+        return [slot for slot in busy if slot.awaited in readable or slot.awaited.overdue]
 
     def _assign(self, slot: _Slot) -> None:
         """Give an idle worker its next task, if there is one."""
@@ -402,7 +412,10 @@ class Campaign:
         except StopIteration:
             slot.task = None
 
-    def _send(self, slot: _Slot, job: Job) -> None:
+    def _send(self, slot: _Slot, job: Job | ScriptRun) -> None:
+        if isinstance(job, ScriptRun):
+            slot.script = job
+            return
         if job.fresh:
             # No second process that gets ready meanwhile: what imports a
             # framework on one of two cores keeps racing ops from meeting.
@@ -439,6 +452,10 @@ class Campaign:
     def _advance(self, slot: _Slot) -> None:
         """Take a worker's answer to its task, and send what that asks for next."""
         assert slot.task is not None
+        if slot.script is not None:
+            slot.script = None
+            self._resume(slot, {})
+            return
         assert slot.job is not None
         reply = slot.worker.receive()
         slot.state.busy_s += time.monotonic() - slot.since
@@ -459,6 +476,11 @@ class Campaign:
             slot.state.outcomes += count
             if slot.state.state == "minimizing":
                 slot.state.minimizing_outcomes += count
+        self._resume(slot, result)
+
+    def _resume(self, slot: _Slot, result: Result) -> None:
+        """Tell a task what it waited for, and send what it asks for next."""
+        assert slot.task is not None
         try:
             self._send(slot, slot.task.send(result))
         except StopIteration:
@@ -611,7 +633,28 @@ class Campaign:
             self._store_unconfirmed(raw, best)
         else:
             best.judgement = confirmed
-            self._store(raw, best, minimized=complete, confirmed=True)
+            found = self._store(raw, best, minimized=complete, confirmed=True)
+            if found is not None:
+                yield from self._run_script(found)
+
+    def _run_script(self, found: ReportedFinding) -> Generator[ScriptRun, Result, None]:
+        """Write the script of a finding on TensorFlow beside it, and see whether it shows it."""
+        path = Path(found.path).with_suffix(".py")
+        try:
+            path.write_text(script_of(found.entry, found.reason), encoding="utf-8")
+        except NoScript:
+            return
+        found.set_script(Script.UNCONFIRMED)
+        save(found.entry, found.path)
+        script = ScriptRun(path)
+        try:
+            yield script
+            shown = script.shows_it()
+        finally:
+            script.close()
+        if shown:
+            found.set_script(Script.SHOWS_IT)
+            save(found.entry, found.path)
 
     def _shown_elsewhere(
         self, raw: _Raw, rng: random.Random
@@ -835,8 +878,10 @@ class Campaign:
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
         save(entry, self.settings.out / "unconfirmed" / f"{name}.yaml")
 
-    def _store(self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool) -> None:
-        """Write a finding and report it; once, if it was found before."""
+    def _store(
+        self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool
+    ) -> ReportedFinding | None:
+        """Write a finding and report it; once: None if it was found before."""
         self._normalize(raw, best)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
@@ -849,7 +894,7 @@ class Campaign:
                 _by(reported, spread=spread),
             ):
                 known.again(raw.profile.config.name)
-                return
+                return None
         path = self.settings.out / f"{name}.yaml"
         if any(known.path == str(path) for known in self.record.findings):
             # Of another executor.
@@ -864,6 +909,7 @@ class Campaign:
             self.dealer.weights.found(raw.drawn.family)
         self.record.families[raw.drawn.family].findings += 1
         self.record.findings.append(reported)
+        return reported
 
     def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
         """Models, weaker than the one it is judged by, that allow all of it."""

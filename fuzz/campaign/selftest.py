@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 from corpus.outcome import Verdict
 from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor
 from fuzz.executors.protocol import Noise, Refused, Unavailable
-from fuzz.executors.table import EXECUTORS, configuration, executor_class
+from fuzz.executors.table import EXECUTORS, executor_class
+from fuzz.executors.tensorflow import TensorFlowExecutor
 from fuzz.strategies import FAMILIES, draw
 from oracles.explorer import Explorer
 from oracles.model import MODELS
@@ -75,11 +76,12 @@ def mutants() -> tuple[str, ...]:
     """Names of the mutants of `SOUND`, and of those that need no framework.
 
     Not of `jax`: to compile what one graph needs takes as long as running thousands of
-    them, and some of its mutants take thousands of graphs. ``make test`` kills these.
+    them, and some of its mutants take thousands of graphs. Nor of `tf`, which a campaign
+    runs (docs/decisions/0010-tensorflow-mutants.md). ``make test`` kills these.
     """
     ours = (name for name in EXECUTORS if name.startswith("mutant/"))
-    here = (name for name in ours if not configuration(name).environment)
-    return tuple(n for n in here if not issubclass(executor_class(n), JaxClusteredExecutor))
+    others = (JaxClusteredExecutor, TensorFlowExecutor)
+    return tuple(name for name in ours if not issubclass(executor_class(name), others))
 
 
 def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:

@@ -6,12 +6,11 @@ and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 (`fuzz.strategies.graphs`). Both draw from the same families.
 
 `dag` draws graphs over variables, which is what every executor runs, `dense` those of
-them that use whole variables; `sparse` such
-as use a variable densely and sparsely, `bait` those that a clusterer likes, for
-executors that compile clusters. `cycles` draws the classic shapes, written in many
-ways, `mutations` edits tests of the corpus. The others
-draw what semantics.md has beside that, each one feature, `mixed` several; their
-tests are small enough for the reference oracle, which looks at every order.
+them that use whole variables; `sparse` such as use a variable densely and sparsely,
+`bait` those that a clusterer likes. `cycles` draws the classic shapes, written in many
+ways, `mutations` edits tests of the corpus. The others draw what semantics.md has beside that, each one feature, `mixed` several, `training`
+what people use them for; their tests are small enough for the reference oracle, which
+looks at every order.
 
 A family draws shapes that race. It knows no oracle's verdict and no executor's
 defects: no template holds a bug.
@@ -37,6 +36,7 @@ from fuzz.strategies import (
     runs,
     sections,
     sparse,
+    training,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ FAMILIES: Final = MappingProxyType(
         "sparse": sparse.draw,
         "mutations": mutations.draw,
         "dense": dense.draw,
+        "training": training.draw,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -71,11 +72,12 @@ FEATURES: Final = MappingProxyType(
         "runs": frozenset({"several runs"}),
         "clusters": frozenset({"clusters"}),
         "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
-        "bait": frozenset({"clusters"}),
+        "bait": frozenset[str](),
         "cycles": frozenset[str](),
         "sparse": frozenset[str](),
         "mutations": frozenset[str](),
         "dense": frozenset[str](),
+        "training": frozenset({"several runs", "queues", "loops"}),
     }
 )
 """What each family is about, of `LitmusTest.features`. Some of its tests have more."""

@@ -289,12 +289,12 @@ def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz
 
 def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
-    asked = ("run", "--executors", "native:controlled", "--tests", "26", "--count", "32")
+    asked = ("run", "--executors", "native:controlled", "--tests", "28", "--count", "32")
     data = json.loads(
         litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "promised", "--json").stdout
     )
     native, _ = data["executors"]
-    once = ("sections", "queues", "conditionals", "loops", "runs", "mixed", "sparse")
+    once = ("sections", "queues", "conditionals", "loops", "runs", "mixed", "sparse", "training")
     twice = ("dag", "cycles", "mutations")
     assert {name: each["graphs"] for name, each in data["families"].items()} == {
         **dict.fromkeys(once, 2),
@@ -303,7 +303,7 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     assert all(each["seconds"] > 0 for each in data["families"].values())
     # A mutation may have what its parent has.
     assert set(native["refused"]) <= {"clusters", "transfers"}
-    assert native["tests"] == sum(native["families"].values()) == 26 - native["refused_graphs"]
+    assert native["tests"] == sum(native["families"].values()) == 28 - native["refused_graphs"]
     assert (native["model"], native["promises"]) == ("executor", "executor")
     assert data["canary"]["reported"] == data["canary"]["runs"] > 0
     assert data["exit_code"] == 0

@@ -121,15 +121,14 @@ class Built:
     A step is a run of target `INIT`; for each run of the test one of its unit's
     target, with `Unit.observed`; then runs that fetch `final`, and `contents`.
     Of a test that may block nothing is fetched from a unit, since it may not
-    end: what is observed, and a flag for each run that is done in a copy, are
-    then part of `final`, under `seen_key` and `done_key`.
+    end: what is observed is then part of `final`, as are flags that say whether
+    a run has begun, and whether it is done, in each copy (`begun_key`, `done_key`).
     """
 
     graph_def: graph_pb2.GraphDef
     units: tuple[Unit, ...]
     final: tuple[Shown, ...]
     contents: tuple[Contents, ...]
-    in_a_row: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +144,13 @@ class Template:
     devices: int
 
 
+def begun_key(run: str) -> str:
+    """Whether that run has begun, among the final values; no name has a slash."""
+    return f"{run}/begun"
+
+
 def done_key(run: str) -> str:
-    """Whether that run is done, among the final values; no name has a slash."""
+    """Whether that run is done, among the final values."""
     return f"{run}/done"
 
 
@@ -225,7 +229,7 @@ def build(
                 share_handles=share_handles,
             ).graph(graph.nodes, f"^{start}")
             if template.may_block:
-                last = state.keep(copy, prefix, runs[0], shown, last)
+                last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
             before = last if in_a_row else []
             ends += last
         # All nodes run: what has no successor is asked for, the rest it needs.
@@ -234,7 +238,7 @@ def build(
         stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
         units.append(Unit(target, graph, runs, stacks))
     state.end()
-    return Built(graph_def, tuple(units), state.final(), state.contents(), in_a_row)
+    return Built(graph_def, tuple(units), state.final(), state.contents())
 
 
 def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
@@ -345,24 +349,28 @@ class _State:
         prefix: str,
         run: str,
         shown: Iterable[tuple[TensorType, Sequence[str]]],
+        start: str,
         ends: Iterable[str],
     ) -> list[str]:
-        """Let a run write down what it shows, and then that it is done.
+        """Let a run write down that it has begun, what it shows, and that it is done.
 
         Other variables hold it: each is assigned once, and shares its memory with
         the value at most, as a fetched value does.
         """
-        waits = list(ends)
+        begun = self._flag(copy, begun_key(run), [start])
+        waits = [begun, *ends]
         for kind, nodes in shown:
             for node in nodes:
+                empty = np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
                 key = observed_key(self.test, run, node)
-                zeros = np.zeros((), kind.dtype)
-                empty = np.broadcast_to(zeros, kind.shape)
-                name = f"{copy}/{key}"
-                waits.append(self._assigned(name, key, kind, empty, f"{copy}/{prefix}{node}", []))
-        key = done_key(run)
-        value = self._constant("init/0/done", np.array(1, bool))
-        return [self._assigned(f"{copy}/{key}", key, FLAG, np.array(0, bool), value, waits)]
+                waits.append(
+                    self._assigned(f"{copy}/{key}", key, kind, empty, f"{copy}/{prefix}{node}", [])
+                )
+        return [self._flag(copy, done_key(run), waits)]
+
+    def _flag(self, copy: str, key: str, waits: Sequence[str]) -> str:
+        yes = self._constant("init/0/yes", np.array(1, bool))
+        return self._assigned(f"{copy}/{key}", key, FLAG, np.array(0, bool), yes, waits)
 
     def _assigned(
         self,

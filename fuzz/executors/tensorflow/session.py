@@ -14,8 +14,9 @@ A race that may not end is watched. When nothing happens in the process any more
 (`quiescence`: no clock decides), the state is read while its runs wait: variables,
 flags that say which copies are done, what these showed, then queues; the session
 is then closed, which cancels them. Copies stand in a row, so that one that blocks
-keeps those after it from beginning: they are dropped, as is every copy of which a
-run could begin and has not. An op that fails ends its copy in the same way.
+keeps those after it from beginning: they are dropped, as is every copy in which a
+run could begin and has not (a flag in the graph tells). An op that fails ends its copy
+in the same way.
 
 Why what we see is what a node returned
 ---------------------------------------
@@ -54,12 +55,12 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
 from corpus.outcome import Status
-from fuzz.executors.tensorflow.lowering import INIT, done_key, observed_key
+from fuzz.executors.tensorflow.lowering import INIT, begun_key, done_key, observed_key
 from fuzz.executors.tensorflow.quiescence import quiet
 from fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
@@ -212,9 +213,7 @@ class LiveSession:
         complete = np.all(list(done.values()), axis=0)
         told = np.ones(self._copies, bool)
         for run in self._test.runs:
-            begun = np.full(self._copies, run.name in race.begun)
-            if self._built.in_a_row:
-                begun[1:] &= done[run.name][:-1]
+            begun = values[begun_key(run.name)].copy()
             for name in run.after:
                 begun |= ~done[name]  # it may not begin
             told &= done[run.name] | begun
@@ -266,7 +265,6 @@ class _Race:
     ----------
     shown : dict of str to list of array
         What each run that has ended fetched.
-    begun : set of str
     blocked : bool
         Whether nothing happens any more, and not all have ended.
     failure : OpError or None
@@ -284,10 +282,6 @@ class _Race:
         self.blocked = False
         self.failure: tf.errors.OpError | None = None
 
-    @property
-    def begun(self) -> Collection[str]:
-        return self._futures.keys()
-
     def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
         """Run all, until they have ended; where `watched`, or nothing happens any more."""
         if self._threads is None:
@@ -296,7 +290,7 @@ class _Race:
             return
         while len(self.shown) < len(self._calls) and not (self.blocked or self.failure):
             for run in self._test.runs:
-                if run.name not in self.begun and self.shown.keys() >= set(run.after):
+                if run.name not in self._futures and self.shown.keys() >= set(run.after):
                     self._futures[run.name] = self._threads.submit(self._calls[run.name])
             pending = {f for name, f in self._futures.items() if name not in self.shown}
             patience_s = (0.0 if stuck else _PATIENCE_S) if watched else None

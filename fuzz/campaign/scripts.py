@@ -1,0 +1,88 @@
+"""Standalone scripts of findings on TensorFlow: written, and run in a process that is not ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from fuzz.executors.table import UnknownExecutor, configuration
+from reports.script import LAST_LINE, NoScript, script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpus.textfile import Entry
+
+SCRIPT_S: Final = 20.0
+"""How long a script tries."""
+START_S: Final = 60.0
+"""On top of that, for TensorFlow's import and the last session."""
+
+
+def script_of(entry: Entry, reason: str) -> str:
+    """The script for a finding, with what its configuration asks of the environment.
+
+    Raises
+    ------
+    NoScript
+        Saying what a script cannot have.
+    """
+    found = entry.finding
+    environment: dict[str, str] = {}
+    if found is not None and found.executor == "tf":
+        try:
+            environment = dict(configuration("tf", found.config).environment)
+        except UnknownExecutor as error:
+            raise NoScript(str(error)) from None
+    return script(entry, environment, reason)
+
+
+class ScriptRun:
+    """A script in an interpreter of its own, isolated: our packages are none of its business.
+
+    Parameters
+    ----------
+    path : Path
+    seconds : float
+        How long it tries.
+    """
+
+    def __init__(self, path: Path, seconds: float = SCRIPT_S) -> None:
+        # It says nothing before its end, so that its output is readable when it is over.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(path), str(seconds)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._deadline = time.monotonic() + seconds + START_S
+
+    def fileno(self) -> int:
+        """Readable when it has something to say, or has ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether its time is up."""
+        return time.monotonic() >= self._deadline
+
+    def shows_it(self) -> bool:
+        """Whether a forbidden outcome showed; ends the process."""
+        try:
+            left = max(0.0, self._deadline - time.monotonic())
+            output, _ = self._process.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            self.close()
+        last = output.decode(errors="replace").strip().rpartition("\n")[2]
+        match = LAST_LINE.fullmatch(last)
+        return self._process.returncode == 1 and match is not None and int(match[1]) > 0
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        self._process.kill()
+        self._process.communicate()

@@ -1,0 +1,356 @@
+"""The graphs of a litmus test as Python text: functions that build them from ``tf.raw_ops``.
+
+A function gets the copy that it builds (`reports.script_text`) and the op with which
+the graph, iteration or branch begins, and returns what leaves it and what nothing in it
+waits for. Names are those of the test.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, steps
+from corpus.ops import (
+    BOOL,
+    ConstAttrs,
+    CountAttrs,
+    Kind,
+    MomentumAttrs,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from corpus.graph import Body, LitmusTest, Node
+    from corpus.ops import Nested
+
+# What raw_ops call an operand that the test calls otherwise.
+_OPERANDS: Final = {
+    ("Identity", "x"): "input",
+    ("Relu", "x"): "features",
+    ("Select", "t"): "x",
+    ("Select", "e"): "y",
+}
+_TARGET: Final = {"ResourceStridedSliceAssign": "ref"}
+_RESERVED: Final = {
+    *keyword.kwlist,
+    *dir(builtins),
+    *("begin", "copy", "np", "os", "random", "raw", "sys", "tf", "time", "wait", "Counter"),
+    *("build", "columns", "conditional", "config", "execute", "forbidden", "loop", "main", "rows"),
+    *("COPIES", "STEPS", "SECONDS", "PADDING", "BLOCKED_S", "NAMES", "ALLOWED", "FORBIDDEN"),
+    *(
+        "VARIABLES",
+        "QUEUES",
+        "DEVICES",
+        "GRAPHS",
+        "RUNS",
+        "OBSERVED",
+        "OPTIONS",
+        "COMPILED",
+        "BACK",
+    ),
+    *("Copy", "ThreadPoolExecutor", "h0", "h1"),
+}
+"""Names that mean something else in a script."""
+
+
+class Names:
+    """A Python name for everything in a test: its own, where that is free."""
+
+    def __init__(self, test: LitmusTest) -> None:
+        self._given: dict[str, str] = {}
+        self._taken = set(_RESERVED) | {name for name in test.types if "." not in name}
+        for name in test.types:
+            if "." not in name and name not in _RESERVED:
+                self._given[name] = name
+
+    def of(self, name: str) -> str:
+        """The name of a value, op, function or lock."""
+        if name not in self._given:
+            free = name.replace(".", "_")
+            while free in self._taken:
+                free += "_"
+            self._taken.add(free)
+            self._given[name] = free
+        return self._given[name]
+
+    def graph(self, name: str) -> str:
+        """The name of the function that builds a graph."""
+        return self.of(f"{name}.graph")
+
+
+def written(test: LitmusTest, graph: Graph, names: Names) -> str:
+    """The function that builds a graph, below those for the bodies in it."""
+    keys = test.nodes_by_key()
+    observed = dict.fromkeys(keys[key] for key in test.observe)
+    mine = {f"{node.name}.": node for node in graph.nodes}
+    shown = [name for name in observed if f"{name.partition('.')[0]}." in mine]
+    writer = _Writer(test, names)
+    lines, rest = writer.level(graph.nodes, ())
+    values = ", ".join(names.of(name) for name in shown)
+    function = [
+        f"def {names.graph(graph.name)}(copy, begin):",
+        *_indented(lines),
+        f"    return [{values}], [{', '.join(rest)}]",
+    ]
+    return "\n\n\n".join([*writer.functions, "\n".join(function)])
+
+
+def shown_by(test: LitmusTest) -> list[tuple[str, int]]:
+    """For each key of `LitmusTest.observe`: the run, and which value of its graph."""
+    keys = test.nodes_by_key()
+    places = []
+    for key in test.observe:
+        run = next(r for r in test.runs if len(test.runs) == 1 or key.startswith(f"{r.name}."))
+        graph = next(graph for graph in test.graphs if graph.name == run.graph)
+        nodes = {node.name for node in graph.nodes}
+        observed = dict.fromkeys(keys[each] for each in test.observe)
+        mine = [name for name in observed if name.partition(".")[0] in nodes]
+        places.append((run.name, mine.index(keys[key])))
+    return places
+
+
+def literal(value: Nested, shape: Sequence[int], dtype: str, *, whole: bool) -> str:
+    """A literal as ``tf.constant`` takes it: an int for all elements, or all rows."""
+    if isinstance(value, int):
+        return str(bool(value)) if dtype == BOOL else str(value)
+    listed = str(_plain(value, dtype))
+    return listed if whole or len(shape) < 2 else f"rows({listed}, {list(shape)})"
+
+
+def _plain(value: Nested, dtype: str) -> object:
+    if isinstance(value, int):
+        return bool(value) if dtype == BOOL else value
+    return [_plain(part, dtype) for part in value]
+
+
+def compiles(node: Node) -> bool:
+    """Whether XLA can compile a node; it takes a slice with strides, and then fails."""
+    return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
+
+
+def device(name: str) -> str:
+    """A device as TensorFlow calls it."""
+    return f"/{name}"
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" if line else "" for line in lines]
+
+
+class _Writer:
+    """Writes the functions of one graph."""
+
+    def __init__(self, test: LitmusTest, names: Names) -> None:
+        self.test = test
+        self.names = names
+        self.functions: list[str] = []
+        self.dtypes = {v.name: v.dtype for v in test.variables}
+        self.dtypes |= {q.name: q.dtype for q in test.queues}
+
+    def level(self, nodes: Sequence[Node], results: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The lines of a graph or body, and what in it nothing else waits for."""
+        sections = {n.name: n.attrs for n in nodes if isinstance(n.attrs, SectionAttrs)}
+        used = {name for section in sections.values() for name in section.members}
+        for node in nodes:
+            used.update((*node.inputs, *node.after, *(outer for _, outer in _takes(node))))
+        used.update(results)
+        lines: list[str] = []
+        rest: list[str] = []
+        for kind, step in steps(Graph("", tuple(nodes))):
+            node = next(each for each in nodes if each.name == step.name)
+            outer = [
+                name
+                for name, section in sections.items()
+                if _inside(node, section.members) and name != node.name
+            ]
+            waits = [*self.waits(node, nodes), *(self.names.of(f"{n}.lock") for n in outer)]
+            if kind == "acquire":
+                lock = self.names.of(f"{node.name}.lock")
+                given = "".join(f", {wait}" for wait in waits)
+                lines.append(f'{lock} = copy.acquire("{node.resources[0]}", begin{given})')
+                continue
+            if kind == "release":
+                assert isinstance(node.attrs, SectionAttrs)
+                lines += self.release(node, nodes, node.attrs.members, sections)
+            else:
+                lines += self.node(node, waits)
+            if node.definition.kind in (Kind.LOOP, Kind.BRANCH):
+                # What leaves it by itself may depend on what nothing else waits for.
+                rest += [f"*{self.names.of(node.name)}", self.names.of(f"{node.name}.rest")]
+            elif node.name not in used:
+                rest.append(self.names.of(node.name))
+        return lines, rest
+
+    def waits(self, node: Node, nodes: Sequence[Node]) -> list[str]:
+        """What it comes after by control edges."""
+        return [self.done(name, nodes) for name in node.after]
+
+    def done(self, name: str, nodes: Sequence[Node]) -> str:
+        """What to wait for, to come after a node."""
+        value = self.names.of(name)
+        return f"*{value}" if self.is_nested(name, nodes) else value
+
+    @staticmethod
+    def is_nested(name: str, nodes: Sequence[Node]) -> bool:
+        """Whether it is a loop or a conditional of this graph or body."""
+        return any(n.name == name and n.definition.kind in (Kind.LOOP, Kind.BRANCH) for n in nodes)
+
+    def release(
+        self,
+        node: Node,
+        nodes: Sequence[Node],
+        members: Iterable[str],
+        sections: dict[str, SectionAttrs],
+    ) -> list[str]:
+        """A section's end: its lock is free when its last reference is gone."""
+        inner = [
+            name
+            for name, each in sections.items()
+            if set(each.members) < set(sections[node.name].members)
+        ]
+        waits = [self.done(name, nodes) for name in (*members, *inner)]
+        # Of a loop or conditional all instances.
+        waits += [self.names.of(f"{name}.rest") for name in members if self.is_nested(name, nodes)]
+        lock, name = self.names.of(f"{node.name}.lock"), self.names.of(node.name)
+        call = f'{name} = raw.ConsumeMutexLock(mutex_lock={lock}, name="{node.name}")'
+        return [f"with tf.control_dependencies([{', '.join(waits)}]):", f"    {call}"]
+
+    def node(self, node: Node, waits: list[str]) -> list[str]:
+        """The lines of one node."""
+        kind = node.definition.kind
+        if kind in (Kind.LOOP, Kind.BRANCH):
+            return self.nested(node, waits)
+        lines: list[str] = []
+        arguments: list[str] = []
+        name = self.names.of(node.name)
+        if node.resources:
+            late = [self.names.of(source) for source in node.inputs] + waits
+            given = "".join(f", {each}" for each in dict.fromkeys(late))
+            handles = [f'copy.handle("{each}", begin{given})' for each in node.resources]
+            if waits:
+                # Outside of what the op itself waits for: it may come early.
+                lines += [f"h{i} = {handle}" for i, handle in enumerate(handles)]
+                handles = [f"h{i}" for i in range(len(handles))]
+            keys = node.definition.roles
+            if keys == ("var",) and not node.op.startswith("ResourceApply"):
+                keys = (
+                    _TARGET.get(
+                        node.op,
+                        "ref" if "Nd" in node.op and "Gather" not in node.op else "resource",
+                    ),
+                )
+            elif keys == ("queue",):
+                keys = ("handle",)
+            arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
+        arguments += self.attributes(node)
+        for operand, source in zip(node.definition.operands, node.inputs, strict=True):
+            value = self.names.of(source)
+            if operand in ("element", "elements"):
+                arguments.append(f"components=[{value}]")
+            else:
+                arguments.append(f"{_OPERANDS.get((node.op, operand), operand)}={value}")
+        arguments.append(f'name="{node.name}"')
+        op = "Identity" if kind is Kind.TRANSFER else node.op
+        if kind is Kind.TRANSFER:
+            arguments[0] = f"input={self.names.of(node.inputs[0])}"
+        call = f"raw.{op}({', '.join(arguments)})"
+        if isinstance(node.attrs, ConstAttrs):
+            attrs = node.attrs
+            value = literal(attrs.value, attrs.shape, attrs.dtype, whole=self.test.whole)
+            call = (
+                f'tf.constant({value}, tf.{attrs.dtype}, {list(attrs.shape)}, name="{node.name}")'
+            )
+        elif "Dequeue" in node.op:
+            call += "[0]"
+        scopes = [f'tf.device("{device(node.device)}")'] if node.device else []
+        if waits:
+            scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
+        if scopes:
+            return [*lines, f"with {', '.join(scopes)}:", f"    {name} = {call}"]
+        return [*lines, f"{name} = {call}"]
+
+    def attributes(self, node: Node) -> list[str]:
+        """The arguments that are no operands."""
+        attrs = node.attrs
+        found: list[str] = []
+        if isinstance(attrs, RowsAttrs):
+            rows = [[i] for i in attrs.indices] if "Nd" in node.op else list(attrs.indices)
+            found.append(f"indices={rows}")
+        elif isinstance(attrs, SliceAttrs):
+            found += [f"{key}=[{getattr(attrs, key)}]" for key in ("begin", "end", "strides")]
+        elif isinstance(attrs, MomentumAttrs):
+            found.append(f"use_nesterov={attrs.use_nesterov}")
+        elif isinstance(attrs, CountAttrs):
+            found.append(f"n={attrs.count}")
+        if node.definition.kind is Kind.READ:
+            found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
+        elif "Dequeue" in node.op:
+            found.append(f"component_types=[tf.{self.dtypes[node.resources[0]]}]")
+        return found
+
+    def nested(self, node: Node, waits: list[str]) -> list[str]:
+        """A loop or a conditional: its bodies are functions."""
+        attrs = node.attrs
+        assert isinstance(attrs, (LoopAttrs, BranchAttrs))
+        made = [self.body(node, field, body) for field, body in bodies(node)]
+        after = ", ".join(["begin", *waits])
+        outer = ", ".join(self.names.of(source) for _, source in attrs.takes)
+        name, rest = self.names.of(node.name), self.names.of(f"{node.name}.rest")
+        if isinstance(attrs, LoopAttrs):
+            results = attrs.carried
+            first = ", ".join(self.names.of(source) for source in node.inputs)
+            call = f'loop(copy, "{node.name}", [{after}], [{first}], [{outer}], {", ".join(made)}'
+            call += f", {attrs.parallel_iterations})"
+        else:
+            results = attrs.results
+            predicate = self.lane(node.inputs[0])
+            call = f"conditional(copy, [{after}], {predicate}, [{outer}], {', '.join(made)})"
+        each = "".join(f"{self.names.of(f'{node.name}.{result}')}, " for result in results)
+        return [f"*{name}, {rest} = {call}", f"{each.strip()} = {name}"]
+
+    def body(self, node: Node, field: str, body: Body) -> str:
+        """Write a body's function; its name."""
+        attrs = node.attrs
+        assert isinstance(attrs, (LoopAttrs, BranchAttrs))
+        inside = [*(attrs.carried if isinstance(attrs, LoopAttrs) else ())]
+        inside += [inner for inner, _ in attrs.takes]
+        given = "".join(f", {self.names.of(name)}" for name in inside)
+        lines, rest = self.level(body.nodes, body.results)
+        results = ", ".join(self.names.of(name) for name in body.results)
+        if field == "condition":
+            results = self.lane(body.results[0])
+        function = self.names.of(f"{node.name}.{field}.body")
+        text = [
+            f"def {function}(copy, begin{given}):",
+            "    with tf.control_dependencies([begin]):",
+            *_indented(_indented(lines)),
+            f"        return [{results}], [{', '.join(rest)}]",
+        ]
+        self.functions.append("\n".join(text))
+        return function
+
+    def lane(self, name: str) -> str:
+        """A predicate: the first lane of a value."""
+        kind = self.test.types[name]
+        assert kind is not None
+        value = self.names.of(name)
+        return f"tf.reshape({value}, [-1])[0]" if kind.shape else value
+
+
+def _takes(node: Node) -> Iterator[tuple[str, str]]:
+    if isinstance(node.attrs, (LoopAttrs, BranchAttrs)):
+        yield from node.attrs.takes
+
+
+def _inside(node: Node, members: Iterable[str]) -> bool:
+    """Whether a node is a member, or a section all of whose members are, and not all."""
+    mine = set(members)
+    if isinstance(node.attrs, SectionAttrs):
+        return set(node.attrs.members) < mine
+    return node.name in mine

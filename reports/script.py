@@ -1,0 +1,384 @@
+"""A finding on TensorFlow as a Python file that needs TensorFlow and NumPy, and nothing of ours.
+
+The file builds copies of the test's graph from ``tf.raw_ops``, one copy after the other,
+executes them until a forbidden outcome shows or its time is up, prints how often each
+outcome showed, and exits 1 if a forbidden one did. What makes outcomes differ is what
+`fuzz/executors/tensorflow/lowering.py` measured. The nodes are written by
+`reports.raw_ops`; what is the same in every script stands in `reports.script_text`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from corpus.graph import all_nodes
+from corpus.ops import Kind
+from corpus.outcome import TORN, Outcome, Status, nearest
+from reports import drawing
+from reports import script_text as fixed
+from reports.raw_ops import Names, compiles, literal, shown_by, written
+from reports.text import broken_rule, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from corpus.graph import LitmusTest, Queue
+    from corpus.outcome import Value
+    from corpus.textfile import Entry, Finding
+
+MAX_LISTED: Final = 100
+"""Allowed outcomes that a script lists; where there are more, it knows the forbidden ones."""
+CLUSTERED_COPIES: Final = 8
+"""Compiling a cluster takes some 10 ms."""
+LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
+"""How a script ends."""
+_WIDTH: Final = 92
+
+
+class NoScript(ValueError):
+    """A finding that cannot be written as a script, and why."""
+
+
+def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: str = "") -> str:
+    """The text of a script that shows a finding.
+
+    Parameters
+    ----------
+    entry : Entry
+        With a finding.
+    environment : mapping of str to str
+        Of the finding's configuration; what is not TensorFlow's is left out.
+    reason : str
+        Why the most frequent outcome is forbidden.
+
+    Raises
+    ------
+    NoScript
+        If there is no finding, it is not TensorFlow's, or takes what a script has not.
+    """
+    found = entry.finding
+    if found is None:
+        raise NoScript("has no finding; a script shows one")
+    if found.executor != "tf":
+        raise NoScript(f"was found on {found.executor}, not on TensorFlow (tf)")
+    missing = _missing(entry.test, found)
+    if missing:
+        raise NoScript(f"a script cannot have {missing}")
+    return _Script(entry, found, environment or {}, reason).text()
+
+
+def _missing(test: LitmusTest, found: Finding) -> str:
+    """What of a finding a script cannot have; "" if nothing."""
+    if test.clusters:
+        return "clusters of the test's own"
+    settings = found.settings
+    for name, plain in (("front_end", "graph"), ("model_code", False), ("workers", 0)):
+        if settings.get(name, plain) != plain:
+            return f"the setting {name}={settings[name]}"
+    if settings.get("compiled", "") not in ("", "clusters"):
+        return f"the setting compiled={settings['compiled']}"
+    return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
+
+
+def _devices(test: LitmusTest) -> list[str]:
+    """Those that the test names."""
+    nodes = (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    return sorted({each.device for each in (*test.resources, *nodes)} - {""})
+
+
+class _Script:
+    """One script while it is written."""
+
+    def __init__(
+        self, entry: Entry, found: Finding, environment: Mapping[str, str], reason: str
+    ) -> None:
+        test = entry.test
+        self.entry, self.test, self.found, self.reason = entry, test, found, reason
+        self.environment = {k: v for k, v in environment.items() if k.startswith("TF_")}
+        self.clustered = bool(found.settings.get("compiled") or found.settings.get("clusters"))
+        allowed = entry.allowed.get(found.model)
+        self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
+        self.lists_allowed = 0 < len(self.allowed) <= MAX_LISTED
+        outcomes = {outcome for outcome, _ in found.forbidden} | self.allowed
+        # One copy that is blocked, or fails, would hold up all those behind it.
+        self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
+        self.threads = self.alone or len(test.runs) > 1
+        self.nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+        self.kinds = {node.definition.kind for node in self.nodes}
+        self.placed = _devices(test)
+        pool = found.settings.get("pool", "own")
+        self.options = pool in ("second", "caller", "run_handler")
+
+    def text(self) -> str:
+        """All of it."""
+        names = Names(self.test)
+        graphs = [written(self.test, graph, names) for graph in self.test.graphs]
+        constants = self.constants()
+        rows = fixed.ROWS if "rows(" in constants + "".join(graphs) else ""
+        parts = [
+            *(self.header(), self.imports(), rows, constants),
+            *self.helpers(),
+            *graphs,
+            self.tables(names),
+            *self.running(),
+        ]
+        return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+    # --- what is said ------------------------------------------------------------------
+
+    def header(self) -> str:
+        """The docstring: the graph, what was seen, what is allowed, and why that is not."""
+        found = self.found
+        seen, times = found.forbidden[0]
+        version = found.versions.get("tensorflow", "")
+        ops = " and ".join(dict.fromkeys(node.op for node in self.test.effects))
+        title = f"TensorFlow {version}: {ops} show what the memory model forbids."
+        if len(title) > _WIDTH:
+            title = f"TensorFlow {version} shows what its memory model forbids."
+        executions = counted(found.executions, "execution")
+        near = nearest(seen, self.allowed)
+        why = broken_rule(seen) if seen.torn or not self.reason else self.reason
+        paragraphs = [
+            "The memory model (RFC 20190610, resource variables): a graph's operations behave as"
+            " if executed one by one, in some order that its edges allow; reads and writes of a"
+            " whole variable are atomic.",
+            "The test; ops in different columns have no edge between them unless it is said:",
+            drawing.text(self.test).partition("\n")[2],
+            f"Seen       {seen}, in {times} of {executions}",
+            *([f"Allowed    {near} is the nearest"] if near is not None else []),
+            f"Forbidden  {why}",
+            "Needs TensorFlow and NumPy only. Racing ops have to meet, so that chance has a part:"
+            " on busy cores it takes longer. Ends when a forbidden outcome has shown (exit code 1),"
+            " or after a minute, or as many seconds as the first argument says (exit code 0).",
+        ]
+        text = title
+        for paragraph in paragraphs:
+            narrow = (
+                paragraph
+                if "\n" in paragraph
+                else textwrap.fill(
+                    paragraph,
+                    _WIDTH,
+                    subsequent_indent=" " * 11 * bool(re.match(r"\w+  ", paragraph)),
+                )
+            )
+            text += f"\n\n{narrow}"
+        return f'"""{_quoted(text)}\n"""'
+
+    # --- what it is made of ------------------------------------------------------------
+
+    def imports(self) -> str:
+        """What TensorFlow reads when it is imported, and the imports."""
+        lines = ["import os"] if self.environment else []
+        lines += ["import random", "import sys", "import time", "from collections import Counter"]
+        if self.threads:
+            lines.append("from concurrent.futures import ThreadPoolExecutor, wait")
+        lines += ["", "import numpy as np", ""]
+        lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
+        return "\n".join([*lines, "import tensorflow as tf"])
+
+    def constants(self) -> str:
+        """Sizes, resources, and what is allowed."""
+        test, noise = self.test, self.found.noise
+        copies, steps = int(noise.get("copies", 32)), int(noise.get("steps", 96))
+        if self.clustered and copies > CLUSTERED_COPIES:
+            copies, steps = CLUSTERED_COPIES, steps * copies // CLUSTERED_COPIES
+        padding = int(noise.get("padding", 0))
+        lines = [
+            "raw = tf.raw_ops",
+            f"COPIES, STEPS, SECONDS = {1 if self.alone else copies}, {steps}, 60",
+            f"PADDING = {padding}  # elements, at most, of work before an op",
+        ]
+        if self.alone:
+            lines.append("BLOCKED_S = 2  # what is not done by then waits for ever")
+        if Kind.LOOP in self.kinds:
+            lines.append("BACK = {}  # for each Merge of a loop what leads back to it")
+        variables = [
+            f"{v.name!r}: (tf.{v.dtype}, {list(v.shape)},"
+            f" {literal(v.init, v.shape, v.dtype, whole=test.whole)})"
+            for v in test.variables
+        ]
+        lines += [
+            "",
+            "# Type, shape and what it holds at first.",
+            *_listed("VARIABLES", "{}", variables),
+        ]
+        if test.queues:
+            about = "# Type, shape, capacity, and the elements at first."
+            lines += [about, *_listed("QUEUES", "{}", [self.queue(q) for q in test.queues])]
+        placed = [f"{r.name!r}: '/{r.device}'" for r in test.resources if r.device]
+        lines += _listed("DEVICES", "{}", placed) if placed else []
+        shown = ("ended", *test.names) if self.alone else test.names
+        lines += ["", *_listed("NAMES", "[]", [repr(name) for name in shown])]
+        known = self.allowed if self.lists_allowed else {o for o, _ in self.found.forbidden}
+        title = "ALLOWED" if self.lists_allowed else "FORBIDDEN"
+        return "\n".join(
+            lines + _listed(title, "{}", [self.outcome(o) for o in sorted(known, key=str)])
+        )
+
+    def queue(self, queue: Queue) -> str:
+        """A queue's row in the table of queues."""
+        whole, shape = self.test.whole, list(queue.shape)
+        elements = [
+            f"np.full({shape}, {each})"
+            if isinstance(each, int)
+            else f"np.array({literal(each, shape, queue.dtype, whole=whole)})"
+            for each in queue.init
+        ]
+        held = ", ".join(elements)
+        return f"{queue.name!r}: (tf.{queue.dtype}, {shape}, {queue.capacity}, [{held}])"
+
+    def outcome(self, outcome: Outcome) -> str:
+        """An outcome as the script has it."""
+        queues = {queue.name for queue in self.test.queues}
+        cells = dict.fromkeys(self.test.names, "None")
+        for name, value in outcome.values:
+            cell = _cell(value)
+            if name in queues and value is not TORN:
+                cell = tuple(_cell(each) for each in value if isinstance(each, tuple))
+            cells[name] = repr(cell)
+        ended = [repr(str(outcome.status))] if self.alone else []
+        return f"({', '.join([*ended, *cells.values()])},)"
+
+    def helpers(self) -> Iterator[str]:
+        """What copies, loops and conditionals are made of."""
+        test = self.test
+        made = fixed.VARIABLE if test.variables else ""
+        made += fixed.QUEUE if test.queues else ""
+        made += fixed.MUTEX if test.mutexes else ""
+        if any(each.device for each in test.resources):
+            made = f"        with tf.device(DEVICES.get(name)):\n{textwrap.indent(made, '    ')}"
+        start = fixed.QUEUE_START if test.queues else ""
+        text = fixed.COPY
+        text += fixed.SHARED_HANDLE if self.clustered else fixed.HANDLE
+        text += fixed.ACQUIRE if test.mutexes else ""
+        yield _filled(text, resource=made, start=start)
+        if Kind.LOOP in self.kinds:
+            yield fixed.LOOP
+        if Kind.BRANCH in self.kinds:
+            yield fixed.CONDITIONAL
+
+    def tables(self, names: Names) -> str:
+        """Which function builds which graph, what is run, and what is seen of it."""
+        test = self.test
+        lines = _listed("GRAPHS", "{}", [f"{g.name!r}: {names.graph(g.name)}" for g in test.graphs])
+        if self.clustered:
+            nodes = [repr(node.name) for node in self.nodes if compiles(node)]
+            lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
+        if self.threads:
+            runs = [f"{run.name!r}: ({run.graph!r}, {list(run.after)})" for run in test.runs]
+            lines += ["# Of which graph, and after which runs.", *_listed("RUNS", "{}", runs)]
+            seen = [repr(place) for place in shown_by(test)]
+            lines += [
+                "# Of which run, and which value of its graph.",
+                *_listed("OBSERVED", "[]", seen),
+            ]
+        return "\n".join(lines)
+
+    def running(self) -> Iterator[str]:
+        """What builds a graph, executes it, and counts."""
+        loops = Kind.LOOP in self.kinds
+        edits = (fixed.BACK if loops else "") + (fixed.NOT_COMPILED if self.clustered else "")
+        yield _filled(
+            fixed.BUILD,
+            clear="    BACK.clear()\n" if loops else "",
+            queues=fixed.BUILD_QUEUES if self.test.queues else "",
+            edits=edits,
+        )
+        yield "\n".join(_configuration(self.found, self.placed))
+        yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
+        calls = fixed.CALL_OPTIONS if self.options else fixed.CALL
+        if self.alone:
+            closes = any(node.op == "QueueCloseV2" for node in self.nodes)
+            queues = bool(self.test.queues)
+            yield _filled(
+                fixed.EXECUTE_ALONE,
+                calls=calls + (fixed.QUEUE_CALLS if queues else ""),
+                elements=fixed.QUEUE_VALUES if queues else "",
+                end=fixed.ONCE if closes else fixed.UNTIL_BLOCKED,
+            )
+        else:
+            yield _filled(fixed.EXECUTE_RUNS if self.threads else fixed.EXECUTE, calls=calls)
+        yield fixed.FORBIDDEN_UNLESS if self.lists_allowed else fixed.FORBIDDEN_IF
+        yield fixed.MAIN.replace("{known}", "allowed" if self.lists_allowed else "not listed")
+
+
+def _configuration(found: Finding, placed: Sequence[str]) -> Iterator[str]:
+    """The session's configuration as the executor makes it of the finding's settings."""
+    settings = found.settings
+    threads, pool = settings.get("inter_op_threads", 4), settings.get("pool", "own")
+    rewrites = str(settings.get("rewrites", "all" if settings.get("grappler") else ""))
+    cpus = 1 + max((int(name.partition(":")[2]) for name in placed), default=0)
+    yield "def config():"
+    yield '    """Of a session."""'
+    intra = settings.get("intra_op_threads", 1)
+    yield f"    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads={intra})"
+    yield f'    made.device_count["CPU"], made.device_count["GPU"] = {cpus}, 0'
+    if settings.get("executor_type"):
+        yield f"    made.experimental.executor_type = {settings['executor_type']!r}"
+    if pool in ("own", "second"):
+        if pool == "second":
+            yield "    made.session_inter_op_thread_pool.add(num_threads=1)"
+        yield f"    made.session_inter_op_thread_pool.add(num_threads={threads})"
+    else:
+        yield f"    made.inter_op_parallelism_threads = {threads}"
+        yield f"    made.use_per_session_threads = {pool == 'per_session'}"
+    yield "    rewrites = made.graph_options.rewrite_options"
+    if rewrites:
+        yield "    rewrites.min_graph_nodes = -1"
+        yield "    rewrites.meta_optimizer_iterations = rewrites.ONE"
+    else:
+        yield "    rewrites.disable_meta_optimizer = True"
+    if rewrites not in ("", "all"):
+        yield "    for field in rewrites.DESCRIPTOR.fields:"
+        yield "        if field.enum_type is not None and field.enum_type.name == 'Toggle':"
+        yield "            setattr(rewrites, field.name, rewrites.OFF)"
+        yield "    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True"
+        yield "    rewrites.memory_optimization = rewrites.NO_MEM_OPT"
+        for each in rewrites.split(","):
+            name, _, value = each.partition("=")
+            known = {"true": "True", "false": "False"}.get(value, f"rewrites.{value}")
+            yield f"    rewrites.{name} = {known}"
+    if rewrites != "all":
+        yield "    made.graph_options.optimizer_options.opt_level = -1"
+    if settings.get("compiled") or settings.get("clusters"):
+        yield "    made.graph_options.optimizer_options.global_jit_level = 2"
+    yield "    return made"
+    if pool in ("second", "caller", "run_handler"):
+        yield ""
+        yield ""
+        yield "OPTIONS = tf.compat.v1.RunOptions()"
+        if pool == "run_handler":
+            yield "OPTIONS.experimental.use_run_handler_pool = True"
+        else:
+            yield f"OPTIONS.inter_op_thread_pool = {1 if pool == 'second' else -1}"
+
+
+def _filled(text: str, **parts: str) -> str:
+    """The text, with parts in place of the lines that have their names in braces."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}\n", part.lstrip("\n"))
+    return text
+
+
+def _listed(name: str, brackets: str, rows: Sequence[str]) -> list[str]:
+    """A constant that holds several things, on one line if they fit."""
+    left, right = brackets[0], brackets[1]
+    line = f"{name} = {left}{', '.join(rows)}{right}"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"{name} = {left}", *(f"    {row}," for row in rows), right]
+
+
+def _cell(value: Value) -> object:
+    """A value as a script counts it: an int, rows, or "torn"."""
+    if value is TORN:
+        return "torn"
+    return value[0] if len(value) == 1 else value
+
+
+def _quoted(text: str) -> str:
+    """As it stands in a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")

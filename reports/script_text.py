@@ -1,0 +1,336 @@
+"""What is the same in every script: Python text, put together by `reports.script`.
+
+A line of a word in braces is replaced there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ROWS: Final = '''
+def rows(values, shape):
+    """One value for each row, the same in all its lanes."""
+    return np.broadcast_to(np.reshape(values, (-1, *(1,) * (len(shape) - 1))), shape)
+'''
+
+COPY: Final = '''
+class Copy:
+    """One copy of the test: resources of its own, and its own timing."""
+
+    def __init__(self, number):
+        self.number = number
+        self.handles = {}
+        # None lets ops collide; some spreads them out, which gives rare orders.
+        self.padding = random.choice((0, PADDING))
+
+    def resource(self, name):
+{resource}
+
+    def start(self):
+        """Set everything to what it holds at first."""
+        done = []
+        for name, (dtype, shape, value) in VARIABLES.items():
+            value = tf.constant(value, dtype, shape)
+            if random.random() < 0.5:  # a buffer of the variable's own, not the constant's
+                value = raw.Maximum(x=value, y=value)
+            done.append(raw.AssignVariableOp(resource=self.resource(name), value=value))
+{start}
+        return tf.group(*done)
+
+    def final(self, name):
+        """What a variable holds in the end."""
+        return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
+'''
+VARIABLE: Final = """
+        if name in VARIABLES:
+            dtype, shape, _ = VARIABLES[name]
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+"""
+QUEUE: Final = """
+        if name in QUEUES:
+            dtype, shape, capacity, _ = QUEUES[name]
+            return raw.FIFOQueueV2(
+                component_types=[dtype],
+                shapes=[shape],
+                capacity=capacity,
+                shared_name=f"{name}{self.number}",
+            )
+"""
+MUTEX: Final = """
+        return raw.MutexV2(shared_name=f"{name}{self.number}")
+"""
+QUEUE_START: Final = """
+        for name, (dtype, _, _, elements) in QUEUES.items():
+            if elements:
+                held = tf.constant(np.stack(elements), dtype)
+                done.append(raw.QueueEnqueueManyV2(handle=self.resource(name), components=[held]))
+"""
+
+HANDLE: Final = '''
+    def handle(self, name, begin, *before):
+        """An op's own handle, there early or late: so ops come to race on several threads."""
+        gate = [begin, *(before if random.random() < 0.5 else ())]
+        if self.padding and random.random() < 0.5:
+            with tf.control_dependencies(gate):
+                size = int(self.padding ** random.random())
+                gate = [raw.Digamma(x=tf.constant(1.5, shape=[size]))]
+        with tf.control_dependencies(gate):
+            return self.resource(name)
+'''
+SHARED_HANDLE: Final = '''
+    def handle(self, name, begin, *before):
+        """One handle for all ops on a variable: XLA takes no variable twice."""
+        key = name, begin.name
+        if key not in self.handles:
+            with tf.control_dependencies([begin]):
+                self.handles[key] = self.resource(name)
+        return self.handles[key]
+'''
+ACQUIRE: Final = '''
+    def acquire(self, name, begin, *before):
+        """Lock a mutex; it is free again when the last reference to the result is gone."""
+        mutex = self.handle(name, begin, *before)
+        with tf.control_dependencies([begin, *before]):
+            return raw.MutexLock(mutex=mutex)
+'''
+
+LOOP: Final = '''
+def loop(copy, name, after, first, takes, condition, body, parallel_iterations):
+    """A loop in raw ops. Each carried value leaves by itself; the last says that all is done."""
+    frame = {"frame_name": f"{name}.{copy.number}", "parallel_iterations": parallel_iterations}
+    with tf.control_dependencies(after):
+        first = [tf.identity(value) for value in first]
+    with tf.control_dependencies(None):
+        enters = [raw.Enter(data=value, **frame) for value in (*first, first[0])]
+        merges = [raw.Merge(inputs=[enter, enter]).output for enter in enters]
+        outside = [raw.Enter(data=value, is_constant=True, **frame) for value in takes]
+        *carried, rest = merges
+        (more,), tails = condition(copy, carried[0], *carried, *outside)
+        with tf.control_dependencies(tails):
+            rest = tf.identity(rest)
+        more = raw.LoopCond(input=more)
+        switches = [raw.Switch(data=value, pred=more) for value in (*carried, rest)]
+        *carried, rest = [tf.identity(switch.output_true) for switch in switches]
+        following, tails = body(copy, carried[0], *carried, *outside)
+        with tf.control_dependencies(tails):
+            rest = tf.identity(rest)
+        for merge, value in zip(merges, (*following, rest)):
+            BACK[merge.op.name] = raw.NextIteration(data=value).op.name
+        return [raw.Exit(data=switch.output_false) for switch in switches]
+'''
+
+CONDITIONAL: Final = '''
+def conditional(copy, after, predicate, takes, then, orelse):
+    """A conditional in raw ops; the last result says that all of the branch is done."""
+    with tf.control_dependencies(after):
+        predicate = tf.identity(predicate)
+    with tf.control_dependencies(None):
+        branches = []
+        for way, branch in (("output_true", then), ("output_false", orelse)):
+            begin, *taken = [
+                tf.identity(getattr(raw.Switch(data=value, pred=predicate), way))
+                for value in (predicate, *takes)
+            ]
+            results, tails = branch(copy, begin, *taken)
+            with tf.control_dependencies(tails):
+                branches.append([*results, tf.identity(begin)])
+        return [raw.Merge(inputs=list(both)).output for both in zip(*branches)]
+'''
+
+BUILD: Final = '''
+def build():
+    """A graph of all copies, one after the other; the names of what is run and shown."""
+{clear}
+    with tf.Graph().as_default() as graph:
+        starts, finals = [], []
+        seen, done = {name: [] for name in GRAPHS}, {name: [] for name in GRAPHS}
+        for number in range(COPIES):
+            copy = Copy(number)
+            starts.append(copy.start())
+            finals.append([copy.final(name) for name in VARIABLES])
+            for name, write in GRAPHS.items():
+                with tf.control_dependencies(done[name]):
+                    begin = tf.no_op()
+                with tf.name_scope(f"c{number}/"):
+                    values, rest = write(copy, begin)
+                seen[name].append(values)
+                done[name] = [begin, *rest]
+        run = {
+            "start": tf.group(*starts).name,
+            "final": [*(tf.stack(each).name for each in zip(*finals)), tf.no_op().name],
+        }
+        for name in GRAPHS:
+            values = [tf.stack(each).name for each in zip(*seen[name])]
+            run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
+{queues}
+    nodes = graph.as_graph_def()
+{edits}
+    # The order of nodes has a part in the order in which what is ready is taken.
+    mixed = random.sample(list(nodes.node), len(nodes.node))
+    with tf.Graph().as_default() as graph:
+        nodes = tf.compat.v1.GraphDef(node=mixed, versions=nodes.versions)
+        tf.import_graph_def(nodes, name="")
+    return graph, run
+'''
+BUILD_QUEUES: Final = """
+        for name, (dtype, *_) in QUEUES.items():
+            queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
+            (held,) = raw.QueueDequeueManyV2(handle=queue, n=count, component_types=[dtype])
+            size = raw.QueueSizeV2(handle=queue)
+            run[f"queue {name}"] = size.name, held.name, count.name
+"""
+BACK: Final = """
+    for node in nodes.node:
+        if node.name in BACK:
+            node.input[1] = BACK[node.name]
+"""
+NOT_COMPILED: Final = """
+    for node in nodes.node:
+        if not COMPILED.intersection(node.name.split("/")[1:2]):
+            node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
+"""
+
+COLUMNS: Final = '''
+def columns(array):
+    """Of each copy: its value, if all lanes are alike; else it is torn."""
+    array = np.asarray(array, np.float64)
+    lanes = array.reshape(len(array), array.shape[1] if array.ndim > 1 else 1, -1)
+    whole = (lanes == lanes[..., :1]) & (np.abs(lanes) < 2**62) & (lanes == np.trunc(lanes))
+    torn = ~whole.all((1, 2))
+    values = np.where(torn[:, None], 0, lanes[..., 0]).astype(np.int64).tolist()
+    values = [value[0] if len(value) == 1 else tuple(value) for value in values]
+    return ["torn" if bad else value for bad, value in zip(torn, values)]
+'''
+COLUMNS_WHOLE: Final = COLUMNS.replace(
+    "array.shape[1] if array.ndim > 1 else 1, -1", "-1, 1"
+).replace("if all lanes are alike; else it is torn", "if it is made of integers; else it is torn")
+
+CALL: Final = """
+    calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
+"""
+# With options of its own a run takes longer: `make_callable` has none.
+CALL_OPTIONS: Final = """
+    calls = {
+        name: lambda name=name: session.run(run[f"graph {name}"], options=OPTIONS)
+        for name in GRAPHS
+    }
+"""
+EXECUTE: Final = '''
+def execute(session, run, end):
+    """Execute all copies, again and again: their outcomes."""
+    start, final = map(session.make_callable, (run["start"], run["final"]))
+{calls}
+    (race,) = calls.values()
+    for _ in range(STEPS):
+        start()
+        arrays = [*race()[:-1], *final()[:-1]]
+        yield from zip(*map(columns, arrays))
+        if time.monotonic() > end:
+            return
+'''
+EXECUTE_RUNS: Final = '''
+def execute(session, run, end):
+    """Execute all copies, each run on a thread of its own: their outcomes."""
+    start, final = map(session.make_callable, (run["start"], run["final"]))
+{calls}
+
+    def call(graph, earlier):
+        for each in earlier:
+            each.result()
+        return calls[graph]()
+
+    with ThreadPoolExecutor(len(RUNS)) as pool:
+        for _ in range(STEPS):
+            start()
+            runs = {}
+            for name, (graph, after) in RUNS.items():
+                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
+            ended = {name: each.result() for name, each in runs.items()}
+            arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
+            yield from zip(*map(columns, arrays))
+            if time.monotonic() > end:
+                return
+'''
+EXECUTE_ALONE: Final = '''
+def execute(session, run, end):
+    """Execute the test, each run on a thread of its own, until one is blocked."""
+    start, final = map(session.make_callable, (run["start"], run["final"]))
+{calls}
+
+    def call(graph, earlier):
+        for each in earlier:
+            each.result()
+        return calls[graph]()
+
+    with ThreadPoolExecutor(len(RUNS)) as pool:
+        for _ in range(STEPS):
+            start()
+            runs = {}
+            for name, (graph, after) in RUNS.items():
+                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
+            done, waiting = wait(runs.values(), BLOCKED_S)
+            if any(each.exception() for each in done):
+                yield ("failed", *(None for _ in NAMES[1:]))
+                session.close()
+                return
+            values = []
+            for name, i in OBSERVED:
+                values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
+            # What there is in the end is read before anything is cancelled.
+            values += [columns(array)[0] for array in final()[:-1]]
+{elements}
+            yield ("blocked" if waiting else "completed", *values)
+{end}
+'''
+QUEUE_CALLS: Final = """
+    queues = [
+        (session.make_callable(size), session.make_callable(held, [count]))
+        for size, held, count in (run[f"queue {name}"] for name in QUEUES)
+    ]
+"""
+QUEUE_VALUES: Final = """
+            for size, take in queues:
+                count = size()
+                values.append(tuple(columns(take(count))) if count else ())
+"""
+UNTIL_BLOCKED: Final = """
+            if waiting or time.monotonic() > end:
+                session.close()  # cancels what is blocked
+                return
+"""
+ONCE: Final = """
+            session.close()  # with it goes the queue that is closed now
+            return
+"""
+
+FORBIDDEN_UNLESS: Final = '''
+def forbidden(outcome):
+    """Whether no order of the ops gives it."""
+    return outcome not in ALLOWED
+'''
+FORBIDDEN_IF: Final = '''
+def forbidden(outcome):
+    """Whether no order of the ops gives it, as far as it is known here."""
+    return outcome in FORBIDDEN or "torn" in outcome
+'''
+MAIN: Final = '''
+def main():
+    """Run until a forbidden outcome has shown, or the time is up; then tell."""
+    end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
+    counts = Counter()
+    while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
+        graph, run = build()
+        with tf.compat.v1.Session(graph=graph, config=config()) as session:
+            counts.update(execute(session, run, end))
+    print(f"TensorFlow {tf.__version__}")
+    for outcome, count in counts.most_common():
+        shown = [f"{n}={str(v).replace(' ', '')}" for n, v in zip(NAMES, outcome) if v is not None]
+        verdict = "FORBIDDEN" if forbidden(outcome) else "{known}"
+        print(f"{count:8}  {verdict:10}  {' '.join(shown)}")
+    bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
+    print(f"forbidden outcomes in {bad} of {counts.total()} executions; allowed: 0")
+    sys.exit(1 if bad else 0)
+
+
+main()
+'''

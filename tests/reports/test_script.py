@@ -1,0 +1,241 @@
+"""Scripts of findings: what is refused, and, run without us, what they show."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import FEATURES as FEATURE_NAMES
+from corpus.graph import Graph, LitmusTest, Node, Variable
+from corpus.ops import (
+    DTYPES,
+    EFFECT_OPS,
+    OPS,
+    Attrs,
+    ConstAttrs,
+    Kind,
+    MomentumAttrs,
+    RowsAttrs,
+    SliceAttrs,
+)
+from corpus.outcome import STATUS_KEY, Outcome, Verdict
+from corpus.outcome import TORN as TORN_VALUE
+from corpus.textfile import Entry, Finding, load, outcome_from_plain, save
+from fuzz.__main__ import main
+from fuzz.campaign.scripts import ScriptRun, script_of
+from oracles.explorer import Explorer
+from oracles.model import EXECUTOR, RFC
+from oracles.reference import allowed_outcomes
+from reports.script import LAST_LINE, NoScript, script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SETTINGS = {"inter_op_threads": 4, "executor_type": "", "grappler": False}
+FINDING = Finding(
+    executor="tf",
+    config="plain",
+    model="rfc",
+    forbidden=(),
+    executions=1,
+    noise={"copies": 4, "steps": 4, "padding": 256},
+    settings=SETTINGS,
+    versions={"tensorflow": "2.21.0"},
+    seed=0,
+    index=0,
+    family="dag",
+    minimized=True,
+    confirmed=True,
+)
+
+
+def found(test: LitmusTest, **changed: object) -> Entry:
+    """The test with a finding on it: all values torn, which none of these shows."""
+    torn = Outcome.of(test, dict.fromkeys(test.names, TORN_VALUE))
+    return Entry(test, {}, replace(FINDING, **{"forbidden": ((torn, 1),), **changed}))
+
+
+# A test for each feature, and where features meet.
+FEATURES = (
+    "h-if-control-edges",
+    "h-branch-in-a-loop",
+    "h-loop-in-a-branch",
+    "h-condition-tail-and-body",
+    "h-nested-frames",
+    "h-section-around-a-loop",
+    "h-section-in-a-loop",
+    "h-trips-by-carried-read",
+    "devices-window",
+    "fifo-two-consumers",
+    "dequeue-many-two-consumers",
+    "close-then-rest",
+    "iriw-four-runs",
+    "less-equal-of-two-reads",
+    "backpressure-blocked",
+)
+
+
+def every_op(dtype: str) -> LitmusTest:
+    """All ops on variables, one after the other, with lanes; what is read is observed."""
+    nodes = [
+        Node("one", "Const", attrs=ConstAttrs(dtype, (), 1)),
+        Node("all", "Const", attrs=ConstAttrs(dtype, (3, 2), (1, 2, 3))),
+        Node("two", "Const", attrs=ConstAttrs(dtype, (2, 2), (5, 2))),
+    ]
+    given = {"value": "all", "updates": "two", "delta": "all", "grad": "all"}
+    observe = []
+    for op in (OPS[name] for name in EFFECT_OPS if dtype in OPS[name].dtypes):
+        attrs: Attrs | None = None
+        inputs = [given.get(operand, "one") for operand in op.operands]
+        if op.attrs is RowsAttrs:
+            attrs = RowsAttrs((2, 0))
+        elif op.attrs is SliceAttrs:
+            attrs, inputs = SliceAttrs(0, 3, 2), ["two"]
+        elif op.attrs is MomentumAttrs:
+            attrs = MomentumAttrs(use_nesterov=True)
+        after = (nodes[-1].name,) if len(nodes) > 3 else ()
+        resources = ("X", "class")[: len(op.roles)]
+        nodes.append(Node(f"n{len(nodes)}", op.name, tuple(inputs), resources, after, attrs))
+        observe += [nodes[-1].name] if op.kind is Kind.READ else []
+    variables = tuple(Variable(name, dtype, (3, 2), (4, 5, 6)) for name in ("X", "class"))
+    return LitmusTest(
+        f"every-op-{dtype}", variables, (Graph("main", tuple(nodes)),), tuple(observe)
+    )
+
+
+RUNNER = """
+import contextlib, io, json, runpy, sys
+seconds, *paths = sys.argv[1:]
+for path in paths:
+    sys.argv[:] = [path, seconds]
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([path, code, shown.getvalue()]), flush=True)
+assert not {"corpus", "oracles", "fuzz", "reports"} & set(sys.modules)
+"""
+
+
+def run(tmp_path: Path, entries: list[Entry], seconds: float) -> list[tuple[int, str]]:
+    """Exit code and output of each entry's script, in one process that does not import us."""
+    paths = []
+    for number, entry in enumerate(entries):
+        paths.append(tmp_path / f"{number}.py")
+        paths[-1].write_text(script_of(entry, ""), encoding="utf-8")
+    command = [sys.executable, "-I", "-c", RUNNER, str(seconds), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == list(map(str, paths))
+    return [(code, shown) for _, code, shown in rows]
+
+
+def outcomes(test: LitmusTest, shown: str) -> Iterator[tuple[Outcome, int, str]]:
+    """What a script printed: each outcome, how often, and its verdict."""
+    _, *lines, last = shown.splitlines()
+    assert LAST_LINE.fullmatch(last), shown
+    for line in lines:
+        count, verdict, values = re.split(r"  +", line.strip(), maxsplit=2)
+        plain: dict[str, Any] = {}
+        for pair in values.split():
+            name, _, value = pair.partition("=")
+            if name == "ended":
+                plain |= {} if value == "completed" else {STATUS_KEY: value}
+            else:
+                read = value if value == "torn" else ast.literal_eval(value)
+                plain[name] = list(read) if isinstance(read, tuple) else read
+        yield outcome_from_plain(test, plain), int(count), verdict
+
+
+def test_of_sound_tests_of_every_feature_a_script_shows_allowed_outcomes_only(
+    tmp_path: Path,
+) -> None:
+    """A process for all; the oracle judges what they print, not the scripts."""
+    tests = [load(path).test for path in LITMUS if path.stem in FEATURES]
+    assert len(tests) == len(FEATURES)
+    features = frozenset().union(*(test.features for test in tests))
+    assert features == FEATURE_NAMES - {"clusters"}
+    tests += map(every_op, DTYPES)
+    shown = run(tmp_path, [found(test, model="executor") for test in tests], 0.1)
+    for test, (code, text) in zip(tests, shown, strict=True):
+        oracle = Explorer(test, EXECUTOR)
+        seen = list(outcomes(test, text))
+        assert {oracle.judge(outcome) for outcome, _, _ in seen} == {Verdict.ALLOWED}, text
+        assert (code, {verdict for _, _, verdict in seen}) == (0, {"not listed"}), text
+
+
+# The torn scatter of docs/tensorflow-findings.md, with what is allowed listed, and a race that
+# no order forbids, with half of what is allowed: to see how a script ends.
+TORN = litmus("X[0]+=1 || r0=X", shape=(1, 4096), dtype="float32")
+
+
+def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
+    """Within a session of 3,072 executions on idle cores; one in a minute is enough."""
+    allowed = {RFC.name: frozenset(allowed_outcomes(TORN, RFC).witnesses)}
+    torn = Outcome.of(TORN, {"r0": TORN_VALUE, "X": (1,)})
+    noise = {"copies": 32, "steps": 96, "padding": 1024}
+    entry = replace(found(TORN, forbidden=((torn, 1),), noise=noise), allowed=allowed)
+    path = tmp_path / "torn.py"
+    path.write_text(script_of(entry, ""), encoding="utf-8")
+    started = ScriptRun(path, 60)
+    assert started.shows_it()
+
+
+# --- what is refused -------------------------------------------------------------------
+
+
+def test_a_script_is_of_a_finding_on_tensorflow_only() -> None:
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    with pytest.raises(NoScript, match="no finding"):
+        script(Entry(sb))
+    for changed, why in (
+        ({"executor": "native"}, "found on native, not on TensorFlow"),
+        ({"settings": {"workers": 2}}, "cannot have the setting workers=2"),
+        ({"settings": {"compiled": "region"}}, "cannot have the setting compiled=region"),
+    ):
+        with pytest.raises(NoScript, match=why):
+            script(found(sb, **changed))
+
+
+def test_names_that_python_has_taken_and_settings_are_written() -> None:
+    """`class` is a variable's name and `raw` a node's; each script compiles."""
+    sb = litmus("X=1; raw=Y || Y=1; r1=X")
+    plain = {"pool": "second", "inter_op_threads": 4, "rewrites": "remapping=ON,disable_x=false"}
+    clusters = {"compiled": "clusters", "rewrites": "all", "executor_type": "E"}
+    environment = {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2", "OURS": "1"}
+    for settings in (plain, clusters, {"pool": "run_handler"}):
+        text = script(found(sb, settings=settings), environment, "r0: because")
+        compile(text, "script", "exec")
+        assert "raw_ = raw.ReadVariableOp" in text
+        assert "os.environ['TF_XLA_FLAGS'] = '--tf_xla_auto_jit=2'" in text
+        assert "OURS" not in text
+
+
+def test_the_command_writes_it_and_refuses_in_one_line(tmp_path: Path) -> None:
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    zero = Outcome.of(sb, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})
+    entry = replace(found(sb, forbidden=((zero, 1),)), allowed={})
+    save(entry, tmp_path / "sb.yaml")
+    out = tmp_path / "sb.py"
+    done = CliRunner().invoke(main, ["script", str(tmp_path / "sb.yaml"), "-o", str(out)])
+    assert (done.exit_code, done.output) == (0, f"{out}\n")
+    shown = CliRunner().invoke(main, ["script", str(tmp_path / "sb.yaml")])
+    assert shown.output == out.read_text(encoding="utf-8")
+    assert "Forbidden  r" in shown.output  # the cycle, in words
+    for path in (str(LITMUS[0]), "nothing.yaml"):
+        refused = CliRunner().invoke(main, ["script", path])
+        assert refused.exit_code == 2
+        assert refused.stderr.count("\n") == 1
