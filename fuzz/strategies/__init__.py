@@ -8,9 +8,9 @@ and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
 `dag` draws graphs over variables, which is what every executor runs, `dense` those of
 them that use whole variables; `sparse` such as use a variable densely and sparsely,
 `bait` those that a clusterer likes. `cycles` draws the classic shapes, written in many
-ways, `mutations` edits tests of the corpus. The others draw what semantics.md has beside that, each one feature, `mixed` several, `training`
-what people use them for; their tests are small enough for the reference oracle, which
-looks at every order.
+ways, `mutations` edits tests of the corpus. The others draw what semantics.md has
+beside that, each one feature, `mixed` several, `training` what people use them for;
+their tests are small enough for the reference oracle, which looks at every order.
 
 A family draws shapes that race. It knows no oracle's verdict and no executor's
 defects: no template holds a bug.
