@@ -290,8 +290,12 @@ class LitmusTest:
     """Result type of each node and of each value inside a body; None without one."""
     bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     """How many iterations each loop has at most."""
+    whole: bool = field(init=False, repr=False, compare=False, default=False)
+    """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
 
     def __post_init__(self) -> None:
+        matrices = any(n.op == "MatMul" for g in self.graphs for n in all_nodes(g.nodes))
+        object.__setattr__(self, "whole", matrices)
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", self.name):
             raise MalformedTest(f"not a test's name: {self.name[:80]!r}", ("name",))
         if CONTROL.search(self.about):
@@ -546,11 +550,6 @@ class LitmusTest:
         if len(self.runs) == 1:
             return {name: name for name in nodes[self.runs[0].graph]}
         return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
-
-    @property
-    def whole(self) -> bool:
-        """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
-        return any(n.op == "MatMul" for g in self.graphs for n in all_nodes(g.nodes))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -625,16 +625,18 @@ def small(
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
         test = sketch(rng, events, number < TRIES // 2)
-        if largest_magnitude(test) >= MAX_MAGNITUDE:
+        limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
+        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
+        if orders >= limit and least is not None and least[0] <= orders:
             continue
         if number < TRIES // 2 and count_races(test) < MIN_RACES:
             continue
-        limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
-        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
+        # What most often says no stands first, what costs most last.
+        if largest_magnitude(test) >= MAX_MAGNITUDE:
+            continue
         if orders < limit:
             return test
-        if least is None or orders < least[0]:
-            least = orders, test
+        least = orders, test
     # Never so far: the last are so small that hardly anything can be wrong with them.
     assert least is not None, "no value of the smallest sketches is small enough"
     return least[1]
