@@ -8,6 +8,7 @@ copies of a graph once; a *helper* is a node that the test does not have.
   what a node returned.
 - `tally`: arrays -> histogram of outcomes. Knows NumPy only.
 - `clusters`: what TensorFlow dumps -> the clusters that it chose.
+- `forced`: one total order, by gates that the client opens.
 - `executor`: the protocol.
 
 A defect of TensorFlow may outlive the test that shows it: in 2.21,

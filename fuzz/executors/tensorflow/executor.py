@@ -136,6 +136,7 @@ class PreparedTest:
         self._clustered = bool(settings.get("clusters"))
         # The single-threaded executor has no other thread to go on when an op waits.
         self._may_wait = not (self._clustered or settings.get("executor_type"))
+        self._name = config.name
         self._forcing: Forcing | None = None
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
@@ -211,7 +212,7 @@ class PreparedTest:
         from fuzz.executors.tensorflow.forced import Forcing
 
         if not self._may_wait:
-            raise Refused("forced orders in this configuration")
+            raise Refused(f"forced orders in configuration {self._name}")
         if self._forcing is None:
             self._forcing = Forcing(self._template.test, self._config)
         return self._forcing.force(order, timeout_s)

@@ -118,7 +118,8 @@ class Forcing:
             live = _GatedSession(self._template, self._built, self._config, copies=1)
             live.watch(self._test, self._gated)
         self._live = None
-        drive = _Drive(live, steps, time.monotonic() + timeout_s)
+        sizes = tuple(len(queue.init) for queue in self._test.queues)
+        drive = _Drive(live, steps, sizes, time.monotonic() + timeout_s)
         try:
             tally = Tally(self._gated.test)
             tally.add(live.step(drive))
@@ -192,26 +193,29 @@ class _Drive:
 
     live: _GatedSession
     steps: Sequence[_Step]
+    sizes: tuple[int, ...]
     deadline: float
     at: int = 0
+    ended: int = 0
     astray: bool = False
     late: bool = False
-    ended: int = 0
     opened: set[str] = field(default_factory=set)
 
     def __call__(self) -> bool:
         """Go as far as possible; whether nothing happens any more."""
-        self.late = time.monotonic() >= self.deadline
-        while self.at < len(self.steps) and not (self.late or self.astray):
+        while self.at < len(self.steps):
+            self.late = time.monotonic() >= self.deadline
+            if self.late or self.astray:
+                return True
             step = self.steps[self.at]
             self.open(step.gate.queue)
-            if not self.passed(step):
-                # What it waits for may be the end of a run, and that another begins.
-                return self.astray or (quiet() and self.live.done() == self.ended)
+            over = self.over(step)
+            if not over:
+                # Perhaps it waits for the end of a run, with which another begins.
+                return over is None
             self.ended += len(step.ended)
+            self.sizes = step.sizes
             self.at += 1
-        if self.late or self.astray:
-            return True
         for gate in self.live.gates:
             self.open(gate)
         return quiet()
@@ -222,17 +226,18 @@ class _Drive:
             self.opened.add(gate)
             self.live.open(gate)
 
-    def passed(self, step: _Step) -> bool:
-        """Whether the step is over: the numbers are there, and the elements."""
+    def over(self, step: _Step) -> bool | None:
+        """Whether all that comes of a step has come; None if nothing happens any more."""
         wanted = self.ended + len(step.ended)
-        if step.ended and not any(self.live.done() >= wanted for _ in range(_LOOKS)):
-            return False
-        if step.at_once:
+        if step.at_once and any(self.live.done() >= wanted for _ in range(_LOOKS)):
             return True
         if not quiet():
             return False
-        self.astray = (self.live.done(), self.live.held()) != (wanted, step.sizes)
-        return not self.astray
+        done, held = self.live.done(), self.live.held()
+        if done == wanted and (step.at_once or held == step.sizes):
+            return True
+        self.astray = (done, held) != (self.ended, self.sizes)
+        return None
 
 
 def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_Step]:

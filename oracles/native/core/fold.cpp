@@ -73,10 +73,12 @@ class Folder {
       if (known(t) && is_true(t) != wanted) fails.push_back(t);
     }
     if (!fails.empty()) {
-      // It is dead as soon as one of them is ready: the first, if the others
-      // wait for that one.
-      const bool follow = std::all_of(fails.begin() + 1, fails.end(),
-                                      [&](int32_t t) { return waits_for(t, fails[0]); });
+      // It is dead as soon as one of its guards is ready and fails: with the first
+      // that is known to, if those that may fail as well wait for that one.
+      const bool follow = std::ranges::all_of(event.guards, [&](const auto& guard) {
+        const auto& [t, wanted] = guard;
+        return known(t) && is_true(t) == wanted ? true : waits_for(t, fails[0]);
+      });
       if (follow) event.never = fails[0];
       return;
     }
@@ -104,6 +106,11 @@ class Folder {
         stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
       }
       stack.insert(stack.end(), token.waits.begin(), token.waits.end());
+      for_each_result(token, [&](int32_t e) {
+        const Event& event = program_.events[e];
+        stack.insert(stack.end(), event.needs.begin(), event.needs.end());
+        for (const auto& guard : event.guards) stack.push_back(guard.first);
+      });
     }
     return false;
   }
