@@ -53,7 +53,7 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     entry : Entry
         With a finding.
     environment : mapping of str to str
-        Of the finding's configuration; what is not TensorFlow's is left out.
+        Of the finding's configuration; what is not TensorFlow's, or only its log, is left out.
     reason : str
         Why the most frequent outcome is forbidden.
 
@@ -100,7 +100,12 @@ class _Script:
     ) -> None:
         test = entry.test
         self.entry, self.test, self.found, self.reason = entry, test, found, reason
-        self.environment = {k: v for k, v in environment.items() if k.startswith("TF_")}
+        # Of what TensorFlow is told, not what it is to tell us.
+        self.environment = {
+            name: value.replace(" --tf_xla_clustering_debug", "")
+            for name, value in environment.items()
+            if name.startswith("TF_") and not name.startswith("TF_CPP_")
+        }
         self.clustered = bool(found.settings.get("compiled") or found.settings.get("clusters"))
         allowed = entry.allowed.get(found.model)
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
