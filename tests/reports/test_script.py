@@ -76,6 +76,7 @@ FEATURES = (
     "h-section-around-a-loop",
     "h-section-in-a-loop",
     "h-trips-by-carried-read",
+    "h-zero-trips",
     "devices-window",
     "fifo-two-consumers",
     "dequeue-many-two-consumers",
