@@ -36,6 +36,7 @@ _OPERANDS: Final = {
     ("Select", "t"): "x",
     ("Select", "e"): "y",
 }
+MAX_LINE: Final = 88
 _TARGET: Final = {"ResourceStridedSliceAssign": "ref"}
 _RESERVED: Final = {
     *keyword.kwlist,
@@ -95,6 +96,7 @@ def written(test: LitmusTest, graph: Graph, names: Names) -> str:
     values = ", ".join(names.of(name) for name in shown)
     function = [
         f"def {names.graph(graph.name)}(copy, begin):",
+        f'    """Graph {graph.name} of a copy: what is observed, and what else is to be done."""',
         *_indented(lines),
         f"    return [{values}], [{', '.join(rest)}]",
     ]
@@ -272,8 +274,9 @@ class _Writer:
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
         if scopes:
-            return [*lines, f"with {', '.join(scopes)}:", f"    {name} = {call}"]
-        return [*lines, f"{name} = {call}"]
+            inside = _indented(_wrapped(f"{name} = {call}"))
+            return [*lines, f"with {', '.join(scopes)}:", *inside]
+        return [*lines, *_wrapped(f"{name} = {call}")]
 
     def attributes(self, node: Node) -> list[str]:
         """The arguments that are no operands."""
@@ -341,6 +344,15 @@ class _Writer:
         assert kind is not None
         value = self.names.of(name)
         return f"tf.reshape({value}, [-1])[0]" if kind.shape else value
+
+
+def _wrapped(line: str) -> list[str]:
+    """An assignment of a call, its arguments on a line of their own if it is long."""
+    if len(line) <= MAX_LINE:
+        return [line]
+    head, _, rest = line.partition("(")
+    arguments, _, tail = rest.rpartition(")")
+    return [f"{head}(", f"    {arguments}", f"){tail}"]
 
 
 def _takes(node: Node) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,10 @@ CLUSTERED_COPIES: Final = 8
 LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
 """How a script ends."""
 _WIDTH: Final = 92
+_INDIVISIBLE: Final = (
+    " Beyond it, TensorFlow's executor on the CPU locks a variable during a dense update"
+    " (AssignAdd, AssignSub, ResourceApply*), which is thus one operation."
+)
 
 
 class NoScript(ValueError):
@@ -49,7 +53,7 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     entry : Entry
         With a finding.
     environment : mapping of str to str
-        Of the finding's configuration; what is not TensorFlow's is left out.
+        Of the finding's configuration; what is not TensorFlow's, or only its log, is left out.
     reason : str
         Why the most frequent outcome is forbidden.
 
@@ -96,7 +100,12 @@ class _Script:
     ) -> None:
         test = entry.test
         self.entry, self.test, self.found, self.reason = entry, test, found, reason
-        self.environment = {k: v for k, v in environment.items() if k.startswith("TF_")}
+        # Of what TensorFlow is told, not what it is to tell us.
+        self.environment = {
+            name: value.replace(" --tf_xla_clustering_debug", "")
+            for name, value in environment.items()
+            if name.startswith("TF_") and not name.startswith("TF_CPP_")
+        }
         self.clustered = bool(found.settings.get("compiled") or found.settings.get("clusters"))
         allowed = entry.allowed.get(found.model)
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
@@ -143,7 +152,7 @@ class _Script:
         paragraphs = [
             "The memory model (RFC 20190610, resource variables): a graph's operations behave as"
             " if executed one by one, in some order that its edges allow; reads and writes of a"
-            " whole variable are atomic.",
+            " whole variable are atomic." + _INDIVISIBLE * (found.model == "executor"),
             "The test; ops in different columns have no edge between them unless it is said:",
             drawing.text(self.test).partition("\n")[2],
             f"Seen       {seen}, in {times} of {executions}",
@@ -175,7 +184,7 @@ class _Script:
         lines += ["import random", "import sys", "import time", "from collections import Counter"]
         if self.threads:
             lines.append("from concurrent.futures import ThreadPoolExecutor, wait")
-        lines += ["", "import numpy as np", ""]
+        lines += ["", "import numpy as np", *([""] if self.environment else [])]
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
         return "\n".join([*lines, "import tensorflow as tf"])
 
@@ -240,7 +249,8 @@ class _Script:
                 cell = tuple(_cell(each) for each in value if isinstance(each, tuple))
             cells[name] = repr(cell)
         ended = [repr(str(outcome.status))] if self.alone else []
-        return f"({', '.join([*ended, *cells.values()])},)"
+        listed = ", ".join([*ended, *cells.values()])
+        return f"({listed},)" if len(ended) + len(cells) == 1 else f"({listed})"
 
     def helpers(self) -> Iterator[str]:
         """What copies, loops and conditionals are made of."""

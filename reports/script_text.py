@@ -114,6 +114,8 @@ def loop(copy, name, after, first, takes, condition, body, parallel_iterations):
         following, tails = body(copy, carried[0], *carried, *outside)
         with tf.control_dependencies(tails):
             rest = tf.identity(rest)
+        with tf.control_dependencies([carried[0]]):  # a constant too belongs to its iteration
+            following = [tf.identity(value) for value in following]
         for merge, value in zip(merges, (*following, rest)):
             BACK[merge.op.name] = raw.NextIteration(data=value).op.name
         return [raw.Exit(data=switch.output_false) for switch in switches]

@@ -267,16 +267,19 @@ class OneRunWaitedFor(TensorFlowMutant):
 
 
 def _placed(test: LitmusTest) -> LitmusTest:
-    """Every other variable on a second device, where the test says nothing."""
+    """Every other variable on a second device, but for those that one op works on."""
+    together = [node.resources for node in test.effects if len(node.resources) > 1]
+    first = {name: min(names) for names in together for name in names}
+    lone = sorted({first.get(each.name, each.name) for each in test.variables})
     variables = tuple(
-        replace(each, device=each.device or f"cpu:{index % 2}")
-        for index, each in enumerate(test.variables)
+        replace(v, device=f"cpu:{lone.index(first.get(v.name, v.name)) % 2}")
+        for v in test.variables
     )
     return replace(test, variables=variables)
 
 
 class EarlyTransfer(TensorFlowMutant):
-    """A control edge between ops of two devices is dropped; every other variable is on each.
+    """A control edge between ops of two devices is dropped; every second variable is on a second.
 
     Killed by MP, whose variables are then on two. Survives a test of one variable.
     """

@@ -30,7 +30,7 @@ from corpus.ops import (
 )
 from corpus.outcome import STATUS_KEY, Outcome, Verdict
 from corpus.outcome import TORN as TORN_VALUE
-from corpus.textfile import Entry, Finding, load, outcome_from_plain, save
+from corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
 from fuzz.__main__ import main
 from fuzz.campaign.scripts import ScriptRun, script_of
 from oracles.explorer import Explorer
@@ -76,6 +76,7 @@ FEATURES = (
     "h-section-around-a-loop",
     "h-section-in-a-loop",
     "h-trips-by-carried-read",
+    "h-zero-trips",
     "devices-window",
     "fifo-two-consumers",
     "dequeue-many-two-consumers",
@@ -192,6 +193,34 @@ def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     path.write_text(script_of(entry, ""), encoding="utf-8")
     started = ScriptRun(path, 60)
     assert started.shows_it()
+
+
+@pytest.mark.parametrize(
+    ("code", "shows_it"),
+    [
+        ("print('forbidden outcomes in 3 of 9 executions; allowed: 0'); sys.exit(1)", True),
+        ("print('forbidden outcomes in 0 of 9 executions; allowed: 0'); sys.exit(1)", False),
+        ("print('forbidden outcomes in 3 of 9 executions; allowed: 0')", False),
+        ("sys.exit(1)", False),
+        ("import corpus", False),
+    ],
+)
+def test_a_script_counts_only_if_it_says_so_to_the_end(
+    tmp_path: Path, code: str, *, shows_it: bool
+) -> None:
+    """One that dies, or gets no further than its imports, proves nothing."""
+    (tmp_path / "script.py").write_text(f"import sys\n{code}\n", encoding="utf-8")
+    started = ScriptRun(tmp_path / "script.py")
+    assert not started.overdue
+    assert started.shows_it() is shows_it
+
+
+def test_a_file_keeps_what_became_of_the_script(tmp_path: Path) -> None:
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    for became in (None, *Script):
+        entry = found(sb, script=became)
+        save(entry, tmp_path / "sb.yaml")
+        assert load(tmp_path / "sb.yaml") == entry
 
 
 # --- what is refused -------------------------------------------------------------------
