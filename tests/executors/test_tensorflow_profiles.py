@@ -165,6 +165,32 @@ def test_each_optimizer_runs_alone() -> None:
     assert set().union(*alone.values()) <= ran["grappler_aggressive"]
 
 
+def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
+    """The layers around the races are one op each; the races' own are all there."""
+    from tensorflow.core.protobuf import config_pb2
+
+    from fuzz.executors.tensorflow import lowering, model_code, session
+
+    ops = {}
+    for name in ("model_code", "model_code_grappler"):
+        rng = np.random.default_rng(0)
+        template = lowering.lower(RACY)
+        built = model_code.surrounded(lowering.build(template, NOISE, rng), RACY, rng)
+        live = session.LiveSession(template, built, Settings.of(BY_NAME[name]), NOISE.copies)
+        live._run_init()
+        options = config_pb2.CallableOptions(target=["race"])
+        options.run_options.output_partition_graphs = True
+        metadata = config_pb2.RunMetadata()
+        live._session._make_callable_from_options(options)(run_metadata=metadata)
+        live.close()
+        ops[name] = Counter(node.op for node in metadata.partition_graphs[0].node)
+    assert ops["model_code"]["BiasAdd"] > 0
+    assert ops["model_code_grappler"]["BiasAdd"] == 0
+    assert any("FusedMatMul" in op for op in ops["model_code_grappler"])
+    for op in ("ReadVariableOp", "AssignVariableOp"):
+        assert ops["model_code_grappler"][op] == ops["model_code"][op]
+
+
 def pools() -> Counter[str]:
     """How many threads of each name this process has."""
     return Counter(

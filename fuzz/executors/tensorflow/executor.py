@@ -146,13 +146,15 @@ class PreparedTest:
 
     def _build(self, noise: Noise, rng: np.random.Generator, *, in_a_row: bool) -> Built:
         """A graph of copies, as the profile's front end makes it."""
-        from fuzz.executors.tensorflow import functions, lowering, regions
+        from fuzz.executors.tensorflow import functions, lowering, model_code, regions
 
         traced = self._settings.front_end == "function"
         if traced:  # the order of creation is what is tested
             noise = replace(noise, shuffle=False)
         shared = self._settings.shared_handles
         built = lowering.build(self._template, noise, rng, share_handles=shared, in_a_row=in_a_row)
+        if self._settings.model_code:
+            built = model_code.surrounded(built, self._template.test, rng)
         if traced:
             return functions.as_function(built)
         if self._settings.compiled == "region":

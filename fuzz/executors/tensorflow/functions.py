@@ -93,15 +93,23 @@ def as_compiled(built: Built, test: LitmusTest) -> Built:
         if name.startswith("constant"):
             constants.setdefault(owner, []).append(node.name)
     parts = []
+    places = placed(built.graph_def)
     for cluster in test.clusters:
-        first = re.compile(rf"(c\d+/(run\.\w+/)?){cluster.members[0]}")
-        found = filter(None, (first.fullmatch(node.name) for node in built.graph_def.node))
-        for prefix in (match[1] for match in found):
+        for prefix in places[cluster.members[0]]:
             members = [f"{prefix}{name}" for name in cluster.members]
             nodes = tuple(name for each in members for name in (*constants.get(each, ()), each))
             name = f"{cluster.name}_function"
             parts.append(_Part(f"{prefix}{cluster.name}", name, prefix, nodes, compiled=True))
     return replace(built, graph_def=_outlined(built.graph_def, parts))
+
+
+def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
+    """For each node of the test's graphs what stands before its name: of a copy and run."""
+    found: dict[str, list[str]] = {}
+    for node in graph_def.node:
+        if match := re.fullmatch(r"(c\d+/(?:run\.\w+/)?)(\w+)", node.name):
+            found.setdefault(match[2], []).append(match[1])
+    return found
 
 
 def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb2.GraphDef:

@@ -88,6 +88,9 @@ class Settings:
         """
         if self.front_end == "function" or self.executor_type:
             return FEATURES - {"several runs"}
+        if self.pool == "run_handler":
+            # Its threads wake up again and again: `quiescence` cannot tell what is blocked.
+            return frozenset({"queues", "critical sections"})
         return frozenset()
 
     @property
@@ -192,6 +195,9 @@ def _profiles() -> Iterator[Config]:
     yield clustering("autocluster_max_2", "--tf_xla_max_cluster_size=2")
     yield clustering("autocluster_grappler", rewrites="all")
     yield clustering("autocluster_lazy", "--tf_xla_enable_lazy_compilation=true")
+    yield profile("model_code", model_code=True)
+    yield profile("model_code_grappler", model_code=True, rewrites="all")
+    yield profile("model_code_aggressive", model_code=True, rewrites=_AGGRESSIVE)
     yield profile("jit_compile", "rfc", compiled="region")
     yield profile("jit_compile_grappler", "rfc", compiled="region", rewrites="all")
     yield profile("function", "acd", front_end="function")
