@@ -178,7 +178,9 @@ def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
         built = model_code.surrounded(lowering.build(template, NOISE, rng), RACY, rng)
         live = session.LiveSession(template, built, Settings.of(BY_NAME[name]), NOISE.copies)
         live._run_init()
-        options = config_pb2.CallableOptions(target=["race"])
+        # What nobody fetches optimizers drop, reads included.
+        fetched = [shown.tensor for shown in built.units[0].observed]
+        options = config_pb2.CallableOptions(fetch=fetched, target=["race"])
         options.run_options.output_partition_graphs = True
         metadata = config_pb2.RunMetadata()
         live._session._make_callable_from_options(options)(run_metadata=metadata)
