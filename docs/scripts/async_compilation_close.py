@@ -1,4 +1,4 @@
-"""Closing a session while XLA compiles a cluster of it in the background ends the process: signal 6 or 11.
+"""Closing a session while XLA compiles in the background: the process ends, signal 6 or 11.
 
 Needs TensorFlow only. Each try is a process of its own, since it ends it.
 """
@@ -36,6 +36,4 @@ if __name__ == "__main__":
         command = [sys.executable, __file__, "once"]
         done = subprocess.run(command, env=environment, capture_output=True, check=False)
         ended.append(done.returncode)
-    print(
-        f"exit codes of {TRIES} processes (0 expected, -6 an abort, -11 a segmentation fault): {ended}"
-    )
+    print(f"exit codes of {TRIES} processes (expected 0; -6 and -11 are crashes): {ended}")
