@@ -656,8 +656,8 @@ class _Reader:
             raise self.error(path, "an allowed set is never empty")
         return frozenset(found)
 
-    def check_model(self, model: str, path: Path_) -> None:
-        if model not in ("rfc", "executor"):
+    def check_model(self, model: str, path: Path_, *others: str) -> None:
+        if model not in ("rfc", "executor", *others):
             raise self.error(path, f"unknown model {model[:80]!r}")
 
     def check_least(self, value: int, least: int, path: Path_) -> None:
@@ -676,7 +676,7 @@ class _Reader:
         for name in ("executor", "config", "family"):
             if not getattr(raw, name) or "\n" in getattr(raw, name):
                 raise self.error(("finding", name), "must be one line, not empty")
-        self.check_model(raw.model, ("finding", "model"))
+        self.check_model(raw.model, ("finding", "model"), "acd")
         for name, least in (("executions", 1), ("seed", 0), ("index", 0), ("run_seed", 0)):
             if getattr(raw, name) is not None:
                 self.check_least(getattr(raw, name), least, ("finding", name))

@@ -88,9 +88,9 @@ def _load(path: str) -> Entry:
 
 
 def _model(name: str) -> Model:
-    from oracles.model import MODELS
+    from oracles.model import PROMISES
 
-    return MODELS[name]
+    return PROMISES[name]
 
 
 def _explored(
@@ -125,14 +125,14 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead
 _model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor"]),
+    type=click.Choice(["rfc", "executor", "acd"]),
     default=None,
     help="Memory model; rfc if not given.",
 )
 _one_model = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor"]),
+    type=click.Choice(["rfc", "executor", "acd"]),
     default=None,
     help="Only that memory model; all if not given.",
 )
@@ -211,10 +211,10 @@ def oracle(
 
 
 def _models(name: str | None) -> tuple[Model, ...]:
-    """That model, or all, the loosest first."""
+    """That model, or all of semantics.md, the loosest first."""
     from oracles.model import MODELS
 
-    return tuple(m for m in MODELS.values() if name in (None, m.name))
+    return tuple(MODELS.values()) if name is None else (_model(name),)
 
 
 _VALUE = re.compile(
@@ -557,7 +557,7 @@ def script(file: str, out: str | None, as_json: bool) -> None:
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "promised"]),
+    type=click.Choice(["rfc", "executor", "acd", "promised"]),
     default=None,
     help="Memory model; promised is what each executor promises in its configuration, and "
     "taken for several executors or configurations. For one: rfc.",
@@ -783,7 +783,7 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor"]),
+    type=click.Choice(["rfc", "executor", "acd"]),
     default=None,
     help="Memory model; else the finding's or rfc, for several executors what each promises.",
 )

@@ -25,7 +25,7 @@ semantics.md, sections 2 and 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
@@ -461,6 +461,8 @@ class _Unfolder:
             when it has been released; a loop's or conditional's, when all its
             results are there), and the tokens of its results.
         """
+        if Axiom.PROGRAM_ORDER in self.model.axioms:
+            graph = in_program_order(graph, self.test)
         values = dict(scope)  # and what the graph adds
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # nodes: acquires of the sections around them
@@ -755,6 +757,29 @@ class _Unfolder:
         if dense or Axiom.UPDATES_INDIVISIBLE in self.model.axioms:
             return [[(Access.UPDATE, node.resources)]]
         return [reads, writes]
+
+
+def in_program_order(graph: Graph, test: LitmusTest) -> Graph:
+    """The graph, with an edge wherever two nodes touch one resource and one changes it.
+
+    As automatic control dependencies do. Mutexes are left out, which order by
+    themselves, and clusters, which no program has.
+    """
+    clustered = {name for cluster in test.clusters for name in cluster.members}
+    nodes: list[Node] = []
+    uses: list[tuple[str, frozenset[str], frozenset[str]]] = []  # node, touched, changed
+    for node in graph.nodes:
+        ops = [each for each in all_nodes([node]) if each.definition.kind is not Kind.SECTION]
+        touched = frozenset(name for each in ops for name in each.resources)
+        changed = frozenset(
+            name for each in ops if each.definition.kind is not Kind.READ for name in each.resources
+        )
+        if node.name in clustered:
+            touched = changed = frozenset()
+        before = [name for name, seen, set_ in uses if set_ & touched or seen & changed]
+        uses.append((node.name, touched, changed))
+        nodes.append(replace(node, after=tuple(dict.fromkeys((*node.after, *before)))))
+    return Graph(graph.name, tuple(nodes))
 
 
 class _Function:

@@ -62,6 +62,11 @@ class Axiom(StrEnum):
     """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
     iteration i+k comes before anything of iteration i."""
 
+    PROGRAM_ORDER = "program order per resource"
+    """Automatic control dependencies of `tf.function`: ops on one variable or queue
+    come in the order of the file, reads of a variable among themselves in any. Not of
+    semantics.md: a front end adds it. Between iterations of a loop it orders nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -71,11 +76,16 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE})
+ACD: Final = Model("acd", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE})
+EXECUTOR: Final = Model("executor", ACD.axioms - {Axiom.PROGRAM_ORDER})
 RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
+"""Those of semantics.md, the loosest first: a file of the corpus has a set for each."""
+
+PROMISES: Final = MappingProxyType({**MODELS, ACD.name: ACD})
+"""All that an executor may promise."""
 
 
 def unsplit(model: Model) -> Model:

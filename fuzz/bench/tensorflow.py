@@ -72,10 +72,11 @@ def loop(executor: TensorFlowExecutor) -> Promise:
     """
     from fuzz.executors.tensorflow import lowering, session
     from fuzz.executors.tensorflow.handwritten import HandWritten
+    from fuzz.executors.tensorflow.options import session_config
+    from fuzz.executors.tensorflow.profiles import Settings
     from fuzz.executors.tensorflow.tally import Tally
 
-    config = configuration("tf")
-    options = session.session_config(**dict(config.settings))  # type: ignore[arg-type]
+    settings = Settings.of(configuration("tf"))
     ours = theirs = 0.0
     noise = Noise()
     for number, test in enumerate(graphs(0, GRAPHS)):
@@ -83,8 +84,8 @@ def loop(executor: TensorFlowExecutor) -> Promise:
         template = lowering.lower(test)
         built = lowering.build(template, noise, np.random.default_rng(number))
         with (
-            closing(session.LiveSession(template, built, options, noise.copies)) as live,
-            closing(HandWritten(built, options)) as plain,
+            closing(session.LiveSession(template, built, settings, noise.copies)) as live,
+            closing(HandWritten(built, session_config(settings))) as plain,
         ):
 
             def judged(test: LitmusTest = test, live: session.LiveSession = live) -> None:

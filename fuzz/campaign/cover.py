@@ -25,7 +25,7 @@ from corpus.outcome import Status
 from fuzz.campaign.replay import force
 from oracles.events import Access, unfold
 from oracles.explorer import Explorer
-from oracles.model import MODELS, RFC, unsplit
+from oracles.model import PROMISES, RFC, unsplit
 from oracles.reference import at_once, orders_of
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def cover(
         Told how many orders are done.
     """
     start = time.monotonic()
-    promise = MODELS[config.promises]
+    promise = PROMISES[config.promises]
     try:
         planned = plan(test, promise, limits)
     except LeftOut as reason:

@@ -33,7 +33,7 @@ from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Clusters, Noise
 from fuzz.executors.table import CANARY, configuration, executor_class
 from oracles.explorer import Explorer
-from oracles.model import MODELS
+from oracles.model import MODELS, PROMISES
 from oracles.reason import explain
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.script import NoScript
@@ -266,7 +266,7 @@ class Campaign:
 
     def _profile(self, name: str, config: Config, of: int) -> Profile:
         """One of an executor's configurations, with a line of its own in the record."""
-        model = self.settings.model or MODELS[config.promises]
+        model = self.settings.model or PROMISES[config.promises]
         state = ExecutorState(name, config.name, config.promises, model.name, spread=of > 1)
         self.record.executors.append(state)
         return Profile(config, model, state, Tuning(self.settings.noises))

@@ -27,7 +27,8 @@ from corpus.graph import (
 )
 from corpus.ops import Kind, RowsAttrs, SectionAttrs
 from corpus.outcome import Outcome
-from fuzz.executors.tensorflow.executor import TensorFlowExecutor, clustering
+from fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from fuzz.executors.tensorflow.profiles import clustering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -16,7 +16,7 @@ from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration, executor_class, names
 from fuzz.passes.placement import place
-from oracles.model import MODELS, RFC
+from oracles.model import PROMISES, RFC
 from oracles.reference import allowed_outcomes
 
 SB, MP, IRIW = (
@@ -60,7 +60,7 @@ def test_versions_and_configurations_are_told(workers, name: str) -> None:
     reply = workers[name].ask(wire.Request(), 120)
     assert isinstance(reply, wire.Reply)
     assert reply.versions["python"]
-    assert configuration(name).promises in MODELS
+    assert configuration(name).promises in PROMISES
 
 
 @pytest.mark.parametrize("name", names())
@@ -94,7 +94,7 @@ def test_tensorflow_keeps_its_promise_on_dense_ops(workers, path, config: str) -
     and by every campaign.
     """
     entry = load(path)
-    model = MODELS[configuration("tf", config).promises]
+    model = PROMISES[configuration("tf", config).promises]
     seen = execute(workers["tf"], entry.test, 640 if config == "plain" else 200, config)
     judgement = judge(allowed_outcomes(entry.test, model), seen)
     assert not judgement.forbidden

@@ -28,7 +28,9 @@ from corpus.ops import (
 )
 from corpus.outcome import TORN, Outcome
 from fuzz.executors.protocol import Noise, Refused, Unavailable
+from fuzz.executors.table import configuration
 from fuzz.executors.tensorflow import TensorFlowExecutor
+from fuzz.executors.tensorflow.profiles import Settings
 from fuzz.executors.tensorflow.tally import Batch, Tally, one_lane
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 
     from fuzz.executors.protocol import Histogram
 
-PLAIN, GRAPPLER, SINGLE, _ = TensorFlowExecutor.configurations()
+PLAIN, GRAPPLER, SINGLE = (
+    configuration("tf", name) for name in ("plain", "grappler", "single_threaded")
+)
 QUIET = Noise(copies=3, steps=2, padding=64)
 
 Rows = tuple[int, ...]
@@ -477,12 +481,11 @@ def test_tensorflow_runs_the_graph_that_was_built() -> None:
     from tensorflow.core.protobuf import config_pb2
 
     from fuzz.executors.tensorflow.lowering import lower
-    from fuzz.executors.tensorflow.session import LiveSession, session_config
+    from fuzz.executors.tensorflow.session import LiveSession
 
     noise = Noise(5, padding=64)
     graph = built(racy(), noise, 3)
-    settings: dict[str, Any] = dict(PLAIN.settings)
-    live = LiveSession(lower(racy()), graph, session_config(**settings), noise.copies)
+    live = LiveSession(lower(racy()), graph, Settings.of(PLAIN), noise.copies)
     live._run_init()
     options = config_pb2.CallableOptions(
         fetch=[s.tensor for s in graph.units[0].observed], target=["race"]
@@ -575,14 +578,13 @@ def test_failing_op_is_an_exception() -> None:
     import tensorflow as tf
 
     from fuzz.executors.tensorflow.lowering import lower
-    from fuzz.executors.tensorflow.session import LiveSession, session_config
+    from fuzz.executors.tensorflow.session import LiveSession
 
     graph = built(racy(), Noise(1, padding=0), 0)
     for node in graph.graph_def.node:
         if node.name == "c0/r/constant0":
             node.attr["value"].tensor.tensor_content = np.array([1, 7], np.int32).tobytes()
-    settings: dict[str, Any] = dict(PLAIN.settings)
-    live = LiveSession(lower(racy()), graph, session_config(**settings), 1)
+    live = LiveSession(lower(racy()), graph, Settings.of(PLAIN), 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="7"):
         live.step()
     live.close()

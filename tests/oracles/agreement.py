@@ -61,7 +61,7 @@ from fuzz.passes.placement import place
 from fuzz.strategies import FAMILIES, draw
 from oracles import explorer, reference
 from oracles.explorer import Explorer
-from oracles.model import MODELS, RFC, Model
+from oracles.model import MODELS, PROMISES, RFC, Model
 
 if TYPE_CHECKING:
     from oracles.allowed import AllowedSet
@@ -161,12 +161,17 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
         On the first one.
     """
     sets = {}
-    for model in MODELS.values():
+    for model in PROMISES.values():
         sets[model.name] = same_sets(test, model, BUDGET_ORDERS, tally)
         same_verdicts(test, model, sets[model.name], rng, tally)
     if sets["executor"].complete and sets["rfc"].complete:
         tally.rules["executor within rfc"] += 1
         within("executor within rfc", test, sets["executor"].witnesses, sets["rfc"].witnesses)
+    if sets["acd"].complete and sets["executor"].complete:
+        # More order may block where less does not.
+        tally.rules["acd within executor"] += 1
+        strict = completed(sets["acd"].witnesses)
+        within("acd within executor", test, strict, sets["executor"].witnesses)
     weaker(test, sets["rfc"], rng, tally)
     for model in MODELS.values():
         if sets[model.name].complete:

@@ -13,7 +13,7 @@ from helpers import LITMUS
 from corpus.outcome import Verdict
 from corpus.textfile import load, outcome_from_plain
 from oracles import axiomatic, explorer, reference
-from oracles.model import EXECUTOR, MODELS, Axiom, Model, unsplit
+from oracles.model import EXECUTOR, PROMISES, Axiom, Model, unsplit
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -45,6 +45,13 @@ RULES = (
     ("rule-parallel-3", "executor", "parallel iterations", {"X": 1}),
     ("rule-fifo-3", "rfc", "first in, first out", {"t": 2, "Q": [1]}),
     ("scatter-disjoint-rows", "unsplit", "updates indivisible", {"X": [10, 0, 0]}),
+    ("SB", "acd", "program order per resource", {"r0": 1, "r1": 0, "X": 1, "Y": 1}),
+    (
+        "rule-dependencies-1",
+        "acd",
+        "program order per resource",
+        {"r0": 0, "r1": 1, "X": 1, "Y": 1},
+    ),
     ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
 )
 
@@ -76,7 +83,7 @@ def test_a_rule_alone_forbids(
 ) -> None:
     test = load(FILES[file]).test
     wanted = outcome_from_plain(test, outcome)
-    whole = unsplit(EXECUTOR) if model == "unsplit" else MODELS[model]
+    whole = unsplit(EXECUTOR) if model == "unsplit" else PROMISES[model]
     without = Model(f"{model} without {rule}", whole.axioms - {Axiom(rule)})
     assert ORACLES[oracle](test, whole, wanted) is Verdict.FORBIDDEN
     assert ORACLES[oracle](test, without, wanted) is Verdict.ALLOWED

@@ -114,7 +114,7 @@ class Copy:
                 level.locks.setdefault(name, []).append(f"^{self._name(section)}/lock")
         if self.share_handles:
             for variable in self.frame.test.variables:
-                name = f"{self._of(level)}{variable.name}/shared"
+                name = f"{level.pivot[1:]}/{variable.name}/shared"
                 level.shared[variable.name] = self._handle(name, variable.name, [level.pivot])
         for index in self.rng.permutation(len(nodes)) if self.shuffle else range(len(nodes)):
             node = nodes[index]
@@ -347,10 +347,6 @@ class Copy:
 
     def _name(self, node: Node) -> str:
         return f"{self.prefix}{node.name}"
-
-    def _of(self, level: _Level) -> str:
-        """The start of the names of a body's helpers."""
-        return f"{level.pivot[1:]}/" if level.is_body else self.prefix
 
     def _type(self, name: str) -> TensorType:
         kind = self.frame.test.types[name]

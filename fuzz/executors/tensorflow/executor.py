@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import platform
+import random
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from corpus.graph import FEATURES
-from fuzz.executors.protocol import Config, Noise, Refused, Unavailable
+from fuzz.executors.protocol import Noise, Refused, Unavailable
 from fuzz.executors.tensorflow.clock import Clock
+from fuzz.executors.tensorflow.profiles import PROFILES, Settings
 from fuzz.executors.tensorflow.tally import Tally
 from fuzz.executors.wire import NO_CLUSTERS
 
@@ -22,23 +24,9 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from fuzz.executors.protocol import EventKey, Histogram
+    from fuzz.executors.protocol import Config, EventKey, Histogram
     from fuzz.executors.tensorflow.forced import Forcing
-
-# Four threads: with two, the second is mostly asleep when a racing op is ready,
-# and two scatters of 16 lanes tear in 1 session of 10 instead of in each; with
-# eight nothing is gained.
-_PLAIN: Final = (("inter_op_threads", 4), ("executor_type", ""), ("grappler", False))
-
-# Read when TensorFlow is imported, or first used.
-_XLA_FLAGS: Final = (
-    "--tf_xla_cpu_global_jit",
-    "--tf_xla_min_cluster_size=1",
-    # Else the first executions may run a cluster's ops one by one.
-    "--tf_xla_enable_lazy_compilation=false",
-    "--tf_xla_clustering_debug",  # for `clusters.read`
-)
-
+    from fuzz.executors.tensorflow.lowering import Built
 
 # Compiling a cluster takes some 10 ms: on random graphs, 32 copies come to 700
 # executions a second, 8 copies to 1,600.
@@ -47,31 +35,6 @@ _CLUSTERED_COPIES: Final = 8
 # A session is spent when an execution blocks or closes a queue, and another takes some
 # 100 ms to make: 3,072 executions of a test that always blocks would take half a minute.
 _MOST_SPENT: Final = 16
-
-
-def clustering(name: str, *flags: str) -> Config:
-    """A configuration in which XLA compiles clusters, with further flags for it."""
-    environment = (
-        ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))),
-        ("TF_CPP_VMODULE", "xla_compiler=2"),  # for `clusters.read`
-    )
-    return Config(name, "rfc", (*_PLAIN, ("clusters", True)), environment)
-
-
-# A queue that is cancelled writes a line for each op that waits at it.
-_QUIET: Final = (("TF_CPP_MIN_LOG_LEVEL", "2"),)
-
-_CONFIGURATIONS: Final = (
-    Config("plain", "executor", _PLAIN, _QUIET),
-    Config("grappler", "executor", (*_PLAIN[:2], ("grappler", True)), _QUIET),
-    Config(
-        "single_threaded",
-        "executor",
-        (_PLAIN[0], ("executor_type", "SINGLE_THREADED_EXECUTOR"), _PLAIN[2]),
-        _QUIET,
-    ),
-    clustering("autocluster"),
-)
 
 
 class TensorFlowExecutor:
@@ -89,8 +52,8 @@ class TensorFlowExecutor:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Exactly the test; rewritten; on one thread; in clusters that TensorFlow chooses."""
-        return _CONFIGURATIONS
+        """All of `profiles`."""
+        return PROFILES
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -127,15 +90,19 @@ class PreparedTest:
     """
 
     def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
-        from fuzz.executors.tensorflow import lowering, session
+        from fuzz.executors.tensorflow import lowering, regions
 
-        settings: dict[str, Any] = dict(config.settings)
+        self._test = test
         self._clock = clock
+        self._settings = Settings.of(config)
+        for feature in sorted(test.features & self._settings.refuses):
+            raise Refused(f"{feature} in the profile {config.name}")
+        if self._settings.compiled == "region":
+            test = regions.unclustered(test)
         self._template = lowering.lower(test)
-        self._config = session.session_config(**settings)
-        self._clustered = bool(settings.get("clusters"))
-        # The single-threaded executor has no other thread to go on when an op waits.
-        self._may_wait = not (self._clustered or settings.get("executor_type"))
+        if self._settings.executor_type and self._template.devices > 1:
+            raise Refused(f"several devices in the profile {config.name}")
+        self._clustered = bool(self._settings.compiled)
         self._name = config.name
         self._forcing: Forcing | None = None
 
@@ -151,7 +118,7 @@ class PreparedTest:
         TensorFlow reports an op that fails as an exception of
         `tensorflow.errors`, which ends the run.
         """
-        from fuzz.executors.tensorflow import lowering, session
+        from fuzz.executors.tensorflow import session
 
         if self._clustered:
             copies = min(noise.copies, _CLUSTERED_COPIES)
@@ -161,10 +128,8 @@ class PreparedTest:
         in_a_row, spent = True, 0
         while tally.count < count and spent < _MOST_SPENT:
             with self._clock.part("building_s"):
-                built = lowering.build(
-                    self._template, noise, rng, share_handles=self._clustered, in_a_row=in_a_row
-                )
-                live = session.LiveSession(self._template, built, self._config, noise.copies)
+                built = self._build(noise, rng, in_a_row=in_a_row)
+                live = session.LiveSession(self._template, built, self._settings, noise.copies)
             with closing(live):
                 for _ in range(noise.steps):
                     before = tally.count
@@ -180,19 +145,37 @@ class PreparedTest:
         with self._clock.part("counting_s"):
             return tally.histogram()
 
+    def _build(self, noise: Noise, rng: np.random.Generator, *, in_a_row: bool) -> Built:
+        """A graph of copies, as the profile's front end makes it."""
+        from fuzz.executors.tensorflow import functions, lowering, model_code, regions
+
+        traced = self._settings.front_end == "function"
+        if traced:  # the order of creation is what is tested
+            noise = replace(noise, shuffle=False)
+        shared = self._settings.shared_handles
+        built = lowering.build(self._template, noise, rng, share_handles=shared, in_a_row=in_a_row)
+        if self._settings.model_code:
+            built = model_code.surrounded(built, self._template.test, rng)
+        if traced:
+            return functions.as_function(built)
+        if self._settings.compiled == "region":
+            clustered = regions.drawn(self._test, random.Random(int(rng.integers(1 << 32))))
+            return functions.as_compiled(built, clustered)
+        return built
+
     def clusters(self) -> Mapping[str, Sequence[str]]:
         """Of one copy, without noise, built and run once."""
         from fuzz.executors.tensorflow import clusters, lowering, session
 
         test = self._template.test
-        if not self._clustered:
+        if self._settings.compiled != "clusters":
             raise Refused(NO_CLUSTERS)
         for feature in sorted(test.features):
             raise Refused(feature)  # of which it has no clusters to tell
         quiet = Noise(copies=1, shuffle=False, padding=0)
         built = lowering.build(self._template, quiet, np.random.default_rng(0), share_handles=True)
         with clusters.dumping() as folder:
-            made = session.LiveSession(self._template, built, self._config, quiet.copies)
+            made = session.LiveSession(self._template, built, self._settings, quiet.copies)
             with closing(made) as live:
                 live.step()
             return clusters.read(test, folder)
@@ -211,10 +194,10 @@ class PreparedTest:
         """
         from fuzz.executors.tensorflow.forced import Forcing
 
-        if not self._may_wait:
-            raise Refused(f"forced orders in configuration {self._name}")
+        if not self._settings.may_wait:
+            raise Refused(f"forced orders in the profile {self._name}")
         if self._forcing is None:
-            self._forcing = Forcing(self._template.test, self._config)
+            self._forcing = Forcing(self._template.test, self._settings)
         return self._forcing.force(order, timeout_s)
 
     def close(self) -> None:

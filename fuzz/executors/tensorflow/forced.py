@@ -41,10 +41,9 @@ from fuzz.passes.gates import gated
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorflow.core.protobuf import config_pb2
-
     from corpus.graph import LitmusTest, Node
     from fuzz.executors.protocol import EventKey
+    from fuzz.executors.tensorflow.profiles import Settings
     from fuzz.passes.gates import Gate, Gated, Instance
 
 _STILL: Final = Noise(copies=1, shuffle=False, padding=0)
@@ -85,8 +84,7 @@ class Forcing:
     Parameters
     ----------
     test : LitmusTest
-    config : ConfigProto
-        Of `session.session_config`.
+    settings : Settings
 
     Raises
     ------
@@ -94,13 +92,13 @@ class Forcing:
         If the test has too many instances.
     """
 
-    def __init__(self, test: LitmusTest, config: config_pb2.ConfigProto) -> None:
+    def __init__(self, test: LitmusTest, settings: Settings) -> None:
         self._test = test
         try:
             self._gated = gated(test)
         except MalformedTest as error:
             raise Refused(f"a gate for each op instance ({error})") from None
-        self._config = config
+        self._settings = settings
         self._template = lowering.lower(self._gated.test)
         self._built = lowering.build(self._template, _STILL, np.random.default_rng(0))
         emit = Emitter(self._built.graph_def)
@@ -115,7 +113,7 @@ class Forcing:
         steps = _steps(self._test, self._gated, order)
         live = self._live
         if live is None:
-            live = _GatedSession(self._template, self._built, self._config, copies=1)
+            live = _GatedSession(self._template, self._built, self._settings, copies=1)
             live.watch(self._test, self._gated)
         self._live = None
         sizes = tuple(len(queue.init) for queue in self._test.queues)

@@ -24,7 +24,7 @@ class HandWritten:
     ----------
     built : Built
     config : ConfigProto
-        Of `session.session_config`.
+        Of `options.session_config`.
     """
 
     def __init__(self, built: Built, config: config_pb2.ConfigProto) -> None:

@@ -51,11 +51,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
 from corpus.outcome import Status
 from fuzz.executors.tensorflow.lowering import INIT, begun_key, done_key, observed_key
+from fuzz.executors.tensorflow.options import run_options, session_config
 from fuzz.executors.tensorflow.quiescence import quiet
 from fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
 
@@ -67,61 +68,26 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from fuzz.executors.tensorflow.lowering import Built, Shown, Template
+    from fuzz.executors.tensorflow.profiles import Settings
 
 _PATIENCE_S: Final = 0.002
 """How long a race that may block goes on before it is looked at."""
 
 
-def session_config(
-    *, inter_op_threads: int, executor_type: str, grappler: bool, clusters: bool = False
-) -> config_pb2.ConfigProto:
-    """What a session is made of.
-
-    Parameters
-    ----------
-    inter_op_threads : int
-        Threads of the session's own pool. TensorFlow's default pool belongs to
-        the process, has the size that its first session asked for, and lives
-        for ever; one without a name goes with its session.
-    executor_type : str
-        "" for the default.
-    grappler : bool
-        Whether TensorFlow may rewrite the graph.
-    clusters : bool
-        Whether XLA compiles clusters of it, which TensorFlow chooses. On the CPU
-        that needs ``--tf_xla_cpu_global_jit`` in ``TF_XLA_FLAGS`` as well.
-    """
-    config = config_pb2.ConfigProto(
-        intra_op_parallelism_threads=1,
-        session_inter_op_thread_pool=[
-            config_pb2.ThreadPoolOptionProto(num_threads=inter_op_threads)
-        ],
-    )
-    config.device_count["CPU"] = 1
-    config.device_count["GPU"] = 0
-    config.experimental.executor_type = executor_type
-    options = config.graph_options
-    if grappler:
-        # Small graphs are left alone otherwise.
-        options.rewrite_options.min_graph_nodes = -1
-        options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    else:
-        options.rewrite_options.disable_meta_optimizer = True
-        options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
-    if clusters:
-        options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.ON_2
-    return config
-
-
-def callable_of(session: Any, fetches: Iterable[str], *targets: str) -> Callable[..., Any]:
+def callable_of(
+    session: Any,
+    fetches: Iterable[str],
+    *targets: str,
+    options: config_pb2.RunOptions | None = None,
+) -> Callable[..., Any]:
     """A run of a session.
 
     The public `Session.make_callable` wants Python objects for what it
     fetches; the names do. Each has an executor of its own. One that outlives
     its session cannot be released.
     """
-    options = config_pb2.CallableOptions(fetch=fetches, target=targets)
-    return session._make_callable_from_options(options)  # type: ignore[no-any-return]
+    wanted = config_pb2.CallableOptions(fetch=fetches, target=targets, run_options=options)
+    return session._make_callable_from_options(wanted)  # type: ignore[no-any-return]
 
 
 class LiveSession:
@@ -131,30 +97,25 @@ class LiveSession:
     ----------
     template : Template
     built : Built
-    config : ConfigProto
-        Of `session_config`.
+    settings : Settings
     copies : int
         Copies in `built`.
     """
 
-    def __init__(
-        self, template: Template, built: Built, config: config_pb2.ConfigProto, copies: int
-    ) -> None:
+    def __init__(self, template: Template, built: Built, settings: Settings, copies: int) -> None:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         nodes = (node for graph in self._test.graphs for node in graph.nodes)
         self._closes = any(node.op == "QueueCloseV2" for node in nodes)
         self.usable = True
         """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
-        if template.devices > 1:
-            config = config_pb2.ConfigProto.FromString(config.SerializeToString())
-            config.device_count["CPU"] = template.devices
+        config, options = session_config(settings, template.devices), run_options(settings)
         self._session = tf.compat.v1.Session(graph=load(built.graph_def), config=config)
         self._run_init = callable_of(self._session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
         for unit in built.units:
             fetches = [shown.tensor for shown in unit.observed]
-            run = callable_of(self._session, fetches, unit.target)
+            run = callable_of(self._session, fetches, unit.target, options=options)
             self._runs.update(dict.fromkeys(unit.runs, run))
         self._run_final = callable_of(self._session, [shown.tensor for shown in built.final])
         if built.contents:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from fuzz.executors.tensorflow import lowering, session
+from fuzz.executors.tensorflow.options import session_config
+from fuzz.executors.tensorflow.profiles import Settings
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -25,16 +27,14 @@ class Steady:
     threads : int
         Of the session's own pool; who calls waits meanwhile.
     executor_type : str
-        As in `session.session_config`.
+        As in `Settings`.
     """
 
     def __init__(
         self, test: LitmusTest, copies: int, *, threads: int, executor_type: str = ""
     ) -> None:
         graph_def = lowering.side_by_side(lowering.lower(test), copies)
-        config = session.session_config(
-            inter_op_threads=threads, executor_type=executor_type, grappler=False
-        )
+        config = session_config(Settings(threads, executor_type=executor_type))
         self._session = tf.compat.v1.Session(graph=session.load(graph_def), config=config)
         session.callable_of(self._session, (), lowering.INIT)()
         self._race = session.callable_of(self._session, (), lowering.RACE)

@@ -1,0 +1,274 @@
+"""Parts of a built graph as functions: traced by `tf.function`, and called in their place.
+
+Tracing adds automatic control dependencies: what touches one resource runs in the
+order in which it was traced, reads among themselves in any. Two front ends:
+
+- `as_function`: the whole race is one function, traced in the order of the file.
+  Its promise is the model `acd`.
+- `as_compiled`: each cluster of the test is a function with ``jit_compile``, which
+  XLA compiles whole, traced in SSA order. The values that a cluster computes depend
+  on the order on each variable alone: the function is that cluster, exactly.
+
+An edge into a node of a function leads to the call, and an edge out of one leaves the
+call, which is what edges of a cluster do. Of a whole race no such edge is left.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.python.ops import handle_data_util
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorflow.core.framework import function_pb2
+
+    from corpus.graph import LitmusTest
+    from fuzz.executors.tensorflow.lowering import Built
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Nodes that become one call.
+
+    Parameters
+    ----------
+    call, function : str
+        Names. Parts of one function differ in the `prefix` of their nodes' names.
+    nodes : tuple of str
+        In the order in which they are traced.
+    compiled : bool
+        Whether XLA compiles it.
+    """
+
+    call: str
+    function: str
+    prefix: str
+    nodes: tuple[str, ...]
+    compiled: bool = False
+
+
+def as_function(built: Built) -> Built:
+    """All that a run executes in one function, traced in the order of the nodes.
+
+    Parameters
+    ----------
+    built : Built
+        With shared handles, and without bodies.
+    """
+    by_name = {node.name: node for node in built.graph_def.node}
+    parts = []
+    for unit in built.units:
+        needed: set[str] = set()
+        stack = list(by_name[unit.target].input)
+        while stack:
+            name = stack.pop().lstrip("^")
+            if name not in needed:
+                needed.add(name)
+                stack += by_name[name].input
+        inside = (n for n in built.graph_def.node if n.name in needed and n.op != "VarHandleOp")
+        names = tuple(node.name for node in inside)
+        parts.append(_Part(f"{unit.target}/call", f"{unit.graph.name}_function", "", names))
+    return replace(built, graph_def=_outlined(built.graph_def, parts))
+
+
+def as_compiled(built: Built, test: LitmusTest) -> Built:
+    """Each cluster of each copy as a call of one function that XLA compiles.
+
+    Parameters
+    ----------
+    built : Built
+        With shared handles.
+    test : LitmusTest
+        With clusters, none of them inside a body.
+    """
+    constants: dict[str, list[str]] = {}
+    for node in built.graph_def.node:
+        owner, _, name = node.name.rpartition("/")
+        if name.startswith("constant"):
+            constants.setdefault(owner, []).append(node.name)
+    parts = []
+    places = placed(built.graph_def)
+    for cluster in test.clusters:
+        for prefix in places[cluster.members[0]]:
+            members = [f"{prefix}{name}" for name in cluster.members]
+            nodes = tuple(name for each in members for name in (*constants.get(each, ()), each))
+            name = f"{cluster.name}_function"
+            parts.append(_Part(f"{prefix}{cluster.name}", name, prefix, nodes, compiled=True))
+    return replace(built, graph_def=_outlined(built.graph_def, parts))
+
+
+def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
+    """For each node of the test's graphs what stands before its name: of a copy and run."""
+    found: dict[str, list[str]] = {}
+    for node in graph_def.node:
+        if match := re.fullmatch(r"(c\d+/(?:run\.\w+/)?)(\w+)", node.name):
+            found.setdefault(match[2], []).append(match[1])
+    return found
+
+
+def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb2.GraphDef:
+    """The graph with a call in place of each part's nodes."""
+    home = {name: part for part in parts for name in part.nodes}
+    nodes = {node.name: node for node in _waiting_themselves(graph_def, home)}
+    leaving: dict[str, set[str]] = {part.call: set() for part in parts}
+    for node in nodes.values():
+        for source in node.input:
+            if source in home and home.get(node.name) is not home[source]:
+                leaving[home[source].call].add(source)
+    place = {
+        name: f"{call}:{index}" for call, each in leaving.items() for index, name in _numbered(each)
+    }
+    found = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
+    functions: dict[str, function_pb2.FunctionDef] = {}
+
+    def moved(inputs: Iterable[str]) -> list[str]:
+        data = [place.get(source, source) for source in inputs if source[0] != "^"]
+        control = [source for source in inputs if source[0] == "^"]
+        after = (f"^{home[s[1:]].call}" if s[1:] in home else s for s in control)
+        return data + list(dict.fromkeys(after))
+
+    for node in nodes.values():
+        if node.name not in home:
+            new = found.node.add()
+            new.CopyFrom(node)
+            new.ClearField("input")
+            new.input.extend(moved(node.input))
+    for part in parts:
+        inside = [nodes[name] for name in part.nodes]
+        mine = set(part.nodes)
+        given = list(dict.fromkeys(s for n in inside for s in n.input if s.lstrip("^") not in mine))
+        data = [source for source in given if source[0] != "^"]
+        if part.function not in functions:
+            bare = [_without(part.prefix, node) for node in inside]
+            names = [source.removeprefix(part.prefix) for source in data]
+            results = [n.removeprefix(part.prefix) for _, n in _numbered(leaving[part.call])]
+            functions[part.function] = _traced(
+                dict(zip(names, (nodes[source] for source in data), strict=True)),
+                bare,
+                results,
+                compiled=part.compiled,
+            )
+        call = found.node.add()
+        call.CopyFrom(_call(functions[part.function], compiled=part.compiled))
+        call.name = part.call
+        if part.compiled:  # all on one device
+            call.device = next((node.device for node in inside if node.device), "")
+        call.input.extend(moved(given))
+    found.library.function.extend(functions.values())
+    return found
+
+
+def _numbered(names: Iterable[str]) -> Iterable[tuple[int, str]]:
+    """In an order that is the same in each copy, whatever the order of the nodes."""
+    return enumerate(sorted(names))
+
+
+def _waiting_themselves(
+    graph_def: graph_pb2.GraphDef, home: Mapping[str, _Part]
+) -> Iterable[node_def_pb2.NodeDef]:
+    """The nodes, changed in two ways so that a call waits for what its part waited for.
+
+    What a handle waits for, the ops on it in a part wait for; it is an argument of the
+    call. And what pads a node of a part does not wait for that part.
+    """
+    gates = {
+        node.name: [source for source in node.input if source[0] == "^"]
+        for node in graph_def.node
+        if node.op == "VarHandleOp"
+    }
+    arguments = {
+        s for node in graph_def.node if node.name in home for s in node.input if s in gates
+    }
+    for old in graph_def.node:
+        node = node_def_pb2.NodeDef()
+        node.CopyFrom(old)
+        if node.name in arguments:
+            node.ClearField("input")
+        elif node.name in home:
+            for source in old.input:
+                node.input.extend(gates.get(source, ()))
+        elif (part := home.get(node.name.removesuffix("/padding"))) is not None:
+            node.ClearField("input")
+            node.input.extend(s for s in old.input if home.get(s.lstrip("^")) is not part)
+        yield node
+
+
+def _without(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    bare = node_def_pb2.NodeDef()
+    bare.CopyFrom(node)
+    bare.name = node.name.removeprefix(prefix)
+    bare.ClearField("input")
+    for source in node.input:
+        control = "^" if source[0] == "^" else ""
+        bare.input.append(control + source.lstrip("^").removeprefix(prefix))
+    return bare
+
+
+def _type(node: node_def_pb2.NodeDef) -> tf.DType:
+    """Of a node's only output."""
+    if node.op == "VarHandleOp":
+        return tf.resource
+    if node.op in ("Less", "Equal"):
+        return tf.bool
+    if node.op == "QueueSizeV2":
+        return tf.int32
+    if "component_types" in node.attr:
+        return tf.as_dtype(node.attr["component_types"].list.type[0])
+    # To look an attribute up that is not there would add it.
+    return tf.as_dtype(node.attr["T" if "T" in node.attr else "dtype"].type)
+
+
+def _traced(
+    arguments: Mapping[str, node_def_pb2.NodeDef],
+    nodes: Sequence[node_def_pb2.NodeDef],
+    results: Sequence[str],
+    *,
+    compiled: bool,
+) -> function_pb2.FunctionDef:
+    """What a real `tf.function` makes of these nodes, called one by one in that order."""
+
+    def program(*given: tf.Tensor) -> list[tf.Tensor]:
+        graph: Any = tf.compat.v1.get_default_graph()
+        tensors = dict(zip(arguments, given, strict=True))
+        for name, node in arguments.items():
+            if node.op == "VarHandleOp":  # else ops do not know what they work on
+                shape = tf.TensorShape(node.attr["shape"].shape)
+                dtype = tf.as_dtype(node.attr["dtype"].type)
+                known = handle_data_util.create_handle_data(shape, dtype)
+                handle_data_util.set_handle_data(tensors[name], known)
+        ops: dict[str, tf.Operation] = {}
+        for node in nodes:
+            data = [tensors[source] for source in node.input if source[0] != "^"]
+            after = [ops[s[1:]] for s in node.input if s[0] == "^" and s[1:] in ops]
+            device = None if compiled else node.device
+            with tf.control_dependencies(after), tf.device(device or None):
+                op = graph._create_op_internal(
+                    node.op, data, name=f"{node.name}/", attrs=dict(node.attr)
+                )
+            ops[node.name] = op
+            if op.outputs:
+                tensors[node.name] = op.outputs[0]
+        return [tensors[name] for name in results]
+
+    function = tf.function(program, autograph=False, jit_compile=compiled or None)
+    given = [
+        tf.TensorSpec([] if kind == tf.resource else None, kind)
+        for kind in map(_type, arguments.values())
+    ]
+    return function.get_concrete_function(*given).function_def
+
+
+def _call(function: function_pb2.FunctionDef, *, compiled: bool) -> node_def_pb2.NodeDef:
+    call = node_def_pb2.NodeDef(op="StatefulPartitionedCall")
+    call.attr["f"].func.name = function.signature.name
+    call.attr["Tin"].list.type.extend(each.type for each in function.signature.input_arg)
+    call.attr["Tout"].list.type.extend(each.type for each in function.signature.output_arg)
+    if compiled:
+        call.attr["_XlaMustCompile"].b = True
+    return call
