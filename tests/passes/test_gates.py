@@ -20,7 +20,7 @@ UNSPLIT = unsplit(EXECUTOR)
 HALVES = ("", "lock", "unlock")
 EVENTS = 4
 """In the queue of what is done each order leaves another row: sets grow with these."""
-LARGER = ("h-condition-reads-race", "h-if-in-a-condition", "h-loop-in-a-branch")
+LARGER = ("h-if-in-a-condition", "h-loop-in-a-branch")
 """Where a choice that is known beforehand lies behind one that data decides."""
 SMALL = [
     path
