@@ -10,6 +10,7 @@ import pytest
 import corpus
 from corpus.builder import litmus
 from corpus.textfile import Entry, save
+from fuzz.strategies import WEIGHTS
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 
@@ -209,7 +210,10 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
         (("run", "--families", "dag=many"), "a weight is as in dag=3 or dag=0.5, got 'dag=many'"),
         (("run", "--families", "loops,dag=0"), "a weight is above 0, got 'dag=0'"),
-        (("run", "--families", "queues,loops"), "tf runs none of them: it refuses loops, queues"),
+        (
+            ("run", "--executors", "mutant/stale-reads", "--families", "queues,loops"),
+            "mutant/stale-reads runs none of them: it refuses loops, queues",
+        ),
         (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
         (("force", SB, "--outcome", "r0=0", "--executor", "mutant/canary"), "cannot be made to"),
         (("force", SB, "--outcome", "r0=0", "--config", "absent"), "no configuration 'absent'"),
@@ -289,13 +293,13 @@ def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz
 
 def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
-    asked = ("run", "--executors", "native:controlled", "--tests", "28", "--count", "32")
+    asked = ("run", "--executors", "native:controlled", "--tests", "30", "--count", "32")
     data = json.loads(
         litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "promised", "--json").stdout
     )
     native, _ = data["executors"]
-    once = ("sections", "queues", "conditionals", "loops", "runs", "mixed", "sparse", "training")
-    twice = ("dag", "cycles", "mutations")
+    once = {name for name, weight in WEIGHTS.items() if weight == 1} - {"clusters"}
+    twice = {name for name, weight in WEIGHTS.items() if weight == 2}
     assert {name: each["graphs"] for name, each in data["families"].items()} == {
         **dict.fromkeys(once, 2),
         **dict.fromkeys(twice, 4),
@@ -303,7 +307,7 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     assert all(each["seconds"] > 0 for each in data["families"].values())
     # A mutation may have what its parent has.
     assert set(native["refused"]) <= {"clusters", "transfers"}
-    assert native["tests"] == sum(native["families"].values()) == 28 - native["refused_graphs"]
+    assert native["tests"] == sum(native["families"].values()) == 30 - native["refused_graphs"]
     assert (native["model"], native["promises"]) == ("executor", "executor")
     assert data["canary"]["reported"] == data["canary"]["runs"] > 0
     assert data["exit_code"] == 0

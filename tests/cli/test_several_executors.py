@@ -89,7 +89,8 @@ def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
 
 def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     """Two configurations of one executor; the table is that of some graph that both ran."""
-    arguments = ["run", "--executors", "native:inline,native:controlled", *FEW]
+    families = ("--families", "dag,queues,loops")
+    arguments = ["run", "--executors", "native:inline,native:controlled", *families, *FEW]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "fuzz", *arguments],
