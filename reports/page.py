@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from corpus.textfile import Script
 from reports.text import counted
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Collected:
             "findings": [
                 {
                     **found.data,
-                    "script": found.script,
+                    "script_file": found.script,
                     "graphs": found.graphs,
                     "configs": dict(found.configs),
                 }
@@ -228,7 +229,8 @@ def _finding(found: Found) -> str:
         lines.append(f"- because: {data['reason']}")
     lines += [f"- {each}" for each in state]
     if found.script:
-        lines.append(f"- script, without LitmusFuzz: `{found.script}`")
+        shows = "shows it" if data["script"] == Script.SHOWS_IT else "**unconfirmed** by it"
+        lines.append(f"- script, without LitmusFuzz: `{found.script}`: {shows}")
     lines.append(f"- replay: `litmusfuzz replay {shlex.quote(data['file'])}`")
     return "\n".join(lines)
 

@@ -54,7 +54,7 @@ def test_the_page_has_all_findings_each_with_its_command(
         assert f"`litmusfuzz replay {finding['file']}`" in text
     script = str(Path(first["file"]).with_suffix(".py"))
     assert text.count("- script, without LitmusFuzz: ") == 1
-    assert f"`{script}`" in text
+    assert f"`{script}`: **unconfirmed** by it" in text  # nobody has run it
     assert "reported in 48 of 48 runs" in text
     assert "| mutant/stale-reads/plain | rfc |" in text
     for line in text.splitlines():
