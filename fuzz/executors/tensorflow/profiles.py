@@ -48,6 +48,8 @@ class Settings:
     compiled : str
         What XLA compiles: "" nothing, ``clusters`` that TensorFlow chooses, ``region``
         a function with ``jit_compile`` around a part of the test.
+    in_background : bool
+        Whether XLA compiles beside the runs, which take ops one by one until it is done.
     front_end : str
         Who adds the edges: ``graph`` nobody, ``function`` a ``tf.function``.
     model_code : bool
@@ -62,6 +64,7 @@ class Settings:
     executor_type: str = ""
     rewrites: str = ""
     compiled: str = ""
+    in_background: bool = False
     front_end: str = "graph"
     model_code: bool = False
     workers: int = 0
@@ -195,6 +198,12 @@ def _profiles() -> Iterator[Config]:
     yield clustering("autocluster_max_2", "--tf_xla_max_cluster_size=2")
     yield clustering("autocluster_grappler", rewrites="all")
     yield clustering("autocluster_lazy", "--tf_xla_enable_lazy_compilation=true")
+    yield clustering(
+        "autocluster_async",
+        "--tf_xla_enable_lazy_compilation=true",
+        "--tf_xla_async_compilation=true",
+        in_background=True,
+    )
     yield profile("model_code", model_code=True)
     yield profile("model_code_grappler", model_code=True, rewrites="all")
     yield profile("model_code_aggressive", model_code=True, rewrites=_AGGRESSIVE)

@@ -46,6 +46,7 @@ Why what we see is what a node returned
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,6 +110,7 @@ class LiveSession:
         self._closes = any(node.op == "QueueCloseV2" for node in nodes)
         self.usable = True
         """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
+        self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
         self._session = tf.compat.v1.Session(graph=load(built.graph_def), config=config)
         self._run_init = callable_of(self._session, (), INIT)
@@ -206,11 +208,21 @@ class LiveSession:
 
     def _cancel(self, race: _Race) -> None:
         """End what still runs."""
+        self._compiled()
         self._session.close()
         race.wait()
 
+    def _compiled(self) -> None:
+        """Wait until XLA compiles nothing beside the runs: to close before ends the process.
+
+        As docs/tensorflow-findings.md has it.
+        """
+        while self._in_background and not quiet():
+            time.sleep(_PATIENCE_S)
+
     def close(self) -> None:
         """Release graph and threads."""
+        self._compiled()
         if self._threads is not None:
             self._threads.shutdown()
         del self._run_init, self._runs, self._run_final

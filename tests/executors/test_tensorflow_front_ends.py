@@ -1,0 +1,104 @@
+"""TensorFlow's other ways in: who compiles, who lowers, who locks, who sends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, dumps, load
+from fuzz.campaign.judge import judge
+from fuzz.executors import wire
+from fuzz.executors.process import Worker
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import configuration
+from oracles.explorer import Explorer
+from oracles.model import PROMISES
+
+if TYPE_CHECKING:
+    from corpus.graph import LitmusTest
+    from fuzz.executors.protocol import Histogram
+
+BY_NAME = {path.stem: path for path in LITMUS}
+NOISE = Noise(copies=4, steps=3, padding=64)
+
+
+def named(stem: str) -> LitmusTest:
+    return load(BY_NAME[stem]).test
+
+
+@pytest.fixture(scope="module")
+def worker():
+    started = Worker("tf")
+    yield started
+    started.close()
+
+
+def asked(worker: Worker, test: LitmusTest, config: str, count: int) -> wire.Reply:
+    request = wire.Request(
+        test=dumps(Entry(test)), config=config, count=count, noise=asdict(NOISE), seed=1
+    )
+    reply = worker.ask(request, 120)
+    assert isinstance(reply, wire.Reply), reply
+    return reply
+
+
+def execute(worker: Worker, test: LitmusTest, config: str, count: int = 24) -> Histogram:
+    """What is seen, all of which the profile's promise allows."""
+    reply = asked(worker, test, config, count)
+    assert not reply.refused
+    seen = wire.histogram(test, reply)
+    judged = judge(Explorer(test, PROMISES[configuration("tf", config).promises]), seen)
+    assert judged.verdicts.keys() <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, seen
+    return seen
+
+
+def run_alone(test: LitmusTest, config: str, *, logging: str) -> str:
+    """What TensorFlow writes into its log in a process of one configuration."""
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": logging}
+    environment = os.environ | dict(configuration("tf", config).environment) | environment
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, config],
+        input=dumps(Entry(test)),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stderr
+
+
+SCRIPT = """
+import sys
+from corpus.textfile import loads
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import configuration
+from fuzz.executors.tensorflow import TensorFlowExecutor
+test = loads(sys.stdin.read()).test
+prepared = TensorFlowExecutor().prepare(test, configuration("tf", sys.argv[1]))
+prepared.run(16, Noise(copies=2, steps=4), 1)
+"""
+
+
+# Compiled in the background.
+
+
+@pytest.mark.parametrize("stem", ["SB", "MP", "IRIW", "lost-update"])
+def test_what_is_compiled_in_the_background_keeps_its_promise(worker: Worker, stem: str) -> None:
+    """Sessions are closed as soon as their steps are done, and no process ends with them."""
+    execute(worker, named(stem), "autocluster_async", 64)
+    assert worker.starts == 1
+
+
+def test_xla_compiles_beside_the_runs_and_what_it_has_begun_it_ends() -> None:
+    """Some runs find it still at work; those that close a session wait for it."""
+    log = run_alone(named("SB"), "autocluster_async", logging="device_compiler=2,xla_compiler=2")
+    begun = log.count("Starting asynchronous compilation")
+    assert begun > 0
+    assert log.count("Finished asynchronous") == begun  # what follows is misspelt
