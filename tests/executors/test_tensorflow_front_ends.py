@@ -102,3 +102,50 @@ def test_xla_compiles_beside_the_runs_and_what_it_has_begun_it_ends() -> None:
     begun = log.count("Starting asynchronous compilation")
     assert begun > 0
     assert log.count("Finished asynchronous") == begun  # what follows is misspelt
+
+
+# Loops and conditionals as functions.
+
+BODIES = [
+    p.stem
+    for p in LITMUS
+    if {"loops", "conditionals"} & (f := load(p).test.features) and "clusters" not in f
+]
+
+
+@pytest.mark.parametrize("config", ["functional", "functional_kernels"])
+@pytest.mark.parametrize("stem", BODIES)
+def test_bodies_that_are_functions_keep_the_promise(worker: Worker, stem: str, config: str) -> None:
+    """What blocks included: kernels are stricter in the ways that semantics.md allows."""
+    if (stem, config) == ("devices-window", "functional_kernels"):
+        assert "several devices" in asked(worker, named(stem), config, 1).refused
+    else:
+        execute(worker, named(stem), config)
+
+
+@pytest.mark.parametrize(
+    ("config", "there", "gone"),
+    [("functional", "Enter", "While"), ("functional_kernels", "While", "Enter")],
+)
+def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, gone: str) -> None:
+    """Seen in the graph that is executed."""
+    import numpy as np
+    from tensorflow.core.protobuf import config_pb2
+
+    from fuzz.executors.tensorflow import lowering, session
+    from fuzz.executors.tensorflow.profiles import Settings
+
+    settings = Settings.of(configuration("tf", config))
+    template = lowering.lower(named("h-loop-increments"))
+    rng = np.random.default_rng(0)
+    built = lowering.build(template, NOISE, rng, front_end=settings.front_end)
+    live = session.LiveSession(template, built, settings, NOISE.copies)
+    live.step()
+    options = config_pb2.CallableOptions(target=["race"])
+    options.run_options.output_partition_graphs = True
+    metadata = config_pb2.RunMetadata()
+    live._session._make_callable_from_options(options)(run_metadata=metadata)
+    live.close()
+    ops = [node.op for node in metadata.partition_graphs[0].node]
+    assert there in ops
+    assert gone not in ops

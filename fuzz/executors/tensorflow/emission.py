@@ -39,7 +39,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class _Level:
+class Level:
     """A graph or body while it is emitted.
 
     Everything in it comes after `pivot`, a control input. `names` says which
@@ -99,11 +99,11 @@ class Copy:
 
     def graph(self, nodes: Sequence[Node], start: str) -> list[str]:
         """Emit a graph behind a control input; control inputs that wait for its end."""
-        return self._level(_Level({n.name: n for n in nodes}, start, is_body=False))
+        return self._level(Level({n.name: n for n in nodes}, start, is_body=False))
 
     # --- nodes of one graph or body -------------------------------------------------------
 
-    def _level(self, level: _Level) -> list[str]:
+    def _level(self, level: Level) -> list[str]:
         """Emit the nodes; what waits until each instance is done."""
         nodes = list(level.nodes.values())
         sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
@@ -128,7 +128,7 @@ class Copy:
                 self._op(level, node)
         return self._ends(level)
 
-    def _op(self, level: _Level, node: Node) -> None:
+    def _op(self, level: Level, node: Node) -> None:
         """One op of the test, with its helpers."""
         line = self.frame.lines[node.name]
         name = self._name(node)
@@ -160,7 +160,7 @@ class Copy:
         self.emit.node(name, line.proto, inputs + waits, device)
 
     def _section(
-        self, level: _Level, node: Node, attrs: SectionAttrs, sections: Iterable[Node]
+        self, level: Level, node: Node, attrs: SectionAttrs, sections: Iterable[Node]
     ) -> None:
         """Acquire before all members, release after them."""
         name = self._name(node)
@@ -172,7 +172,7 @@ class Copy:
         inner = [f"^{self._name(each)}" for each in sections if node in enclosing(each, sections)]
         self.emit.helper(name, proto("ConsumeMutexLock"), [lock, *members, *inner])
 
-    def _loop(self, level: _Level, node: Node, attrs: LoopAttrs) -> None:
+    def _loop(self, level: Level, node: Node, attrs: LoopAttrs) -> None:
         """A frame of TensorFlow's (``tf.compat.v1.while_loop`` makes the same)."""
         name = self._name(node)
         waits = [*self._waits(level, node), level.pivot]
@@ -196,7 +196,7 @@ class Copy:
             self._merge(f"{name}/{position}", dtype, (enter, f"{name}/{position}/next"))
             for position, (dtype, enter) in enumerate(zip(kinds, enters, strict=True))
         ]
-        condition = _Level(
+        condition = Level(
             {n.name: n for n in attrs.condition.nodes},
             f"^{merges[0]}",
             {**takes, **dict(zip(attrs.carried, merges, strict=True))},
@@ -212,7 +212,7 @@ class Copy:
             self._structure(f"{name}.{inside}", "Exit", dtype, [switch])
             carried[inside] = self._copied(f"{name}/{position}/again", dtype, f"{switch}:1", [])
         pivot = f"^{carried[attrs.carried[0]]}"
-        body = _Level(
+        body = Level(
             {n.name: n for n in attrs.body.nodes}, pivot, {**takes, **carried}, frozenset(takes)
         )
         body_ends = self._level(body)
@@ -230,7 +230,7 @@ class Copy:
         again = self._copied(f"{name}/token/again", BOOL, f"{switch}:1", body_ends)
         self._structure(f"{name}/token/next", "NextIteration", BOOL, [again])
 
-    def _branch(self, level: _Level, node: Node, attrs: BranchAttrs) -> None:
+    def _branch(self, level: Level, node: Node, attrs: BranchAttrs) -> None:
         """A Switch for each value that goes in, a Merge for each that comes out."""
         name = self._name(node)
         waits = [*self._waits(level, node), level.pivot]
@@ -248,7 +248,7 @@ class Copy:
                 inside: self._copied(f"{name}/{branch}.{inside}", dtype, f"{switch}:{port}", [])
                 for inside, (dtype, switch) in switches.items()
             }
-            levels.append(_Level({n.name: n for n in inner.nodes}, f"^{pivots[-1]}", names))
+            levels.append(Level({n.name: n for n in inner.nodes}, f"^{pivots[-1]}", names))
             ends.append(self._level(levels[-1]))
         for position, result in enumerate(attrs.results):
             values = [
@@ -278,7 +278,7 @@ class Copy:
         device = self.frame.devices[resource]
         return self.emit.handle(name, template, f"{self.resources}{resource}", gate, device)
 
-    def _pad(self, level: _Level, name: str, gate: list[str]) -> str:
+    def _pad(self, level: Level, name: str, gate: list[str]) -> str:
         """Pure work of random length, short ones as likely as long ones (log-uniform).
 
         Digamma costs about 10 ns an element, so that a short constant goes far.
@@ -292,7 +292,7 @@ class Copy:
         work = self.emit.helper(f"{name}/work", constant, here)
         return self.emit.helper(f"{name}/padding", typed("Digamma", "float32"), [work, *gate])
 
-    def _predicate(self, name: str, level: _Level, source: str, waits: list[str]) -> str:
+    def _predicate(self, name: str, level: Level, source: str, waits: list[str]) -> str:
         """A scalar: lane 0 of the value (semantics.md, section 1)."""
         value = self._value(level, source)
         kind = self._type(source)
@@ -353,28 +353,28 @@ class Copy:
         assert kind is not None, name
         return kind
 
-    def _value(self, level: _Level, name: str) -> str:
+    def _value(self, level: Level, name: str) -> str:
         """The node that has a value."""
         return level.names.get(name) or f"{self.prefix}{name}"
 
-    def _waits(self, level: _Level, node: Node) -> list[str]:
+    def _waits(self, level: Level, node: Node) -> list[str]:
         """What the node waits for, its data apart."""
         edges = [each for source in node.after for each in self._done(level, source)]
         return edges + level.locks.get(node.name, [])
 
-    def _done(self, level: _Level, name: str) -> list[str]:
+    def _done(self, level: Level, name: str) -> list[str]:
         """Control inputs for an edge from a node: of a loop or conditional, from its results."""
         node = level.nodes.get(name)
         if node is None or not bodies(node):
             return [f"^{self._value(level, name)}"]
         return [f"^{self._name(node)}.{result}" for result in _results(node)]
 
-    def _ended(self, level: _Level, name: str) -> list[str]:
+    def _ended(self, level: Level, name: str) -> list[str]:
         """Control inputs that wait for all instances of a node."""
         node = level.nodes[name]
         return self._done(level, name) + ([f"^{self._name(node)}/ended"] if bodies(node) else [])
 
-    def _ends(self, level: _Level) -> list[str]:
+    def _ends(self, level: Level) -> list[str]:
         """Control inputs that wait for all instances of a level."""
         followed = {
             source.partition(".")[0]
@@ -393,7 +393,7 @@ class Copy:
         ]
 
     @staticmethod
-    def _may_run_early(level: _Level, sources: Iterable[str]) -> bool:
+    def _may_run_early(level: Level, sources: Iterable[str]) -> bool:
         """Whether nothing that a node of a body waits for comes after the pivot."""
         return all(source in level.invariant for source in sources)
 

@@ -100,7 +100,7 @@ class PreparedTest:
         if self._settings.compiled == "region":
             test = regions.unclustered(test)
         self._template = lowering.lower(test)
-        if self._settings.executor_type and self._template.devices > 1:
+        if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in the profile {config.name}")
         self._clustered = bool(self._settings.compiled)
         self._name = config.name
@@ -153,7 +153,14 @@ class PreparedTest:
         if traced:  # the order of creation is what is tested
             noise = replace(noise, shuffle=False)
         shared = self._settings.shared_handles
-        built = lowering.build(self._template, noise, rng, share_handles=shared, in_a_row=in_a_row)
+        built = lowering.build(
+            self._template,
+            noise,
+            rng,
+            share_handles=shared,
+            in_a_row=in_a_row,
+            front_end=self._settings.front_end,
+        )
         if self._settings.model_code:
             built = model_code.surrounded(built, self._template.test, rng)
         if traced:

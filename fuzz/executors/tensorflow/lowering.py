@@ -52,6 +52,7 @@ All of this was measured, and the order of magnitude is in the choice:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -63,10 +64,11 @@ from corpus.ops import BOOL, Kind, TensorType
 from fuzz.executors.protocol import Refused
 from fuzz.executors.tensorflow import protos
 from fuzz.executors.tensorflow.emission import Copy, Frame
+from fuzz.executors.tensorflow.functional import FunctionalCopy
 from fuzz.executors.tensorflow.protos import Emitter, const, literal, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
@@ -191,6 +193,7 @@ def build(
     *,
     share_handles: bool = False,
     in_a_row: bool = True,
+    front_end: str = "graph",
 ) -> Built:
     """One graph of `noise.copies` copies, with order and padding drawn from `rng`.
 
@@ -201,12 +204,18 @@ def build(
         a cluster that gets two ("Duplicate variable passed to XLA cluster").
     in_a_row : bool
         Whether each copy waits for the one before; not if most block.
+    front_end : str
+        As in `Settings`: what bodies are made of.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
     emit = Emitter(graph_def)
     test = template.test
     copies = [f"c{copy}" for copy in range(noise.copies)]
+    make: Callable[..., Copy] = Copy
+    if front_end.startswith("functional"):
+        lowered = front_end == "functional"
+        make = partial(FunctionalCopy, library=graph_def.library, lowered=lowered)
     state = _State(emit, template, copies, rng)
     units = []
     for name, graph, runs in _units(template):
@@ -218,7 +227,7 @@ def build(
             # A dot first, as in no name of a test.
             start = f"{copy}/{prefix}.{name}.start"
             emit.helper(start, protos.proto("NoOp"), before)
-            last = Copy(
+            last = make(
                 emit,
                 template.frame,
                 f"{copy}/{prefix}",

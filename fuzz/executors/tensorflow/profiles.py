@@ -51,7 +51,9 @@ class Settings:
     in_background : bool
         Whether XLA compiles beside the runs, which take ops one by one until it is done.
     front_end : str
-        Who adds the edges: ``graph`` nobody, ``function`` a ``tf.function``.
+        Who makes the graph: ``graph`` we, edge by edge; ``function`` a ``tf.function``,
+        which adds edges. ``functional``: loops and conditionals are While and If, which
+        TensorFlow lowers; ``functional_kernels``, which their kernels run.
     model_code : bool
         Whether ordinary model code stands around the races.
     workers : int
@@ -95,6 +97,11 @@ class Settings:
             # Its threads wake up again and again: `quiescence` cannot tell what is blocked.
             return frozenset({"queues", "critical sections"})
         return frozenset()
+
+    @property
+    def one_device(self) -> bool:
+        """Whether all of a test must be on one device."""
+        return bool(self.executor_type) or self.front_end == "functional_kernels"
 
     @property
     def may_wait(self) -> bool:
@@ -211,6 +218,9 @@ def _profiles() -> Iterator[Config]:
     yield profile("jit_compile_grappler", "rfc", compiled="region", rewrites="all")
     yield profile("function", "acd", front_end="function")
     yield profile("function_grappler", "acd", front_end="function", rewrites="all")
+    yield profile("functional", front_end="functional")
+    yield profile("functional_grappler", front_end="functional", rewrites="all")
+    yield profile("functional_kernels", front_end="functional_kernels")
     for threads in (1, 2, 8, 16):
         yield profile(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):
