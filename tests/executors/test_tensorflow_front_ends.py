@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
+from corpus.builder import litmus
 from corpus.outcome import Verdict
 from corpus.textfile import Entry, dumps, load
 from fuzz.campaign.judge import judge
@@ -19,7 +20,7 @@ from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration
 from oracles.explorer import Explorer
-from oracles.model import PROMISES
+from oracles.model import EXECUTOR, PROMISES
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
@@ -149,3 +150,65 @@ def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, g
     ops = [node.op for node in metadata.partition_graphs[0].node]
     assert there in ops
     assert gone not in ops
+
+
+# Sections by tf.CriticalSection.
+
+SECTIONS = [
+    p.stem
+    for p in LITMUS
+    if "critical sections" in (f := load(p).test.features) and "clusters" not in f
+]
+NOT_EXPRESSED = {
+    "nested-edge-into-inner": "nested sections (out)",
+    "h-section-in-a-loop": "a section inside a body (loop)",
+    "h-section-around-a-loop": "a loop or conditional in a section (loop)",
+    "section-not-between": "an op between the members of a section, or of two",
+    "section-member-edge-in": "an edge into a member beside queues (m1)",
+    # The edge that it adds would let this one block, always; the test forbids that.
+    "section-member-edge-out": "an edge out of a member beside queues (m1)",
+}
+
+
+def test_sections_that_a_user_writes_keep_the_promise(worker: Worker) -> None:
+    """Or are refused, in words that name what cannot be written."""
+    refused = {}
+    for stem in SECTIONS:
+        reply = asked(worker, named(stem), "critical_section", 16)
+        if reply.refused:
+            refused[stem] = reply.refused
+            continue
+        judged = judge(Explorer(named(stem), EXECUTOR), wire.histogram(named(stem), reply))
+        assert judged.verdicts.keys() == {Verdict.ALLOWED}, stem
+    assert refused.items() >= NOT_EXPRESSED.items()
+    assert {why.partition(" (")[0] for why in refused.values()} == {
+        why.partition(" (")[0] for why in NOT_EXPRESSED.values()
+    }
+    assert len(SECTIONS) - len(refused) == 33
+
+
+def test_the_lock_waits_for_what_the_members_take_and_others_for_its_release() -> None:
+    """As `tf.CriticalSection.execute` has it: both edges are its own, not the test's."""
+    import numpy as np
+
+    from fuzz.executors.tensorflow import lowering, sections
+
+    test = litmus("r0=X; lock M; Y=r0+1; r1=Y; unlock M; Z=r1+0")
+    quiet = Noise(copies=1, shuffle=False, padding=0)
+    built = lowering.build(lowering.lower(test), quiet, np.random.default_rng(0))
+    nodes = {n.name: n for n in sections.as_written(built, test).graph_def.node}
+
+    def comes_after(name: str, op: str) -> bool:
+        stack, seen = [name], set()
+        while stack:
+            for source in nodes[stack.pop()].input:
+                each = source.lstrip("^").partition(":")[0]
+                if each not in seen:
+                    seen.add(each)
+                    stack.append(each)
+        return any(nodes[each].op == op for each in seen)
+
+    (lock,) = (n.name for n in nodes.values() if n.op == "MutexLock")
+    (write,) = (n.name for n in test.graph.nodes if n.resources == ("Z",))
+    assert comes_after(lock, "ReadVariableOp")
+    assert comes_after(f"c0/{write}", "ConsumeMutexLock")

@@ -90,7 +90,7 @@ class PreparedTest:
     """
 
     def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
-        from fuzz.executors.tensorflow import lowering, regions
+        from fuzz.executors.tensorflow import lowering, regions, sections
 
         self._test = test
         self._clock = clock
@@ -99,6 +99,8 @@ class PreparedTest:
             raise Refused(f"{feature} in the profile {config.name}")
         if self._settings.compiled == "region":
             test = regions.unclustered(test)
+        if self._settings.front_end == "critical_section":
+            sections.check(test)
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in the profile {config.name}")
@@ -147,7 +149,7 @@ class PreparedTest:
 
     def _build(self, noise: Noise, rng: np.random.Generator, *, in_a_row: bool) -> Built:
         """A graph of copies, as the profile's front end makes it."""
-        from fuzz.executors.tensorflow import functions, lowering, model_code, regions
+        from fuzz.executors.tensorflow import functions, lowering, model_code, regions, sections
 
         traced = self._settings.front_end == "function"
         if traced:  # the order of creation is what is tested
@@ -165,6 +167,8 @@ class PreparedTest:
             built = model_code.surrounded(built, self._template.test, rng)
         if traced:
             return functions.as_function(built)
+        if self._settings.front_end == "critical_section":
+            return sections.as_written(built, self._test)
         if self._settings.compiled == "region":
             clustered = regions.drawn(self._test, random.Random(int(rng.integers(1 << 32))))
             return functions.as_compiled(built, clustered)

@@ -210,7 +210,7 @@ def _without(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     return bare
 
 
-def _type(node: node_def_pb2.NodeDef) -> tf.DType:
+def type_of(node: node_def_pb2.NodeDef) -> tf.DType:
     """Of a node's only output."""
     if node.op == "VarHandleOp":
         return tf.resource
@@ -259,7 +259,7 @@ def _traced(
     function = tf.function(program, autograph=False, jit_compile=compiled or None)
     given = [
         tf.TensorSpec([] if kind == tf.resource else None, kind)
-        for kind in map(_type, arguments.values())
+        for kind in map(type_of, arguments.values())
     ]
     return function.get_concrete_function(*given).function_def
 

@@ -54,6 +54,7 @@ class Settings:
         Who makes the graph: ``graph`` we, edge by edge; ``function`` a ``tf.function``,
         which adds edges. ``functional``: loops and conditionals are While and If, which
         TensorFlow lowers; ``functional_kernels``, which their kernels run.
+        ``critical_section``: a section is a `tf.CriticalSection`, which adds edges.
     model_code : bool
         Whether ordinary model code stands around the races.
     workers : int
@@ -113,6 +114,8 @@ class Settings:
     def of_the_process(self) -> str:
         """What the first session fixes for its whole process; "" if nothing."""
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
+        if self.front_end == "critical_section":
+            shared.append("eager")  # it makes the process's eager context
         if self.pool in ("global", "run_handler"):
             shared.append(f"{self.pool}={self.inter_op_threads}")
         return ",".join(shared)
@@ -221,6 +224,7 @@ def _profiles() -> Iterator[Config]:
     yield profile("functional", front_end="functional")
     yield profile("functional_grappler", front_end="functional", rewrites="all")
     yield profile("functional_kernels", front_end="functional_kernels")
+    yield profile("critical_section", front_end="critical_section")
     for threads in (1, 2, 8, 16):
         yield profile(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):
