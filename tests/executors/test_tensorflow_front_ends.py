@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +19,10 @@ from corpus.outcome import Verdict
 from corpus.textfile import Entry, dumps, load
 from fuzz.campaign.judge import judge
 from fuzz.executors import wire
-from fuzz.executors.process import Worker
+from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import configuration
+from fuzz.passes.placement import place
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, PROMISES
 
@@ -121,7 +125,7 @@ def test_bodies_that_are_functions_keep_the_promise(worker: Worker, stem: str, c
     if (stem, config) == ("devices-window", "functional_kernels"):
         assert "several devices" in asked(worker, named(stem), config, 1).refused
     else:
-        execute(worker, named(stem), config)
+        execute(worker, named(stem), config, 12)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +178,7 @@ def test_sections_that_a_user_writes_keep_the_promise(worker: Worker) -> None:
     """Or are refused, in words that name what cannot be written."""
     refused = {}
     for stem in SECTIONS:
-        reply = asked(worker, named(stem), "critical_section", 16)
+        reply = asked(worker, named(stem), "critical_section", 12)
         if reply.refused:
             refused[stem] = reply.refused
             continue
@@ -212,3 +216,63 @@ def test_the_lock_waits_for_what_the_members_take_and_others_for_its_release() -
     (write,) = (n.name for n in test.graph.nodes if n.resources == ("Z",))
     assert comes_after(lock, "ReadVariableOp")
     assert comes_after(f"c0/{write}", "ConsumeMutexLock")
+
+
+# Workers in processes of their own.
+
+
+@pytest.fixture(scope="module")
+def connected():
+    started = Worker("tf")
+    yield started
+    started.close()
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [
+        *("SB", "MP", "lost-update", "mp-two-graphs", "runs-ordered", "h-if-predicate-race"),
+        *("devices-carried-edges", "devices-neuron-two-workers", "devices-window"),
+        "h-loop-increments",
+    ],
+)
+def test_two_workers_keep_the_promise(connected: Worker, stem: str) -> None:
+    """A session leaves nothing to the next: the workers are the same for all."""
+    execute(connected, named(stem), "two_workers", 36)
+    assert connected.starts == 1
+
+
+def test_what_may_block_on_workers_is_refused_by_name(connected: Worker) -> None:
+    for stem, feature in (("rule-fifo-1", "queues"), ("section-increments", "critical sections")):
+        assert asked(connected, named(stem), "two_workers", 1).refused == (
+            f"{feature} in the profile two_workers"
+        )
+
+
+def test_what_has_no_device_is_spread_over_the_workers() -> None:
+    import numpy as np
+
+    from fuzz.executors.tensorflow import lowering
+
+    test = place(named("SB"), ("cpu:0", "cpu:1"))
+    built = lowering.build(lowering.lower(test), NOISE, np.random.default_rng(0))
+    devices = {node.device for node in lowering.on_workers(built).graph_def.node}
+    assert devices == {f"/job:worker/task:{number}/device:CPU:0" for number in (0, 1)}
+
+
+def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process(connected: Worker) -> None:
+    """A session would wait for it for ever: a hang. The other worker ends with its parent."""
+    execute(connected, named("SB"), "two_workers", 1)
+    assert connected.pid is not None
+    children = Path(f"/proc/{connected.pid}/task/{connected.pid}/children").read_text().split()
+    ends = [os.pidfd_open(int(child)) for child in children]
+    assert len(ends) == 2
+    signal.pidfd_send_signal(ends[1], signal.SIGKILL)
+    request = wire.Request(test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20)
+    died = connected.ask(request, 120)
+    assert isinstance(died, Died)
+    assert died.message.startswith("exit 1: ")
+    for end in ends:
+        ended, _, _ = select.select([end], [], [], 60)
+        os.close(end)
+        assert ended

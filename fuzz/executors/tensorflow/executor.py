@@ -16,7 +16,9 @@ from fuzz.executors.protocol import Noise, Refused, Unavailable
 from fuzz.executors.tensorflow.clock import Clock
 from fuzz.executors.tensorflow.profiles import PROFILES, Settings
 from fuzz.executors.tensorflow.tally import Tally
+from fuzz.executors.tensorflow.workers import Workers
 from fuzz.executors.wire import NO_CLUSTERS
+from fuzz.passes.placement import place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +47,7 @@ class TensorFlowExecutor:
 
     def __init__(self) -> None:
         self._clock = Clock()
+        self._workers: Workers | None = None
 
     def counters(self) -> Mapping[str, float]:
         """Seconds spent on building graphs and sessions, on running, on counting outcomes."""
@@ -75,7 +78,11 @@ class TensorFlowExecutor:
             Without TensorFlow.
         """
         _import_tensorflow()
-        return PreparedTest(test, config, self._clock)
+        settings = Settings.of(config)
+        if settings.workers and self._workers is None:
+            self._workers = Workers(settings.workers, settings.inter_op_threads)
+        target = self._workers.target if settings.workers and self._workers else ""
+        return PreparedTest(test, config, self._clock, target)
 
 
 class PreparedTest:
@@ -87,9 +94,11 @@ class PreparedTest:
     config : Config
         Of `TensorFlowExecutor.configurations`.
     clock : Clock
+    target : str
+        As in `LiveSession`.
     """
 
-    def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
+    def __init__(self, test: LitmusTest, config: Config, clock: Clock, target: str = "") -> None:
         from fuzz.executors.tensorflow import lowering, regions, sections
 
         self._test = test
@@ -101,9 +110,16 @@ class PreparedTest:
             test = regions.unclustered(test)
         if self._settings.front_end == "critical_section":
             sections.check(test)
+        if self._settings.workers and "loops" not in test.features:
+            # A loop's iterations keep less order on several devices than on one.
+            test = place(test, [f"cpu:{number}" for number in range(self._settings.workers)])
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in the profile {config.name}")
+        if 0 < self._settings.workers < self._template.devices:
+            most = self._settings.workers
+            raise Refused(f"more than {most} devices in the profile {config.name}")
+        self._target = target
         self._clustered = bool(self._settings.compiled)
         self._name = config.name
         self._forcing: Forcing | None = None
@@ -131,7 +147,9 @@ class PreparedTest:
         while tally.count < count and spent < _MOST_SPENT:
             with self._clock.part("building_s"):
                 built = self._build(noise, rng, in_a_row=in_a_row)
-                live = session.LiveSession(self._template, built, self._settings, noise.copies)
+                live = session.LiveSession(
+                    self._template, built, self._settings, noise.copies, self._target
+                )
             with closing(live):
                 for _ in range(noise.steps):
                     before = tally.count
@@ -169,6 +187,8 @@ class PreparedTest:
             return functions.as_function(built)
         if self._settings.front_end == "critical_section":
             return sections.as_written(built, self._test)
+        if self._settings.workers:
+            return lowering.on_workers(built)
         if self._settings.compiled == "region":
             clustered = regions.drawn(self._test, random.Random(int(rng.integers(1 << 32))))
             return functions.as_compiled(built, clustered)

@@ -250,6 +250,14 @@ def build(
     return Built(graph_def, tuple(units), state.final(), state.contents())
 
 
+def on_workers(built: Built) -> Built:
+    """The same, each device a worker's only one."""
+    for node in built.graph_def.node:
+        number = node.device.rpartition(":")[2] or "0"
+        node.device = f"/job:worker/task:{number}/device:CPU:0"
+    return built
+
+
 def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
     """Copies of a test and nothing else, to measure TensorFlow by; `build` is for testing.
 

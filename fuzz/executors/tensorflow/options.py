@@ -27,7 +27,9 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     ``TF_XLA_FLAGS``.
     """
     config = config_pb2.ConfigProto(intra_op_parallelism_threads=settings.intra_op_threads)
-    config.device_count["CPU"] = cpus
+    config.device_count["CPU"] = 1 if settings.workers else cpus
+    # A worker keeps what a session leaves, and shows it to the next.
+    config.isolate_session_state = bool(settings.workers)
     config.device_count["GPU"] = 0
     config.experimental.executor_type = settings.executor_type
     if settings.pool in ("own", "second"):

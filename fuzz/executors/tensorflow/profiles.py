@@ -94,8 +94,9 @@ class Settings:
         """
         if self.front_end == "function" or self.executor_type:
             return FEATURES - {"several runs"}
-        if self.pool == "run_handler":
-            # Its threads wake up again and again: `quiescence` cannot tell what is blocked.
+        if self.pool == "run_handler" or self.workers:
+            # Threads that wake up again and again, and other processes: `quiescence`
+            # cannot tell what is blocked.
             return frozenset({"queues", "critical sections"})
         return frozenset()
 
@@ -108,12 +109,14 @@ class Settings:
     def may_wait(self) -> bool:
         """Whether an op can be held at a gate: others need a thread, and each to be an op."""
         plain = self.front_end == "graph" and not self.compiled and not self.executor_type
-        return plain and self.pool in ("own", "global")
+        return plain and not self.workers and self.pool in ("own", "global")
 
     @property
     def of_the_process(self) -> str:
         """What the first session fixes for its whole process; "" if nothing."""
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
+        if self.workers:
+            shared.append(f"workers={self.workers}")
         if self.front_end == "critical_section":
             shared.append("eager")  # it makes the process's eager context
         if self.pool in ("global", "run_handler"):
@@ -225,6 +228,8 @@ def _profiles() -> Iterator[Config]:
     yield profile("functional_grappler", front_end="functional", rewrites="all")
     yield profile("functional_kernels", front_end="functional_kernels")
     yield profile("critical_section", front_end="critical_section")
+    no_proxy = (*QUIET, ("no_grpc_proxy", "127.0.0.1"))
+    yield profile("two_workers", environment=no_proxy, pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield profile(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):

@@ -101,9 +101,18 @@ class LiveSession:
     settings : Settings
     copies : int
         Copies in `built`.
+    target : str
+        What runs it; "" for this process.
     """
 
-    def __init__(self, template: Template, built: Built, settings: Settings, copies: int) -> None:
+    def __init__(
+        self,
+        template: Template,
+        built: Built,
+        settings: Settings,
+        copies: int,
+        target: str = "",
+    ) -> None:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         nodes = (node for graph in self._test.graphs for node in graph.nodes)
@@ -112,7 +121,7 @@ class LiveSession:
         """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
-        self._session = tf.compat.v1.Session(graph=load(built.graph_def), config=config)
+        self._session = tf.compat.v1.Session(target, load(built.graph_def), config)
         self._run_init = callable_of(self._session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
         for unit in built.units:
