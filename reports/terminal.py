@@ -37,6 +37,7 @@ class LiveView:
         self.next = 0.0
         self.shown = 0
         self.shown_unsound = 0
+        self.table = False
 
     def __enter__(self) -> Self:
         if self.out.isatty():
@@ -71,7 +72,9 @@ class LiveView:
             if now >= self.next and record.elapsed_s:
                 self.next = now + _LINE_S
                 print(status_line(record), file=self.out, flush=True)
-        elif now >= self.next or new:
+        elif now >= self.next or new or (record.latest is not None and not self.table):
+            # What executors show of a graph, side by side, is drawn as soon as there is some.
+            self.table = record.latest is not None
             self.next = now + _REDRAW_S
             self.live.update(self._panel(record), refresh=True)
 
