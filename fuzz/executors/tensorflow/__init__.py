@@ -3,12 +3,18 @@
 Terms: a *copy* is the test once more under other names; a *step* executes all
 copies of a graph once; a *helper* is a node that the test does not have.
 
-- `lowering`: test -> GraphDef; adds no order to the test, and says why.
-- `session`: GraphDef -> arrays, in three runs a step; says why what it sees is
-  what a node returned.
+- `lowering`: test -> GraphDef; adds no order to the test, and says why. A copy of a
+  graph is written by `emission`, a node by `protos`.
+- `session`: GraphDef -> arrays, in a few runs a step; says why what it sees is
+  what a node returned. `quiescence` tells what is blocked.
 - `tally`: arrays -> histogram of outcomes. Knows NumPy only.
+- `profiles`: the configurations, as data; `options` makes sessions of them.
+- Other front ends: `functions` (`tf.function`, `jit_compile`, with `regions`),
+  `functional` (While, If), `sections` (`tf.CriticalSection`), `model_code` around
+  the races, `workers` (gRPC; each is a `task`).
 - `clusters`: what TensorFlow dumps -> the clusters that it chose.
 - `forced`: one total order, by gates that the client opens.
+- `steady`, `handwritten`: what others are measured beside.
 - `executor`: the protocol.
 
 A defect of TensorFlow may outlive the test that shows it: in 2.21,
