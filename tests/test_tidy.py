@@ -24,6 +24,7 @@ FLOORS = [
     "mutants",
     "executors",
     "campaign",
+    "commands",
     "__main__",
 ]
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))

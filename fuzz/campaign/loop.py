@@ -361,8 +361,8 @@ class Campaign:
                 if slot.task is None:
                     self._assign(slot)
             busy = [slot for slot in self.slots if slot.task is not None]
-            if not busy and self.dealer.empty:
-                return  # as many graphs as were asked for
+            if not (busy or self.raw) and self.dealer.empty:
+                return  # as many graphs as were asked for, and nothing to minimize
             ready = self._wait(busy, 0.0)
             if not ready and self.dealer.low and self.dealer.deal():
                 continue

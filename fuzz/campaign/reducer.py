@@ -102,7 +102,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     Reads become r0, r1, ...; writes and updates w0, ...; queue ops q0, ...;
     sections s0, ...; constants c0, ...; other nodes t0, ...; variables X, Y, Z,
     V3, ...; mutexes M, N, ..., queues Q, P, .... What comes into a body becomes
-    a0, ....
+    a0, .... What is said about the test goes: it was said of a larger one.
     """
     sketch = Sketch.of(test)
     counts: dict[str, int] = {}
@@ -139,6 +139,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     return replace(
         sketch,
         name=name,
+        about="",
         variables=tuple(replace(v, name=names[v.name]) for v in sketch.variables),
         mutexes=tuple(replace(m, name=names[m.name]) for m in sketch.mutexes),
         queues=tuple(replace(q, name=names[q.name]) for q in sketch.queues),

@@ -1,0 +1,43 @@
+"""`litmusfuzz page`: campaigns' records as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fuzz.commands.common import fail, json_option, print_json
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path())
+@click.option("--title", default="What campaigns found", help="Of the page.")
+@json_option
+def page(folders: tuple[str, ...], title: str, as_json: bool) -> None:
+    """Print a page of what the campaigns in FOLDERS found and cost, as Markdown.
+
+    FOLDERS are what `run --out` names; each may hold the records of several campaigns,
+    also of one that still runs.
+    """
+    from reports.page import Collected
+    from reports.page import page as page_of
+
+    def script_of(path: str) -> str:
+        script = Path(path).with_suffix(".py")
+        return str(script) if script.exists() else ""
+
+    collected = Collected()
+    for folder in folders:
+        records = sorted(Path(folder).glob("record-*.json"))
+        if not records:
+            fail(f"{folder}: holds no record of a campaign (record-SEED.json)")
+        for path in records:
+            try:
+                collected.add(json.loads(path.read_text(encoding="utf-8")), script_of)
+            except (ValueError, KeyError, TypeError) as error:
+                fail(f"{path}: no record of a campaign of this version: {error}")
+    if as_json:
+        print_json(collected.as_json())
+    else:
+        click.echo(page_of(collected, title), nl=False)
