@@ -73,17 +73,27 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     return _Script(entry, found, environment or {}, reason).text()
 
 
+_PLAIN: Final = (("front_end", "graph"), ("model_code", False), ("workers", 0), ("compiled", ""))
+"""Settings, and what a script has of each; besides clusters that XLA chooses."""
+
+
 def _missing(test: LitmusTest, found: Finding) -> str:
     """What of a finding a script cannot have; "" if nothing."""
     if test.clusters:
         return "clusters of the test's own"
-    settings = found.settings
-    for name, plain in (("front_end", "graph"), ("model_code", False), ("workers", 0)):
-        if settings.get(name, plain) != plain:
-            return f"the setting {name}={settings[name]}"
-    if settings.get("compiled", "") not in ("", "clusters"):
-        return f"the setting compiled={settings['compiled']}"
+    if found.model not in ("rfc", "executor"):
+        return f"the edges that the model {found.model} adds"  # without them it may be allowed
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
+
+
+def _left_out(found: Finding) -> list[str]:
+    """Settings that a script does without: the test's own edges forbid the outcome all the same."""
+    settings = found.settings
+    return [
+        f"{name}={settings[name]}"
+        for name, plain in _PLAIN
+        if settings.get(name, plain) not in (plain, "clusters")
+    ]
 
 
 def _devices(test: LitmusTest) -> list[str]:
@@ -106,7 +116,9 @@ class _Script:
             for name, value in environment.items()
             if name.startswith("TF_") and not name.startswith("TF_CPP_")
         }
-        self.clustered = bool(found.settings.get("compiled") or found.settings.get("clusters"))
+        self.clustered = found.settings.get("compiled") == "clusters" or bool(
+            found.settings.get("clusters")
+        )
         allowed = entry.allowed.get(found.model)
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
         self.lists_allowed = 0 < len(self.allowed) <= MAX_LISTED
@@ -158,6 +170,7 @@ class _Script:
             f"Seen       {seen}, in {times} of {executions}",
             *([f"Allowed    {near} is the nearest"] if near is not None else []),
             f"Forbidden  {why}",
+            *self.simpler(),
             "Needs TensorFlow and NumPy only. Racing ops have to meet, so that chance has a part:"
             " on busy cores it takes longer. Ends when a forbidden outcome has shown (exit code 1),"
             " or after a minute, or as many seconds as the first argument says (exit code 0).",
@@ -175,6 +188,14 @@ class _Script:
             )
             text += f"\n\n{narrow}"
         return f'"""{_quoted(text)}\n"""'
+
+    def simpler(self) -> Iterator[str]:
+        """What the finding had that the script has not, if anything."""
+        if left_out := _left_out(self.found):
+            yield (
+                f"Found with {', '.join(left_out)}, which this script does without: that forbids"
+                " the outcome no less, but may be what makes it show."
+            )
 
     # --- what it is made of ------------------------------------------------------------
 
@@ -353,7 +374,7 @@ def _configuration(found: Finding, placed: Sequence[str]) -> Iterator[str]:
             yield f"    rewrites.{name} = {known}"
     if rewrites != "all":
         yield "    made.graph_options.optimizer_options.opt_level = -1"
-    if settings.get("compiled") or settings.get("clusters"):
+    if settings.get("compiled") == "clusters" or settings.get("clusters"):
         yield "    made.graph_options.optimizer_options.global_jit_level = 2"
     yield "    return made"
     if pool in ("second", "caller", "run_handler"):

@@ -5,9 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from corpus.outcome import Verdict
+from fuzz.campaign.judge import explorer_or_none, judge, listed
+from fuzz.campaign.settings import CAMPAIGN_BUDGET
 from fuzz.executors.table import UnknownExecutor, configuration
+from oracles.model import ACD, RFC
 from reports.script import LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
@@ -36,7 +41,19 @@ def script_of(entry: Entry, reason: str) -> str:
             environment = dict(configuration("tf", found.config).environment)
         except UnknownExecutor as error:
             raise NoScript(str(error)) from None
-    return script(entry, environment, reason)
+    return script(_without_front_end(entry), environment, reason)
+
+
+def _without_front_end(entry: Entry) -> Entry:
+    """A finding under `acd`, judged by `rfc` if that forbids all of it: a script adds no edges."""
+    found = entry.finding
+    if found is None or found.model != ACD.name:
+        return entry
+    oracle = explorer_or_none(entry.test, RFC, CAMPAIGN_BUDGET)
+    if oracle is None or set(judge(oracle, dict(found.forbidden)).verdicts) != {Verdict.FORBIDDEN}:
+        return entry
+    allowed = listed(entry.test, RFC, CAMPAIGN_BUDGET)
+    return replace(entry, allowed=allowed, finding=replace(found, model=RFC.name))
 
 
 class ScriptRun:

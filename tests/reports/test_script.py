@@ -232,11 +232,31 @@ def test_a_script_is_of_a_finding_on_tensorflow_only() -> None:
         script(Entry(sb))
     for changed, why in (
         ({"executor": "native"}, "found on native, not on TensorFlow"),
-        ({"settings": {"workers": 2}}, "cannot have the setting workers=2"),
-        ({"settings": {"compiled": "region"}}, "cannot have the setting compiled=region"),
+        ({"model": "acd"}, "cannot have the edges that the model acd adds"),
     ):
         with pytest.raises(NoScript, match=why):
             script(found(sb, **changed))
+
+
+def test_what_a_profile_has_around_the_test_is_left_out_and_told() -> None:
+    """The test's own edges forbid the outcome: a script that shows it needs no more."""
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    for settings in ({"workers": 2}, {"compiled": "region"}, {"front_end": "functional"}):
+        ((name, value),) = settings.items()
+        text = script(found(sb, settings=settings))
+        compile(text, "script", "exec")
+        assert f"Found with {name}={value}, which this script does without" in text
+        assert "jit" not in text
+    assert "does without" not in script(found(sb, settings={"compiled": "clusters"}))
+
+
+def test_a_finding_under_acd_has_a_script_if_rfc_forbids_it_too() -> None:
+    """Torn values are forbidden by both; what only program order forbids is not."""
+    two = litmus("X=1; || r0=X;")
+    assert "RFC" in script_of(found(two, model="acd"), "")
+    late = next(each for each in allowed_outcomes(two, RFC).witnesses if each.plain["r0"] == 0)
+    with pytest.raises(NoScript, match="the edges that the model acd adds"):
+        script_of(found(two, model="acd", forbidden=((late, 1),)), "")
 
 
 def test_names_that_python_has_taken_and_settings_are_written() -> None:
