@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fuzz.commands.common import fail, json_option, print_json
+
+
+def _as_it_lies(path: Path) -> dict[str, Any]:
+    """A record, its files named where they are now: a folder may have been moved since."""
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    out, here = record["out"], str(path.parent)
+    for each in (*record["findings"], *record["unsound"]):
+        each["file"] = str(path.parent / Path(each["file"]).relative_to(out))
+    record["command"] = record["command"].replace(out, here)
+    return record
 
 
 @click.command()
@@ -34,7 +45,7 @@ def page(folders: tuple[str, ...], title: str, as_json: bool) -> None:
             fail(f"{folder}: holds no record of a campaign (record-SEED.json)")
         for path in records:
             try:
-                collected.add(json.loads(path.read_text(encoding="utf-8")), script_of)
+                collected.add(_as_it_lies(path), script_of)
             except (ValueError, KeyError, TypeError) as error:
                 fail(f"{path}: no record of a campaign of this version: {error}")
     if as_json:

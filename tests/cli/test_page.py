@@ -39,6 +39,17 @@ def test_records_are_added_up(litmusfuzz, tmp_path: Path, recorded: dict[str, di
     assert sum(each["graphs"] for each in data["findings"]) == forbidden
 
 
+def test_files_are_named_where_they_lie_now(
+    litmusfuzz, tmp_path: Path, recorded: dict[str, dict]
+) -> None:
+    assert recorded["b1"]["findings"]
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "b").rename(tmp_path / "kept/b")
+    data = json.loads(litmusfuzz("page", "kept/b", "--json").stdout)
+    assert all((tmp_path / each["file"]).is_file() for each in data["findings"])
+    assert data["campaigns"][0]["command"].endswith("--out kept/b")
+
+
 def test_the_page_has_all_findings_each_with_its_command(
     litmusfuzz, tmp_path: Path, recorded: dict[str, dict]
 ) -> None:
