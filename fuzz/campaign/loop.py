@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from corpus.graph import all_nodes
 from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save
+from fuzz.campaign.canonical import form
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.dealing import Dealer, System
 from fuzz.campaign.judge import explorer_or_none, judge, listed, together
@@ -889,12 +890,10 @@ class Campaign:
         name = finding_name(best.test, seen)
         entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
         reported = ReportedFinding(entry, "", likely_cause(entry.test, seen))
-        spread = raw.system.rota.several
+        spread, model = raw.system.rota.several, raw.profile.model
+        shape, by = form(entry.test, model), _by(reported, spread=spread)
         for known in self.record.findings:
-            if (known.entry.test, _by(known, spread=spread)) == (
-                entry.test,
-                _by(reported, spread=spread),
-            ):
+            if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
                 known.again(raw.profile.config.name)
                 return None
         path = self.settings.out / f"{name}.yaml"

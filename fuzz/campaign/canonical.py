@@ -1,0 +1,594 @@
+"""One form for all ways to write a test down, and a short key for a finding.
+
+Two tests have the same form exactly when one becomes the other by other names, by another
+order of what has no order (nodes, resources, graphs, runs, clusters, control edges, members of
+a section, carried values after the counter, results, what a body takes, what is observed), or
+by other values where only their being equal or not can matter.
+
+The test is drawn as a graph with coloured vertices and labelled edges, of which an isomorphism
+is just such a rewriting. Colours are refined until neighbours tell no more apart; where several
+vertices still look alike, each is tried in turn, and of all labellings found the least is taken.
+Two labellings that give one graph are an automorphism, which spares equal branches.
+
+What is *not* rewritten: a control edge that others imply, a constant that could be shared, the
+operands of a sum. Executors do not treat these alike, whatever the model says.
+
+References
+----------
+McKay and Piperno, "Practical graph isomorphism, II", J. Symb. Comput. 2014, section 2: refine,
+individualize, prune by automorphisms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LoopAttrs,
+    all_nodes,
+    bodies,
+    taken_from_outside,
+)
+from corpus.ops import BOOL, ConstAttrs, SectionAttrs
+from corpus.sketch import Sketch, head
+from corpus.textfile import Entry, dumps
+from fuzz.campaign.reducer import normalized
+from oracles.events import in_program_order
+from oracles.model import PROMISES, RFC, Axiom
+from oracles.reason import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from corpus.graph import LitmusTest, Node, Queue, Variable
+    from corpus.ops import Nested
+    from oracles.model import Model
+
+
+class _Thing(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Named = TypeVar("_Named", bound=_Thing)
+VERSION: Final = "v1"
+"""Of keys. Another one whenever any test gets another form: keys stand in files."""
+
+
+def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
+    """The canonical form: a test that means the same, the same for all that mean the same.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    model : Model
+        By which it is judged. Where that has *program order per resource*, the order of the
+        nodes in the file is kept as far as that rule goes.
+    """
+    drawing = _Drawing(test, model)
+    return _Written(drawing, _Labelling(drawing).ranks).test()
+
+
+def key(
+    test: LitmusTest,
+    *,
+    sort: str,
+    rules: Iterable[str],
+    executor_class: str,
+    model: Model = RFC,
+) -> str:
+    """What a finding is known by: a short digest, the same in every night and version.
+
+    Parameters
+    ----------
+    test : LitmusTest
+        The minimized one, under any names.
+    sort : str
+        What kind of finding it is, `reports.night.Sort`.
+    rules : iterable of str
+        The rules broken, `oracles.reason.Reason.broken`; none for what breaks no rule.
+    executor_class : str
+        See `executor_class`.
+    model : Model
+        By which it was judged.
+    """
+    parts = (sort, "; ".join(sorted(rules)), executor_class, dumps(Entry(form(test, model))))
+    return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
+
+
+def key_of(entry: Entry) -> str:
+    """The key of a minimized finding, from its file alone.
+
+    Its rules are those that the most frequent outcome breaks.
+    """
+    finding = entry.finding
+    assert finding is not None
+    model = PROMISES[finding.model]
+    reason = explain(entry.test, model, finding.forbidden[0][0])
+    return key(
+        entry.test,
+        sort="forbidden",
+        rules=reason.broken if reason else (),
+        executor_class=executor_class(finding.executor, finding.settings, finding.model),
+        model=model,
+    )
+
+
+def executor_class(executor: str, settings: Mapping[str, int | str | bool], model: str) -> str:
+    """Configurations that likely share their defects: ``tf/xla``, ``tf/function``, ``native/rfc``.
+
+    By what it is made of, not by its name: whether a compiler runs the ops, else whether
+    another front end made the graph, else what is promised. Pools, threads, rewrites and
+    engines do not tell: a race in a kernel shows in all of them.
+    """
+    if settings.get("compiled"):
+        part = "xla"
+    elif settings.get("front_end", "graph") != "graph":
+        part = str(settings["front_end"])
+    else:
+        part = model
+    return f"{executor}/{part}"
+
+
+# --- values ----------------------------------------------------------------------------
+
+_Place = tuple[str, str]
+"""Something in a test, by what it is and its name."""
+
+_COPIES: Final = frozenset(
+    {
+        *("Identity", "Send", "Recv", "Equal", "Select"),
+        *("ReadVariableOp", "ResourceGather", "ResourceGatherNd"),
+        *("AssignVariableOp", "ResourceScatterUpdate", "ResourceScatterNdUpdate"),
+        *("ResourceStridedSliceAssign", "QueueEnqueueV2", "QueueEnqueueManyV2"),
+        *("QueueDequeueV2", "QueueDequeueManyV2"),
+    }
+)
+"""Ops that move values, or ask whether two are equal: no more than that is known of them."""
+
+
+class _Values:
+    """Which places hold values of one stock, and in which stocks these may be renamed.
+
+    A stock is all that copying joins. Its values may be renamed, one to one, if no op
+    computes with them: every execution then shows the same, renamed.
+    """
+
+    def __init__(self, test: LitmusTest) -> None:
+        self.parent: dict[_Place, _Place] = {}
+        self.computed: list[_Place] = []
+        for graph in test.graphs:
+            for node in all_nodes(graph.nodes):
+                self._node(node)
+        # Predicates decide what happens.
+        self.computed += [
+            ("value", name) for name, kind in test.types.items() if kind and kind.dtype == BOOL
+        ]
+        self.fixed = {self.stock(place) for place in self.computed}
+
+    def stock(self, place: _Place) -> _Place:
+        """The one that stands for all that it is joined with."""
+        while (above := self.parent.get(place, place)) != place:
+            place = above
+        return place
+
+    def _join(self, places: Sequence[_Place]) -> None:
+        for other in places[1:]:
+            first, second = self.stock(places[0]), self.stock(other)
+            if first != second:
+                self.parent[second] = first
+
+    def _node(self, node: Node) -> None:
+        attrs, name = node.attrs, node.name
+        if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+            flows = list(attrs.takes)
+            if isinstance(attrs, LoopAttrs):
+                flows += zip(attrs.carried, node.inputs, strict=True)
+                flows += zip(attrs.carried, attrs.body.results, strict=True)
+                flows += ((each, f"{name}.{each}") for each in attrs.carried)
+            else:
+                for body in (attrs.then, attrs.orelse):
+                    outer = (f"{name}.{result}" for result in attrs.results)
+                    flows += zip(outer, body.results, strict=True)
+            for pair in flows:
+                self._join([("value", each) for each in pair])
+            return
+        inputs = [("value", each) for each in node.inputs]
+        places = [*inputs, *(("resource", each) for each in node.resources), ("value", name)]
+        if node.op == "Equal":
+            self._join(inputs)
+        elif node.op == "Select":
+            self._join(places[1:])
+        elif node.op in _COPIES:
+            self._join(places)
+        elif node.op == "QueueSizeV2":
+            self.computed.append(("value", name))
+        elif node.op not in ("Const", "NoOp", "QueueCloseV2", "CriticalSection"):
+            self.computed += places
+
+
+# --- the drawing -----------------------------------------------------------------------
+
+
+class _Drawing:
+    """A test as a graph: `colours` of the vertices, `edges` as (label, from, to)."""
+
+    def __init__(self, test: LitmusTest, model: Model) -> None:
+        self.test = test
+        self.sketch = Sketch.of(test)
+        self.values = _Values(test)
+        self.number: dict[tuple[str, object], int] = {}
+        self.colours: list[str] = []
+        self.edges: list[tuple[str, int, int]] = []
+        self.stocked: set[tuple[_Place, int]] = set()
+        """Values that may be renamed, each with its stock."""
+        self.below: dict[str, tuple[str, ...]] = {}
+        """Of a node, those that it stands below though it does not name them."""
+        self._resources()
+        in_order = Axiom.PROGRAM_ORDER in model.axioms
+        clustered = {name for cluster in test.clusters for name in cluster.members}
+        for graph in test.graphs:
+            here = self._vertex("graph", graph.name)
+            self._level(graph, here, "in", in_order=in_order, clustered=clustered)
+        self._client()
+
+    def _resources(self) -> None:
+        test = self.test
+        for each in test.mutexes:
+            self._vertex("resource", each.name, "mutex", each.device)
+        for variable in test.variables:
+            held: tuple[tuple[int, ...], ...] = (test.initial(variable),)
+            colour: tuple[object, ...] = ("variable", variable.dtype, variable.shape)
+            self._holder(("resource", variable.name), held, *colour, variable.device)
+        for queue in test.queues:
+            held = test.initial_elements(queue)
+            colour = ("queue", queue.dtype, queue.shape, queue.capacity)
+            self._holder(("resource", queue.name), held, *colour, queue.device)
+
+    def _level(
+        self, graph: Graph, around: int, label: str, *, in_order: bool, clustered: set[str]
+    ) -> None:
+        """The nodes of a graph or body, in the vertex `around`.
+
+        In a body of a cluster's member, nodes are taken in the order of the file
+        (`oracles.events`), which then matters as under *program order per resource*.
+        """
+        told = in_program_order(graph, self.test).nodes if in_order else graph.nodes
+        for node, more in zip(graph.nodes, told, strict=True):
+            here = self._node(node)
+            self._edge(label, around, here)
+            self.below[node.name] = more.after[len(node.after) :]
+            for name in self.below[node.name]:
+                self._edge("below", here, self.number["value", name])
+            for field_name, body in bodies(node):
+                ordered = in_order or node.name in clustered
+                self._level(
+                    Graph("", body.nodes), here, field_name, in_order=ordered, clustered=clustered
+                )
+            self._results(node, here)
+
+    def _node(self, node: Node) -> int:
+        """A node, and the names of values in its bodies."""
+        attrs = node.attrs
+        colour: tuple[object, ...] = (node.op, node.device)
+        place = ("value", node.name)
+        if isinstance(attrs, ConstAttrs):
+            here = self._holder(
+                place, (self.test.constant(node),), *colour, attrs.dtype, attrs.shape
+            )
+        elif isinstance(attrs, LoopAttrs):
+            here = self._vertex(*place, *colour, attrs.parallel_iterations)
+        elif isinstance(attrs, (BranchAttrs, SectionAttrs)):
+            here = self._vertex(*place, *colour)
+        else:
+            here = self._vertex(*place, *colour, attrs)
+        if isinstance(attrs, LoopAttrs):
+            for position, (name, first) in enumerate(zip(attrs.carried, node.inputs, strict=True)):
+                inner = self._vertex("value", name, "carried", position == 0)
+                self._edge("carries", here, inner)
+                self._edge("at first", inner, self.number["value", first])
+        else:
+            for position, name in enumerate(node.inputs):
+                self._edge(f"input {position}", here, self.number["value", name])
+        for position, name in enumerate(node.resources):
+            self._edge(f"on {position}", here, self.number["resource", name])
+        for name in node.after:
+            self._edge("after", here, self.number["value", name])
+        for name, outer in taken_from_outside(node):
+            inner = self._vertex("value", name, "taken")
+            self._edge("takes", here, inner)
+            self._edge("from", inner, self.number["value", outer])
+        return here
+
+    def _results(self, node: Node, here: int) -> None:
+        """What leaves a node's bodies, as vertices of their own; a section's members."""
+        attrs = node.attrs
+        if isinstance(attrs, LoopAttrs):
+            for name, value in zip(attrs.carried, attrs.body.results, strict=True):
+                inner = self.number["value", name]
+                self._edge("next", inner, self.number["value", value])
+                result = self._vertex("value", f"{node.name}.{name}", "result")
+                self._edge("last", inner, result)
+            self._edge("if", here, self.number["value", attrs.condition.results[0]])
+        elif isinstance(attrs, BranchAttrs):
+            for position, name in enumerate(attrs.results):
+                result = self._vertex("value", f"{node.name}.{name}", "result")
+                self._edge("returns", here, result)
+                for field_name, body in bodies(node):
+                    inner = self.number["value", body.results[position]]
+                    self._edge(f"by {field_name}", result, inner)
+
+    def _client(self) -> None:
+        for graph in self.test.graphs:
+            for node in all_nodes(graph.nodes):
+                if isinstance(node.attrs, SectionAttrs):
+                    for name in node.attrs.members:
+                        one, other = self.number["value", node.name], self.number["value", name]
+                        self._edge("holds", one, other)
+        for cluster in self.sketch.clusters:
+            here = self._vertex("cluster", cluster.name)
+            for position, name in enumerate(cluster.members):
+                self._edge(f"member {position}", here, self.number["value", name])
+        for run in self.sketch.client:
+            here = self._vertex("run", run.name)
+            self._edge("of", here, self.number["graph", run.graph])
+            for name in run.after:
+                self._edge("after", here, self.number["run", name])
+        for run_name, name in self.sketch.observe:
+            self._edge("sees", self.number["run", run_name], self.number["value", name])
+
+    def _vertex(self, kind: str, name: object, *colour: object) -> int:
+        self.number[kind, name] = len(self.colours)
+        self.colours.append(repr((kind, *colour)))
+        return len(self.colours) - 1
+
+    def _edge(self, label: str, one: int, other: int) -> None:
+        self.edges.append((label, one, other))
+
+    def _holder(self, place: _Place, held: Sequence[tuple[int, ...]], *colour: object) -> int:
+        """What holds values: they are its colour, or vertices if they may be renamed."""
+        stock = self.values.stock(place)
+        if stock in self.values.fixed:
+            return self._vertex(*place, *colour, held)
+        here = self._vertex(*place, *colour, len(held))
+        for element, values in enumerate(held):
+            for row, value in enumerate(values):
+                if (stock, value) not in self.stocked:
+                    self.stocked.add((stock, value))
+                    self._vertex("stocked", (stock, value))
+                self._edge(f"row {element}.{row}", here, self.number["stocked", (stock, value)])
+        return here
+
+
+# --- the labelling ---------------------------------------------------------------------
+
+
+class _Labelling:
+    """`ranks`: of each vertex its place in the canonical order."""
+
+    def __init__(self, drawing: _Drawing) -> None:
+        self.edges = drawing.edges
+        self.near: list[list[tuple[str, int]]] = [[] for _ in drawing.colours]
+        for label, one, other in drawing.edges:
+            self.near[one].append((f"{label} >", other))
+            self.near[other].append((f"{label} <", one))
+        self.leaves: dict[tuple[tuple[str, int, int], ...], tuple[list[int], tuple[int, ...]]] = {}
+        self.automorphisms: list[list[int]] = []
+        order = {colour: rank for rank, colour in enumerate(sorted(set(drawing.colours)))}
+        self._search(self._refined([order[colour] for colour in drawing.colours]), ())
+        self.ranks = self.leaves[min(self.leaves)][0]
+
+    def _refined(self, colours: list[int]) -> list[int]:
+        """Colours that neighbours tell apart no further; what differed before still does."""
+        count = len(set(colours))
+        while True:
+            seen = [
+                (colour, tuple(sorted((label, colours[other]) for label, other in near)))
+                for colour, near in zip(colours, self.near, strict=True)
+            ]
+            order = {each: rank for rank, each in enumerate(sorted(set(seen)))}
+            colours = [order[each] for each in seen]
+            if len(order) == count:
+                return colours
+            count = len(order)
+
+    def _search(self, colours: list[int], path: tuple[int, ...]) -> int:
+        """Try each vertex of the smallest cell; `path` are those tried above.
+
+        Returns
+        -------
+        int
+            How much of `path` is still of interest: less than all, where a leaf was an
+            automorphism's image of an earlier one, so that this branch has nothing new.
+        """
+        sizes = Counter(colours)
+        cells = [(size, colour) for colour, size in sizes.items() if size > 1]
+        if not cells:
+            return self._leaf(colours, path)
+        _, cell = min(cells)
+        tried: list[int] = []
+        for vertex, colour in enumerate(colours):
+            if colour != cell or vertex in self._images(tried, path):
+                continue
+            split = [2 * each for each in colours]
+            split[vertex] -= 1
+            kept = self._search(self._refined(split), (*path, vertex))
+            if kept < len(path):
+                return kept
+            tried.append(vertex)
+        return len(path)
+
+    def _leaf(self, ranks: list[int], path: tuple[int, ...]) -> int:
+        """All vertices are told apart: a labelling."""
+        drawn = tuple(sorted((label, ranks[one], ranks[other]) for label, one, other in self.edges))
+        if drawn not in self.leaves:
+            self.leaves[drawn] = ranks, path
+            return len(path)
+        earlier, way = self.leaves[drawn]
+        at = {rank: vertex for vertex, rank in enumerate(ranks)}
+        self.automorphisms.append([at[rank] for rank in earlier])
+        return next(
+            i for i, (one, other) in enumerate(zip(way, path, strict=False)) if one != other
+        )
+
+    def _images(self, vertices: Sequence[int], path: tuple[int, ...]) -> set[int]:
+        """Where automorphisms that leave `path` alone take some vertices."""
+        found = set(vertices)
+        waiting = list(vertices)
+        fixing = [each for each in self.automorphisms if all(each[v] == v for v in path)]
+        while waiting:
+            vertex = waiting.pop()
+            new = {each[vertex] for each in fixing} - found
+            found |= new
+            waiting += new
+        return found
+
+
+# --- writing it down -------------------------------------------------------------------
+
+
+class _Written:
+    """The test with everything in the order of the ranks, and values counted from 0."""
+
+    def __init__(self, drawing: _Drawing, ranks: list[int]) -> None:
+        self.drawing = drawing
+        self.rank = {name: ranks[vertex] for name, vertex in drawing.number.items()}
+        self.value: dict[tuple[_Place, int], int] = {}
+        of_stock: Counter[_Place] = Counter()
+        for each in sorted(drawing.stocked, key=lambda each: self.rank["stocked", each]):
+            stock, _ = each
+            self.value[each] = of_stock[stock]
+            of_stock[stock] += 1
+
+    def test(self) -> LitmusTest:
+        """The parts in their order, then under names that are counted."""
+        drawing, old = self.drawing, self.drawing.sketch
+        graphs = self._sorted("graph", old.graphs)
+        waits = {run.name: set(run.after) for run in old.client}
+        runs = {run.name: run for run in old.client}
+        client = [
+            replace(runs[name], after=self._names("run", runs[name].after))
+            for name in self._ordered("run", waits)
+        ]
+        called = {run.name: run.name for run in client}
+        if not any(waits.values()) and len({run.graph for run in client}) == len(client):
+            # One run of each graph: as if the client were not written down.
+            called = {run.name: run.graph for run in client}
+            client.sort(key=lambda run: self.rank["graph", run.graph])
+        observe = sorted(old.observe, key=lambda each: self._place(*each))
+        sketch = replace(
+            old,
+            variables=tuple(map(self._variable, self._sorted("resource", old.variables))),
+            mutexes=self._sorted("resource", old.mutexes),
+            queues=tuple(map(self._queue, self._sorted("resource", old.queues))),
+            graphs=tuple(Graph(graph.name, self._level(graph.nodes)) for graph in graphs),
+            client=tuple(replace(run, name=called[run.name]) for run in client),
+            clusters=self._sorted("cluster", old.clusters),
+            observe=tuple((called[run], name) for run, name in observe),
+        )
+        assert len(sketch.client) == len(old.client), drawing.test.name
+        return normalized(sketch.build(), "canonical")
+
+    def _place(self, run: str, name: str) -> tuple[int, int]:
+        return self.rank["run", run], self.rank["value", name]
+
+    def _names(self, kind: str, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(names, key=lambda name: self.rank[kind, name]))
+
+    def _sorted(self, kind: str, things: Iterable[_Named]) -> tuple[_Named, ...]:
+        return tuple(sorted(things, key=lambda each: self.rank[kind, each.name]))
+
+    def _ordered(self, kind: str, waits: Mapping[str, set[str]]) -> list[str]:
+        """Each after those that it waits for; of several that could be next the least."""
+        ordered: list[str] = []
+        left = dict(waits)
+        while left:
+            ready = [name for name, names in left.items() if names.isdisjoint(left)]
+            ordered.append(min(ready, key=lambda name: self.rank[kind, name]))
+            del left[ordered[-1]]
+        return ordered
+
+    def _variable(self, variable: Variable) -> Variable:
+        values = self.drawing.test.initial(variable)
+        init = self._literal(("resource", variable.name), values, variable.shape)
+        return replace(variable, init=init)
+
+    def _queue(self, queue: Queue) -> Queue:
+        elements = self.drawing.test.initial_elements(queue)
+        place = ("resource", queue.name)
+        return replace(
+            queue, init=tuple(self._literal(place, each, queue.shape) for each in elements)
+        )
+
+    def _literal(self, place: _Place, values: Sequence[int], shape: tuple[int, ...]) -> Nested:
+        stock = self.drawing.values.stock(place)
+        renamed = (self.value.get((stock, value), value) for value in values)
+        return _literal(tuple(renamed), shape, whole=self.drawing.test.whole)
+
+    def _level(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """The nodes of a graph or body, each below those that it must stand below."""
+        named = {node.name: node for node in nodes}
+        waits = {}
+        for node in nodes:
+            outer = (name for _, name in taken_from_outside(node))
+            sources = {head(name) for name in (*node.inputs, *node.after, *outer)}
+            waits[node.name] = sources.union(self.drawing.below[node.name])
+        return tuple(self._node(named[name]) for name in self._ordered("value", waits))
+
+    def _node(self, node: Node) -> Node:
+        attrs, inputs = node.attrs, node.inputs
+        if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+            takes = sorted(attrs.takes, key=lambda pair: self.rank["value", pair[0]])
+            attrs = replace(attrs, takes=tuple(takes))
+        if isinstance(attrs, ConstAttrs):
+            values = self.drawing.test.constant(node)
+            value = self._literal(("value", node.name), values, attrs.shape)
+            attrs = replace(attrs, value=value)
+        elif isinstance(attrs, SectionAttrs):
+            attrs = SectionAttrs(self._names("value", attrs.members))
+        elif isinstance(attrs, BranchAttrs):
+            names = [f"{node.name}.{name}" for name in attrs.results]
+            places = sorted(range(len(names)), key=lambda i: self.rank["value", names[i]])
+            attrs = replace(
+                attrs,
+                results=_picked(attrs.results, places),
+                then=self._body(attrs.then, places),
+                orelse=self._body(attrs.orelse, places),
+            )
+        elif isinstance(attrs, LoopAttrs):
+            carried = attrs.carried
+            others = sorted(range(1, len(carried)), key=lambda i: self.rank["value", carried[i]])
+            places = [0, *others]  # the counter is the first
+            inputs = _picked(inputs, places)
+            attrs = replace(
+                attrs,
+                carried=_picked(carried, places),
+                condition=self._body(attrs.condition, [0]),
+                body=self._body(attrs.body, places),
+            )
+        return replace(node, attrs=attrs, inputs=inputs, after=self._names("value", node.after))
+
+    def _body(self, body: Body, places: Sequence[int]) -> Body:
+        return Body(self._level(body.nodes), _picked(body.results, places))
+
+
+def _picked(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(names[place] for place in places)
+
+
+def _literal(values: tuple[int, ...], shape: tuple[int, ...], *, whole: bool) -> Nested:
+    """Model values as a file has them: one int where all are alike, else a row each."""
+    if len(set(values)) == 1:
+        return values[0]
+    if not whole or len(shape) == 1:
+        return values
+    size = len(values) // shape[0]
+    rows = (values[start : start + size] for start in range(0, len(values), size))
+    return tuple(_literal(row, shape[1:], whole=True) for row in rows)

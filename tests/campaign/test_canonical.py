@@ -1,0 +1,261 @@
+"""One form for all ways to write a test down; another for every other test."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, MalformedTest, taken_from_outside
+from corpus.ops import SectionAttrs
+from corpus.sketch import Sketch, head, with_bodies
+from corpus.textfile import load
+from fuzz.campaign.canonical import executor_class, form, key
+from fuzz.campaign.reducer import normalized
+from fuzz.executors.table import configuration
+from fuzz.strategies import FAMILIES, draw
+from fuzz.strategies.edits import (
+    EDITS,
+    add_edge,
+    drop_edge,
+    other_bound,
+    other_dtype,
+    other_lanes,
+    wrap,
+)
+from oracles.allowed import ValueTooLarge
+from oracles.explorer import Budget, Explorer
+from oracles.model import ACD, EXECUTOR, RFC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpus.graph import LitmusTest, Node
+
+    Edit = Callable[[random.Random, LitmusTest], tuple[str, Sketch] | None]
+
+
+def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
+    """The same test in another order, under other names."""
+    sketch = Sketch.of(test)
+    clustered = {name for cluster in test.clusters for name in cluster.members}
+
+    def shuffled(names: Sequence[str], first: int = 0) -> tuple[str, ...]:
+        return (*names[:first], *rng.sample(names[first:], len(names) - first))
+
+    def sources(node: Node) -> set[str]:
+        outer = (name for _, name in taken_from_outside(node))
+        return {head(name) for name in (*node.inputs, *node.after, *outer)}
+
+    def ordered(nodes: Sequence[Node]) -> tuple[Node, ...]:
+        placed: list[Node] = []
+        left = list(nodes)
+        while left:
+            names = {node.name for node in left}
+            placed.append(rng.choice([node for node in left if not sources(node) & names]))
+            left.remove(placed[-1])
+        return tuple(map(within, placed))
+
+    def body(old: Body) -> Body:
+        return Body(ordered(old.nodes), old.results)
+
+    def within(node: Node) -> Node:
+        attrs, inputs = node.attrs, node.inputs
+        if isinstance(attrs, SectionAttrs):
+            attrs = SectionAttrs(shuffled(attrs.members))
+        if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+            attrs = replace(attrs, takes=tuple(rng.sample(attrs.takes, len(attrs.takes))))
+        if isinstance(attrs, BranchAttrs):
+            places = rng.sample(range(len(attrs.results)), len(attrs.results))
+            node = replace(node, attrs=replace(attrs, results=pick(attrs.results, places)))
+            node = with_bodies(node, lambda b: Body(b.nodes, pick(b.results, places)))
+        elif isinstance(attrs, LoopAttrs):
+            places = [0, *rng.sample(range(1, len(inputs)), len(inputs) - 1)]
+            following = replace(attrs.body, results=pick(attrs.body.results, places))
+            attrs = replace(attrs, carried=pick(attrs.carried, places), body=following)
+            node = replace(node, attrs=attrs, inputs=pick(inputs, places))
+        else:
+            node = replace(node, attrs=attrs)
+        node = replace(node, after=shuffled(node.after))
+        # The order of a body inside a member is its SSA order.
+        return node if node.name in clustered else with_bodies(node, body)
+
+    runs, client = {run.name: run for run in sketch.client}, []
+    while runs:
+        name = rng.choice([name for name, run in runs.items() if not runs.keys() & {*run.after}])
+        run = runs.pop(name)
+        client.append(replace(run, after=shuffled(run.after)))
+    made = replace(
+        sketch,
+        variables=tuple(rng.sample(sketch.variables, len(sketch.variables))),
+        mutexes=tuple(rng.sample(sketch.mutexes, len(sketch.mutexes))),
+        queues=tuple(rng.sample(sketch.queues, len(sketch.queues))),
+        graphs=tuple(
+            Graph(g.name, ordered(g.nodes)) for g in rng.sample(sketch.graphs, len(sketch.graphs))
+        ),
+        client=tuple(client),
+        clusters=tuple(rng.sample(sketch.clusters, len(sketch.clusters))),
+        observe=tuple(rng.sample(sketch.observe, len(sketch.observe))),
+    )
+    return normalized(made.build(), "rewritten")
+
+
+def pick(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(names[place] for place in places)
+
+
+@cache
+def drawn(number: int) -> list[LitmusTest]:
+    return [draw(family, 7, index) for family in FAMILIES for index in range(number)]
+
+
+def summary(test: LitmusTest) -> Counter[str] | None:
+    """Of the allowed outcomes what renaming leaves as it is; None if there are too many."""
+    try:
+        found = Explorer(test, RFC, Budget(states=20_000)).allowed_outcomes()
+    except ValueTooLarge:
+        return None
+    if not found.complete:
+        return None
+    return Counter(str(outcome.status) for outcome in found.witnesses)
+
+
+def test_another_order_and_other_names_have_the_same_form() -> None:
+    rng = random.Random(1)
+    for test in [*drawn(6), *(load(path).test for path in LITMUS[::3])]:
+        wanted = form(test)
+        assert form(rewritten(rng, test)) == wanted, test.about
+        assert form(wanted) == wanted
+
+
+def test_the_form_means_the_same() -> None:
+    known = 0
+    for test in drawn(6):
+        if (meant := summary(test)) is not None:
+            known += 1
+            assert summary(form(test)) == meant
+    assert known > 60
+
+
+def test_another_test_has_another_form() -> None:
+    """Any edit: where the allowed sets differ in what no renaming changes."""
+    rng = random.Random(2)
+    differing = 0
+    for test in [load(path).test for path in LITMUS[::3]]:
+        meant = summary(test)
+        for edit in rng.sample(EDITS, 6):
+            edited = apply(rng, edit, test)
+            if edited is None or None in (meant, other := summary(edited)):
+                continue
+            if other != meant:
+                differing += 1
+                assert form(edited) != form(test), edit.__name__
+    assert differing > 100
+
+
+@pytest.mark.parametrize("edit", [drop_edge, add_edge, other_dtype, other_lanes, other_bound, wrap])
+def test_a_change_of_structure_gives_another_form(edit: Edit) -> None:
+    """An edge, a dtype, lanes, a capacity, parallel iterations, a section."""
+    rng = random.Random(3)
+    edited = 0
+    for test in drawn(6):
+        other = apply(rng, edit, test)
+        if other is not None and other != test:
+            edited += 1
+            assert form(other) != form(test)
+    assert edited > 3
+
+
+def apply(rng: random.Random, edit: Edit, test: LitmusTest) -> LitmusTest | None:
+    done = edit(rng, test)
+    try:
+        return done and done[1].build()
+    except MalformedTest:
+        return None
+
+
+def same(one: str, other: str) -> bool:
+    return form(litmus(one)) == form(litmus(other))
+
+
+def test_values_that_are_only_copied_may_be_others() -> None:
+    assert same("X=1; Y=2 || r0=Y; r1=X", "X=7; Y=9 || r0=Y; r1=X")
+    assert same("X=1 || X=2 || r0=X", "X=5 || X=3 || r0=X")
+
+
+def test_whether_values_are_equal_matters() -> None:
+    assert not same("X=1 || X=2 || r0=X", "X=1 || X=1 || r0=X")
+    assert not same("X=0 || r0=X", "X=1 || r0=X")
+
+
+def test_values_that_are_computed_with_stay() -> None:
+    assert not same("X+=1 || X+=1", "X+=2 || X+=2")
+    assert not same("X+=1 || X=3", "X+=1 || X=4")
+    # Another variable's are not touched by that.
+    assert same("X+=1 || Y=3; r0=Y", "X+=1 || Y=4; r0=Y")
+
+
+def test_many_like_parts_take_no_long_search() -> None:
+    """16 writers and readers alike: 16! labellings, of which a few dozen are looked at."""
+    many = litmus(" || ".join(f"X=1; r{i}=X" for i in range(16)))
+    assert form(rewritten(random.Random(4), many)) == form(many)
+
+
+def test_the_order_of_the_file_counts_where_the_model_says_so() -> None:
+    one, other = litmus("X=1 || r0=X"), litmus("r0=X || X=1")
+    assert form(one) == form(other)
+    assert form(one, ACD) != form(other, ACD)
+    assert form(form(one, ACD), ACD) == form(one, ACD)
+
+
+def test_keys_never_change() -> None:
+    """They stand in files of known findings: another form needs another `VERSION`."""
+    folder = LITMUS[0].parent
+    found = {
+        name: key(
+            load(folder / f"{name}.yaml").test,
+            sort="forbidden",
+            rules=["runs"],
+            executor_class="tf/xla",
+        )
+        for name in ("MP", "h-nested-frames", "cl-blog-worked", "enqueue-many-size")
+    }
+    assert found == {
+        "MP": "v1-d4e286dc36a46d9e",
+        "cl-blog-worked": "v1-0be7328194615578",
+        "enqueue-many-size": "v1-4111e3713a3c9de2",
+        "h-nested-frames": "v1-7ec94adae7f69ecf",
+    }
+
+
+def test_a_key_tells_sort_rules_and_class() -> None:
+    test = litmus("X=1 || r0=X")
+    keys = {
+        key(test, sort=sort, rules=rules, executor_class=of)
+        for sort in ("forbidden", "crashed")
+        for rules in ([], ["runs"], ["runs", "capacity"])
+        for of in ("tf/xla", "tf/executor")
+    }
+    assert len(keys) == 12
+    assert key(test, sort="a", rules=["b", "c"], executor_class="d") == key(
+        test, sort="a", rules=["c", "b"], executor_class="d"
+    )
+
+
+def test_a_class_is_told_by_what_a_configuration_is_made_of() -> None:
+    def of(executor: str, name: str) -> str:
+        config = configuration(executor, name)
+        return executor_class(executor, dict(config.settings), config.promises)
+
+    assert {of("tf", n) for n in ("plain", "grappler", "inter_op_8")} == {"tf/executor"}
+    assert {of("tf", n) for n in ("autocluster_min_4", "jit_compile")} == {"tf/xla"}
+    assert of("tf", "function_grappler") == "tf/function"
+    assert of("tf", "functional_kernels") == "tf/functional_kernels"
+    assert of("native", "plain") == f"native/{EXECUTOR.name}"
+    assert of("jax", "plain") == f"jax/{RFC.name}"
