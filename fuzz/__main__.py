@@ -19,6 +19,7 @@ from fuzz.commands.compare import compare
 from fuzz.commands.cover import cover
 from fuzz.commands.force import force
 from fuzz.commands.herd import herd
+from fuzz.commands.known import known
 from fuzz.commands.oracle import oracle
 from fuzz.commands.page import page
 from fuzz.commands.promote import promote
@@ -52,6 +53,7 @@ COMMANDS = (
     herd,
     compare,
     promote,
+    known,
     selftest,
     page,
     bench,

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from corpus.document import MAX_BYTES, FileError
 from corpus.graph import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
 from corpus.herd.condition import TRUE, Condition
 from corpus.herd.scanner import (
@@ -33,7 +34,6 @@ from corpus.herd.words import (
     TYPES,
 )
 from corpus.ops import MAX_MAGNITUDE, ConstAttrs
-from corpus.textfile import MAX_BYTES, FileError
 
 OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
 

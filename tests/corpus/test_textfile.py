@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.builder import litmus
+from corpus.document import MAX_BYTES
 from corpus.graph import Graph, LitmusTest, MalformedTest
 from corpus.outcome import TORN, Outcome, digest
 from corpus.textfile import (
-    MAX_BYTES,
     MAX_LISTED,
     Digest,
     Entry,

@@ -1,0 +1,290 @@
+"""The known-findings file: what a night may see again and still be clean.
+
+It is reviewed like code, and read strictly. An entry knows a finding by its key
+(`fuzz.campaign.canonical`), or by its *cause*: what is seen, and the kernels that are
+there. See docs/decisions/0012-known-findings.md for why keys alone are not enough, and
+what a cause may not hide.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpus.document import Document, FileError, read_text
+from corpus.graph import Node
+from corpus.ops import OPS
+from fuzz.campaign.canonical import VERSION
+from fuzz.campaign.causes import op_class
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from corpus.document import Path_
+    from corpus.graph import LitmusTest
+
+FORMAT_VERSION: Final = 1
+SYMPTOMS: Final = (
+    *("torn", "wrong", "blocked", "failed"),
+    *("unsound", "crashed", "timed out", "out of memory"),
+)
+"""Of a forbidden outcome what is wrong with it (`causes.symptom`); else the sort of finding."""
+KERNELS: Final = frozenset(op_class(Node("n", name)) for name, op in OPS.items() if op.has_effect)
+HEADER: Final = f"""\
+# Findings that are known: a night that shows no other is clean.
+# Reviewed like code; docs/decisions/0012-known-findings.md says what an entry may hide.
+litmusfuzz_known: {FORMAT_VERSION}
+findings:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A defect, told by what is seen and the kernels that are there.
+
+    Parameters
+    ----------
+    symptoms : tuple of str
+        Of `SYMPTOMS`; the finding has one of them.
+    kernels : tuple of str
+        Kernels (`causes.op_class`) at fault: the finding's test has one of them.
+    beside : tuple of str, optional
+        What else it may have; anything if None, for what is never minimized.
+    classes : tuple of str
+        Of executors (`canonical.executor_class`) that have the defect.
+    """
+
+    symptoms: tuple[str, ...]
+    kernels: tuple[str, ...]
+    beside: tuple[str, ...] | None
+    classes: tuple[str, ...]
+
+    def explains(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
+        """Whether a finding is one of this defect's."""
+        if symptom not in self.symptoms or executor_class not in self.classes:
+            return False
+        found = {op_class(node) for node in test.effects}
+        if self.beside is not None and not found <= {*self.kernels, *self.beside}:
+            return False
+        return not found.isdisjoint(self.kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFinding:
+    """An entry: what it knows a finding by, and why that is no news.
+
+    Parameters
+    ----------
+    why : str
+        In words, a link, or both.
+    key : str
+        "" where there is a `cause`.
+    since, expires : date, optional
+        After its last day an entry knows nothing any more.
+    name : str
+        For people.
+    """
+
+    why: str
+    key: str = ""
+    cause: Cause | None = None
+    since: date | None = None
+    expires: date | None = None
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called in lists: the key, or what the cause says."""
+        if self.cause is None:
+            return self.key
+        return f"{' or '.join(self.cause.symptoms)}: {' or '.join(self.cause.kernels)}"
+
+    def expired(self, today: date) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and today > self.expires
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFindings:
+    """The entries of a file."""
+
+    entries: tuple[KnownFinding, ...] = ()
+
+    def match(
+        self, key: str, test: LitmusTest, symptom: str, executor_class: str, today: date
+    ) -> KnownFinding | None:
+        """The entry that knows a finding: by its key, else by its cause; None if it is new."""
+        valid = [each for each in self.entries if not each.expired(today)]
+        for each in valid:
+            if each.key == key:
+                return each
+        for each in valid:
+            if each.cause is not None and each.cause.explains(test, symptom, executor_class):
+                return each
+        return None
+
+    def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
+        """Entries that nothing showed, in their order."""
+        shown = set(seen)
+        return tuple(each for each in self.entries if each not in shown)
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+class _Top(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    litmusfuzz_known: int
+    findings: list[dict[str, Any]] | None = None
+
+
+class _Cause(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    symptoms: list[str]
+    kernels: list[str]
+    beside: list[str] | None = None
+    classes: list[str]
+
+
+class _Finding(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    key: str = ""
+    cause: dict[str, Any] | None = None
+    why: str = ""
+    link: str = ""
+    since: str = ""
+    expires: str = ""
+    name: str = ""
+
+
+def load(path: str | os.PathLike[str]) -> KnownFindings:
+    """The entries in a file.
+
+    Raises
+    ------
+    FileError
+        For the first thing that is wrong with it, in one line.
+    """
+    return loads(read_text(path), str(path))
+
+
+def loads(text: str, source: str = "<text>") -> KnownFindings:
+    """The entries in a text; `source` stands in errors for its name."""
+    return _Reader(text, source).known()
+
+
+class _Reader(Document):
+    """A known-findings file while it is read."""
+
+    def known(self) -> KnownFindings:
+        top: _Top = self.convert(self.data, _Top, ())
+        if top.litmusfuzz_known != FORMAT_VERSION:
+            text = f"unknown version {top.litmusfuzz_known}; this program reads {FORMAT_VERSION}"
+            raise self.error(("litmusfuzz_known",), text)
+        entries: list[KnownFinding] = []
+        for place, data in enumerate(top.findings or ()):
+            path: Path_ = ("findings", place)
+            entry = self.finding(data, path)
+            for number, other in enumerate(entries):
+                if (other.key, other.cause) == (entry.key, entry.cause):
+                    where = self.lines["findings", number]
+                    field = "cause" if entry.cause else "key"
+                    raise self.error((*path, field), f"stands twice, first in line {where}")
+            entries.append(entry)
+        return KnownFindings(tuple(entries))
+
+    def finding(self, data: Any, path: Path_) -> KnownFinding:
+        raw: _Finding = self.convert(data, _Finding, path)
+        if bool(raw.key) == bool(raw.cause):
+            raise self.error(path, "an entry has a key or a cause, and not both")
+        if raw.key and not re.fullmatch(rf"{VERSION}-[0-9a-f]{{16}}", raw.key):
+            message = f"a key is {VERSION}- and 16 hex digits, got {raw.key[:80]!r}"
+            raise self.error((*path, "key"), message)
+        why = "; ".join(" ".join(each.split()) for each in (raw.why, raw.link) if each.strip())
+        if not why:
+            raise self.error((*path, "why"), "an entry says why, or has a link")
+        cause = None if raw.cause is None else self.cause(raw.cause, (*path, "cause"))
+        since = self.day(raw.since, (*path, "since"))
+        expires = self.day(raw.expires, (*path, "expires"))
+        if since and expires and expires < since:
+            raise self.error((*path, "expires"), f"{expires} is before {since}")
+        return KnownFinding(why, raw.key, cause, since, expires, raw.name)
+
+    def cause(self, data: Any, path: Path_) -> Cause:
+        raw: _Cause = self.convert(data, _Cause, path)
+        for field, names, there in (
+            ("symptoms", raw.symptoms, SYMPTOMS),
+            ("kernels", raw.kernels, KERNELS),
+            ("beside", raw.beside or [], KERNELS),
+        ):
+            for place, name in enumerate(names):
+                if name not in there:
+                    message = f"no {name[:80]!r}; there are {', '.join(sorted(there))}"
+                    raise self.error((*path, field, place), message)
+        for field in ("symptoms", "kernels", "classes"):
+            if not getattr(raw, field):
+                raise self.error((*path, field), "names at least one")
+        for place, name in enumerate(raw.classes):
+            if not re.fullmatch(r"[^\s/]\S*/[^\s/]+", name):
+                message = f"a class is EXECUTOR/KIND, as tf/xla; got {name[:80]!r}"
+                raise self.error((*path, "classes", place), message)
+        beside = None if raw.beside is None else tuple(raw.beside)
+        return Cause(tuple(raw.symptoms), tuple(raw.kernels), beside, tuple(raw.classes))
+
+    def day(self, text: str, path: Path_) -> date | None:
+        if not text:
+            return None
+        try:
+            if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+                raise ValueError
+            return date.fromisoformat(text)
+        except ValueError:
+            raise self.error(path, f"a date is YEAR-MONTH-DAY, got {text[:80]!r}") from None
+
+
+# --- adding ----------------------------------------------------------------------------
+
+
+def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str:
+    """A file's text with further entries at its end; what was there stays, byte for byte.
+
+    Raises
+    ------
+    FileError
+        If the text is wrong as it is, knows one already, or has its list in brackets or
+        not last, so that nothing can be put at its end.
+    """
+    before = loads(text, source).entries if text else ()
+    for entry in new:
+        if any(entry.key == other.key for other in before):
+            raise FileError(source, 0, (entry.key,), "is known already")
+    more = (text or HEADER).rstrip("\n") + "\n" + "".join(map(_written, new))
+    try:
+        if loads(more).entries == (*before, *new):
+            return more
+    except FileError:
+        pass
+    raise FileError(source, 0, ("findings",), "must be last, a list in lines indented by two")
+
+
+def _written(entry: KnownFinding) -> str:
+    """An entry by its key, as lines of the list."""
+    texts = {"name": entry.name, "why": entry.why}
+    days = {"since": entry.since, "expires": entry.expires}
+    return (
+        "\n    ".join(
+            [
+                f"  - key: {entry.key}",
+                *(
+                    f"{n}: {json.dumps(text, ensure_ascii=False)}"
+                    for n, text in texts.items()
+                    if text
+                ),
+                *(f"{n}: {day.isoformat()}" for n, day in days.items() if day),
+            ]
+        )
+        + "\n"
+    )
