@@ -122,7 +122,7 @@ def _recorded(prepared: Schedulable, request: wire.Request) -> wire.Reply:
     return wire.Reply()
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """End this process when the parent is gone, even in the middle of a run."""
 
     def watch() -> None:
@@ -136,11 +136,12 @@ def _die_with_parent(parent: int) -> None:
 def main() -> None:
     """Serve until the input ends."""
     name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # The parent decides what an interrupt means.
+    # The parent decides what these mean; whoever ends a whole group sends them to us, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # DATA, not AS: frameworks reserve far more addresses than they ever use.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    _die_with_parent(parent)
+    die_with_parent(parent)
     # Frameworks print; our answers need a channel of their own.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

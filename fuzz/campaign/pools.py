@@ -1,0 +1,189 @@
+"""Workers for turns, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
+
+A worker may be killed at any moment. What it did is lost then, and nothing else: the future
+of its turn ends with an error that `is_lost` knows, and the pool goes on. Whoever submitted
+the turn runs it again. A Dask scheduler runs it again by itself, on another worker, and gives
+up only on a turn that has cost it several (`distributed.scheduler.allowed-failures`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from fuzz.executors.serve import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+P = ParamSpec("P")
+T = TypeVar("T")
+CONNECT_S: Final = 30.0
+
+
+class PoolError(ValueError):
+    """There are no such workers; says why, in one line."""
+
+
+class Pool(Executor):
+    """An executor that knows how many turns run at once, and outlives its workers."""
+
+    @property
+    def workers(self) -> int:
+        """Turns that can run at once now; at least 1."""
+        raise NotImplementedError
+
+
+@contextmanager
+def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001 - pools.open
+    """A pool of workers, ended with the context.
+
+    What waits then is given up. What runs is waited for on this machine, and given up on
+    a cluster, which has others.
+
+    Parameters
+    ----------
+    workers : int
+        Processes on this machine. Of a cluster: turns at once at least, though it may have
+        fewer workers now, so that one that grows with its load does.
+    dask : str, optional
+        Address of a Dask scheduler, ``tcp://host:8786``.
+
+    Raises
+    ------
+    PoolError
+        If there is no such scheduler, or Dask is not installed.
+    """
+    pool = _Local(workers) if dask is None else _Cluster(dask, workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a future's error tells that its worker was lost, and not that the turn failed."""
+    # By name, as Dask need not be installed.
+    return isinstance(error, BrokenExecutor | CancelledError) or (
+        type(error).__name__ == "KilledWorker"
+    )
+
+
+# --- this machine ----------------------------------------------------------------------
+
+
+def _begin() -> None:
+    """In a worker's process: the parent alone decides what Ctrl-C means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    die_with_parent(os.getppid())
+
+
+class _Worker:
+    """One process, replaced when it was killed.
+
+    A `ProcessPoolExecutor` of its own: one of several processes gives up all that they do
+    when one of them dies.
+    """
+
+    def __init__(self) -> None:
+        self.pool = self._new()
+        self.futures: list[Future[Any]] = []
+
+    @staticmethod
+    def _new() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_begin)
+
+    @property
+    def pending(self) -> int:
+        """What it has still to do."""
+        self.futures = [each for each in self.futures if not each.done()]
+        return len(self.futures)
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """To this process, or to one in its place."""
+        # A process that is started here has Ctrl-C blocked until it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            try:
+                future = self.pool.submit(task)
+            except BrokenExecutor:
+                self.pool.shutdown(wait=False)
+                self.pool = self._new()
+                future = self.pool.submit(task)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.futures.append(future)
+        return future
+
+
+class _Local(Pool):
+    """Processes on this machine. One thread submits."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = [_Worker() for _ in range(workers)]
+
+    @property
+    def workers(self) -> int:
+        return len(self._workers)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """To the worker that has least to do."""
+        worker = min(self._workers, key=lambda each: each.pending)
+        return worker.submit(partial(fn, *args, **kwargs))
+
+    def shutdown(
+        self,
+        wait: bool = True,  # noqa: FBT001, FBT002 - as in Executor
+        *,
+        cancel_futures: bool = False,
+    ) -> None:
+        for worker in self._workers:
+            for future in worker.futures if cancel_futures else ():
+                future.cancel()
+        for worker in self._workers:
+            worker.pool.shutdown(wait=wait)
+
+
+# --- a cluster -------------------------------------------------------------------------
+
+
+class _Cluster(Pool):
+    """Workers of a Dask scheduler; each thread of theirs is one."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise PoolError("Dask is not installed: pip install 'litmusfuzz[dask]'") from None
+        try:
+            self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            why = " ".join(str(error).split())
+            raise PoolError(f"no Dask scheduler at {address}: {why}") from None
+        self._executor = self._client.get_executor(pure=False)
+        self._least = workers
+
+    @property
+    def workers(self) -> int:
+        threads: dict[str, int] = self._client.nthreads()
+        return max(self._least, sum(threads.values()))
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """To a worker that the scheduler chooses."""
+        future: Future[T] = self._executor.submit(partial(fn, *args, **kwargs))
+        return future
+
+    def shutdown(
+        self,
+        wait: bool = True,  # noqa: FBT001, FBT002 - as in Executor
+        *,
+        cancel_futures: bool = False,
+    ) -> None:
+        self._executor.shutdown(wait=wait and not cancel_futures)
+        self._client.close()

@@ -1,0 +1,240 @@
+"""Pools: a worker is killed in the middle of a turn, and no turn is lost or done twice.
+
+What happens when is told by connections, not by clocks: each turn says when it is in its
+middle, and goes on when it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import active_children
+from multiprocessing.connection import Client, Listener
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from fuzz.campaign import pools
+from fuzz.campaign.loop import Campaign
+from fuzz.campaign.settings import Settings
+from fuzz.executors.table import configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reports.records import RunRecord
+
+STALE = "mutant/stale-reads"
+KEY = b"these turns"
+TURNS = 3
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+asyncio.run(main())
+"""
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+async def main():
+    async with Worker(sys.argv[1], host="127.0.0.1", nthreads=1) as worker:
+        print("ready", flush=True)
+        await worker.finished()
+asyncio.run(main())
+"""
+
+
+def turn(address: tuple[str, int], number: int) -> tuple[int, int]:
+    """A campaign of its own; its number, and how many graphs showed something forbidden."""
+    with tempfile.TemporaryDirectory() as folder, Client(address, authkey=KEY) as writer:
+        told = False
+
+        def show(record: RunRecord) -> None:
+            nonlocal told
+            if not told and any(state.tests for state in record.executors):
+                told = True
+                writer.send((number, os.getpid()))
+                writer.recv()
+
+        settings = Settings(
+            seed=number,
+            out=Path(folder),
+            executors=((STALE, configuration(STALE)),),
+            tests=4,
+            families=("dag",),
+            count=64,
+        )
+        record = Campaign(settings, show).run()
+        assert told
+        return number, record.forbidden_graphs
+
+
+def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], set[int]]:
+    """Do all turns, and kill who does one of the first two when both are in their middle.
+
+    Returns
+    -------
+    Results in the order in which they came, how often each turn was begun, and by whom.
+    """
+    begun: Counter[int] = Counter()
+    processes: set[int] = set()
+    results = []
+    with ExitStack() as stack:
+        listener = stack.enter_context(Listener(("127.0.0.1", 0), authkey=KEY))
+        begin = partial(pool.submit, turn, listener.address)
+        running = {begin(number): number for number in range(TURNS)}
+        first, second = (stack.enter_context(listener.accept()) for _ in range(2))
+        for each in (first, second):
+            number, process = each.recv()
+            begun[number] += 1
+            processes.add(process)
+        os.kill(process, signal.SIGKILL)
+        first.send("go on")
+
+        def let_all() -> None:
+            while True:
+                other = stack.enter_context(listener.accept())
+                said = other.recv()
+                if said is None:
+                    return
+                begun[said[0]] += 1
+                processes.add(said[1])
+                other.send("go on")
+
+        others = threading.Thread(target=let_all)
+        others.start()
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number = running.pop(future)
+                error = future.exception()
+                if error is None:
+                    results.append(future.result())
+                else:
+                    assert pools.is_lost(error), error
+                    running[begin(number)] = number
+        with Client(listener.address, authkey=KEY) as end:
+            end.send(None)
+        others.join()
+    return results, begun, processes
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[tuple[int, int]]:
+    """What the turns give where nobody is killed."""
+    with pools.open(2) as pool, Listener(("127.0.0.1", 0), authkey=KEY) as listener:
+        running = [pool.submit(turn, listener.address, number) for number in range(TURNS)]
+        for _ in running:
+            with listener.accept() as each:
+                each.recv()
+                each.send("go on")
+        return [future.result() for future in running]
+
+
+def test_a_worker_of_this_machine_is_killed(alone: list[tuple[int, int]]) -> None:
+    with pools.open(2) as pool:
+        assert pool.workers == 2
+        results, begun, processes = all_turns(pool)
+    assert sorted(results) == alone
+    assert sorted(begun.values()) == [1, 1, 2]
+    assert len(processes) == 3
+    assert processes.isdisjoint(each.pid for each in active_children())
+
+
+def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path: Path) -> None:
+    """The scheduler and two workers, each a process of its own, on the loopback."""
+    with cluster(tmp_path) as (address, workers):
+        with pools.open(1, address) as pool:
+            assert pool.workers == 2
+            results, begun, processes = all_turns(pool)
+        assert sorted(results) == alone
+        assert sorted(begun.values()) == [1, 1, 2]
+        assert processes == {each.pid for each in workers}
+        assert sorted(each.poll() is None for each in workers) == [False, True]
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """Address of a scheduler, and its two workers."""
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> tuple[str, subprocess.Popen[str]]:
+        """A process, and the line that it says when it is ready."""
+        log = stack.enter_context((folder / f"log-{len(started)}").open("w"))
+        process = subprocess.Popen(
+            [sys.executable, "-c", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=folder,
+            env=environment,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        assert line, (folder / f"log-{len(started) - 1}").read_text()
+        return line, process
+
+    with ExitStack() as stack:
+        try:
+            address, _ = start(SCHEDULER)
+            yield address, [start(WORKER, address)[1] for _ in range(2)]
+        finally:
+            for process in reversed(started):
+                process.kill()
+                process.communicate()
+
+
+def test_what_a_turn_raises_is_no_loss() -> None:
+    with pools.open(1) as pool:
+        error = pool.submit(int, "x").exception()
+    assert isinstance(error, ValueError)
+    assert not pools.is_lost(error)
+
+
+def test_an_idle_worker_that_is_killed_is_replaced() -> None:
+    with pools.open(1) as pool:
+        first = pool.submit(os.getpid).result()
+        process = psutil.Process(first)
+        process.kill()
+        process.wait()
+        future = pool.submit(os.getpid)
+        if future.exception() is not None:  # given to it before its end was noticed
+            future = pool.submit(os.getpid)
+        assert future.result() != first
+
+
+def test_ctrl_c_does_not_reach_the_workers() -> None:
+    with pools.open(1) as pool:
+        assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        assert (
+            signal.SIGINT not in pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+        )
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("tcp://127.0.0.1:1", "no Dask scheduler at tcp://127.0.0.1:1: "), ("odd://x", "no Dask")],
+)
+def test_a_cluster_that_is_not_there_is_told_in_one_line(
+    address: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "CONNECT_S", 0.5)
+    with pytest.raises(pools.PoolError) as error, pools.open(1, address):
+        pass
+    assert str(error.value).startswith(why)
+    assert "\n" not in str(error.value)
