@@ -25,8 +25,11 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 MEASURE = """<script>
 for (const each of document.querySelectorAll("details")) each.open = true;
 const inner = (e) => e.parentElement.closest(".scroll, pre, .defs");
+const right = (e) => e.getBoundingClientRect().right;
+// Neither of the page nor, within a finding, of its frame.
+const limit = (e) => Math.min(innerWidth, right(e.closest(".finding") || document.body));
 const out = [...document.querySelectorAll("body *")].filter(
-  (e) => !inner(e) && e.getBoundingClientRect().right > innerWidth + 0.5);
+  (e) => !inner(e) && right(e) > limit(e) + 0.5);
 parent.document.title = JSON.stringify({
   inner: innerWidth, scroll: document.documentElement.scrollWidth,
   out: out.slice(0, 5).map((e) => e.tagName + "." + e.className),
