@@ -51,6 +51,9 @@ class NightFinding:
         worker ended. Empty if that was not found out in time.
     is_cycle : bool
         Whether `reason` is a cycle.
+    arcs : tuple of (str, str)
+        Of a cycle, for each sentence of `reason` the node that comes first and the one
+        after it (`oracles.reason.Reason.arcs`).
     edges : tuple of (str, str)
         Names of nodes, the control or data edges that the reason stands on.
     rules : tuple of str
@@ -101,6 +104,7 @@ class NightFinding:
     script: str = ""
     script_shows_it: bool = False
     known: str = ""
+    arcs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,8 @@ class Share:
     """What one executor's configuration, or one family on one executor, cost and found.
 
     `reached` is the share of allowed outcomes seen on the median graph, None if unknown;
-    `unknown` says why graphs were not decided, with how many.
+    `unknown` says why graphs were not decided, with how many; `refused_for` what refused
+    graphs have that it does not take: a graph may have several such features.
     """
 
     name: str
@@ -131,6 +136,7 @@ class Share:
     crashed: int = 0
     timed_out: int = 0
     unknown: Mapping[str, int] = field(default_factory=dict)
+    refused_for: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
