@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from reports.text import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -105,6 +107,30 @@ class NightFinding:
     script_shows_it: bool = False
     known: str = ""
     arcs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name and its ops."""
+        return f"{self.entry.test.name}: {' + '.join(n.op for n in self.entry.test.effects)}"
+
+    @property
+    def forbidden(self) -> tuple[Outcome, ...]:
+        """The forbidden outcomes seen, the most frequent first."""
+        shown = [o for o, (_, verdict) in self.histogram.items() if verdict == "forbidden"]
+        return tuple(sorted(shown, key=lambda o: (-self.histogram[o][0], str(o))))
+
+    @property
+    def executions(self) -> int:
+        """How many the histogram tells of."""
+        return sum(count for count, _ in self.histogram.values())
+
+    @property
+    def seen(self) -> str:
+        """What was seen, in a line."""
+        if not self.forbidden:
+            return str(self.sort)
+        outcome = self.forbidden[0]
+        return f"{outcome}, {self.histogram[outcome][0]:,} times in {self.executions:,} executions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +251,48 @@ class Night:
         return tuple(each for each in self.findings if not each.known)
 
     @property
+    def stale(self) -> tuple[Known, ...]:
+        """Entries of the known-findings file that this night did not see."""
+        return tuple(each for each in self.known if not each.seen)
+
+    @property
+    def until(self) -> int:
+        """When it ended; of one that goes on, the last moment that is known of it."""
+        return self.ended or max((each.at for each in self.moments), default=self.started)
+
+    @property
+    def graphs(self) -> int:
+        """Drawn and run."""
+        return self.moments[-1].graphs if self.moments else 0
+
+    @property
+    def outcomes(self) -> int:
+        """Executions that were judged."""
+        return self.moments[-1].outcomes if self.moments else 0
+
+    @property
+    def verdict(self) -> str:
+        """How it stands, in a line."""
+        if self.exit_code() == 2:
+            return f"broken: {self.complaint}"
+        so_far = " so far" if self.ended is None else ""
+        if not self.new:
+            return f"nothing new{so_far}"
+        return f"{counted(len(self.new), 'new finding')}{so_far}"
+
+    @property
+    def complaint(self) -> str:
+        """Why nobody should trust it; "" if there is no reason not to."""
+        runs, reported = self.canary
+        unreported = [each.mutant for each in self.kills if each.seconds is None]
+        told = [self.problem] if self.problem else []
+        if reported < runs or (self.ended is not None and not runs):
+            told.append(f"the canary was reported in {reported} of {counted(runs, 'run')}")
+        if unreported:
+            told.append(f"not reported: {', '.join(unreported)}")
+        return "; ".join(told)
+
+    @property
     def mutation_score(self) -> float | None:
         """Share of mutants reported; None if there was no self-test."""
         if not self.kills:
@@ -233,8 +301,6 @@ class Night:
 
     def exit_code(self) -> int:
         """0 nothing new, 1 something new, 2 broken: canary or a mutant unreported, or worse."""
-        runs, reported = self.canary
-        silent = reported < runs or (self.ended is not None and runs == 0)
-        if self.problem or silent or any(each.seconds is None for each in self.kills):
+        if self.complaint:
             return 2
         return 1 if self.new else 0
