@@ -68,15 +68,7 @@ def text(test: LitmusTest) -> str:
     """
     lines = [test.name]
     lines += [f"  {line}" for line in test.about.splitlines()]
-    for variable in test.variables:
-        held = _literal(variable.init)
-        lines.append(f"  {variable.name}: {variable.type} = {held}{_on(variable)}")
-    lines += [f"  {mutex.name}: mutex{_on(mutex)}" for mutex in test.mutexes]
-    for queue in test.queues:
-        held = ", ".join(_literal(each) for each in queue.init)
-        lines.append(
-            f"  {queue.name}: queue of {queue.capacity} {queue.type} = [{held}]{_on(queue)}"
-        )
+    lines += [f"  {line}" for line in declarations(test)]
     several = len(test.graphs) > 1 or bool(test.client)
     drawing = Drawing(test)
     for graph in test.graphs:
@@ -112,6 +104,19 @@ def text(test: LitmusTest) -> str:
     queues = " and queue" if test.queues else ""
     lines += ["", f"  observed: {observed}the final value of every variable{queues}"]
     return "\n".join(lines)
+
+
+def declarations(test: LitmusTest) -> list[str]:
+    """A line for each resource: its type, and what it holds at first."""
+    lines = [
+        f"{variable.name}: {variable.type} = {_literal(variable.init)}{_on(variable)}"
+        for variable in test.variables
+    ]
+    lines += [f"{mutex.name}: mutex{_on(mutex)}" for mutex in test.mutexes]
+    for queue in test.queues:
+        held = ", ".join(_literal(each) for each in queue.init)
+        lines.append(f"{queue.name}: queue of {queue.capacity} {queue.type} = [{held}]{_on(queue)}")
+    return lines
 
 
 def _headers(columns: list[list[str]]) -> list[str]:

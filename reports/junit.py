@@ -13,8 +13,6 @@ from corpus.graph import CONTROL
 from reports.times import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reports.night import Night, NightFinding
 
 Case = tuple[dict[str, str], str, str, str]
@@ -47,9 +45,9 @@ def junit(night: Night) -> str:
         suite = ElementTree.SubElement(top, "testsuite", name=name, timestamp=started)
         suite.attrib |= _counts(cases) | {"time": f"{lasted.get(name, 0):.3f}"}
         for attributes, element, message, text in cases:
-            case = ElementTree.SubElement(suite, "testcase", attributes)
+            told = ElementTree.SubElement(suite, "testcase", attributes)
             if element:
-                ElementTree.SubElement(case, element, message=_clean(message)).text = _clean(text)
+                ElementTree.SubElement(told, element, message=_clean(message)).text = _clean(text)
     top.attrib |= _counts([*shown, *ran, *tested]) | {"time": f"{lasted['findings']:.3f}"}
     ElementTree.indent(top)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(top, "unicode")}\n'
@@ -74,7 +72,7 @@ def _finding(finding: NightFinding) -> Case:
     return attributes, "failure", f"{finding.sort}: {finding.seen}", "\n".join(lines)
 
 
-def _counts(cases: list[Case]) -> Mapping[str, str]:
+def _counts(cases: list[Case]) -> dict[str, str]:
     counted = {"tests": len(cases)}
     for word, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         counted[word] = sum(each == element for _, each, _, _ in cases)

@@ -93,8 +93,8 @@ def _known(night: Night) -> list[str]:
         rows = [(_inline(e.title), _inline(e.known), str(e.tonight)) for e in seen]
         parts.append(f"## Known, seen again\n\n{_table(('finding', 'why', 'graphs'), rows)}")
     if night.stale:
-        rows = [(_code(each.key), _inline(each.why)) for each in night.stale]
-        parts.append(f"## Known, not seen tonight\n\n{_table(('key', 'why'), rows)}")
+        unseen = [(_code(each.key), _inline(each.why)) for each in night.stale]
+        parts.append(f"## Known, not seen tonight\n\n{_table(('key', 'why'), unseen)}")
     return parts
 
 

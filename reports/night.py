@@ -6,6 +6,7 @@ one `Night`. Times are seconds since 1970, UTC, as whole numbers; durations are 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -110,8 +111,10 @@ class NightFinding:
 
     @property
     def title(self) -> str:
-        """Its name and its ops."""
-        return f"{self.entry.test.name}: {' + '.join(n.op for n in self.entry.test.effects)}"
+        """Its name and its ops, each once."""
+        ops = Counter(node.op for node in self.entry.test.effects)
+        told = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
+        return f"{self.entry.test.name}: {' + '.join(told)}"
 
     @property
     def forbidden(self) -> tuple[Outcome, ...]:

@@ -26,11 +26,14 @@ Point = tuple[float, float]
 
 CHARACTER: Final = 7.3
 """Width of a character of the monospaced font, at 12 px."""
+SMALL_CHARACTER: Final = 6.1
 LINE: Final = 16
 PAD: Final = 9
 COLUMN_GAP: Final = 54
 ROW_GAP: Final = 30
 CORNER: Final = 8
+SMALLEST: Final = 0.75
+"""A drawing is shrunk so far to fit; one still wider is scrolled."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class Box:
         Of what is directly inside, by name: what comes before it, transitively.
     foot : tuple of str
         Text below what is inside.
+    note : str
+        A small line below the title.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Box:
     columns: list[list[Box]] = field(default_factory=list)
     before: Mapping[str, Collection[str]] = field(default_factory=dict)
     foot: tuple[str, ...] = ()
+    note: str = ""
     x: float = 0
     y: float = 0
     width: float = 0
@@ -115,10 +121,12 @@ def place(box: Box, x: float = 0, y: float = 0) -> None:
 
 def _size(box: Box) -> None:
     """Sizes, and places relative to the corner of the box around."""
-    text = max((len(line) for line in (*box.title, *box.foot)), default=0) * CHARACTER
-    above = len(box.title) * LINE + (PAD if box.title else 0)
+    told = max((len(line) for line in (*box.title, *box.foot)), default=0)
+    text = max(told * CHARACTER, len(box.note) * SMALL_CHARACTER) + 2 * PAD
+    above = (len(box.title) + bool(box.note)) * LINE + (PAD if box.title else 0)
+    below = len(box.foot) * LINE + PAD
     if not box.columns:
-        box.width, box.height = text + 2 * PAD, above + PAD
+        box.width, box.height = text, above + below
         return
     for inner in box.inside:
         _size(inner)
@@ -136,7 +144,7 @@ def _size(box: Box) -> None:
             rows[inner.name] = 1 + max((rows[n] for n in earlier if n in rows), default=-1)
             inner.row = rows[inner.name]
         waiting = [b for b in waiting if b not in ready]
-    y = above + PAD
+    y: float = above + PAD
     for row in range(max(rows.values()) + 1):
         height = max((b.height for b in box.inside if b.row == row), default=0)
         box.row_spans.append((y, y + height))
@@ -150,8 +158,8 @@ def _size(box: Box) -> None:
             inner.y = box.row_spans[inner.row][0]
         x += width + COLUMN_GAP
     # Room on both sides for lines that go around.
-    box.width = max(x - COLUMN_GAP + 2 * PAD, text + 2 * PAD)
-    box.height = y - ROW_GAP + PAD + len(box.foot) * LINE
+    box.width = max(x - COLUMN_GAP + 2 * PAD, text)
+    box.height = y - ROW_GAP + below
 
 
 def _move(box: Box, x: float, y: float) -> None:
@@ -174,7 +182,7 @@ def svg(top: Box, lines: Sequence[Line], label: str) -> str:
         points = paths.of(line, number)
         parts.append(f'<path class="{line.kind}" d="{_curve(points)}"/>')
         if line.number:
-            x, y = _along(points, 0.3 if line.sideways else 0.5)
+            x, y = _along(points, 0.22 if line.sideways else 0.5)
             badges.append(
                 f'<g class="no"><circle cx="{x:.0f}" cy="{y:.0f}" r="8"/>'
                 f'<text x="{x:.0f}" y="{y + 3.5:.0f}">{html.escape(line.number)}</text></g>'
@@ -183,24 +191,23 @@ def svg(top: Box, lines: Sequence[Line], label: str) -> str:
     left = min([0.0, *(x - CORNER for x, _ in paths.seen)])
     right = max([top.right, *(x + CORNER for x, _ in paths.seen)])
     width, height = right - left, top.height
+    corners = f"{left:.0f} {top.y:.0f} {width:.0f} {height:.0f}"
+    size = f'width="{width:.0f}" height="{height:.0f}" style="min-width:{SMALLEST * width:.0f}px"'
     return (
-        f'<svg class="graph" role="img" aria-label="{html.escape(label)}"'
-        f' viewBox="{left:.0f} {top.y:.0f} {width:.0f} {height:.0f}"'
-        f' width="{width:.0f}" height="{height:.0f}">{"".join(parts)}{"".join(badges)}</svg>'
+        f'<svg class="graph" role="img" aria-label="{html.escape(label)}" viewBox="{corners}"'
+        f" {size}>{''.join(parts)}{''.join(badges)}</svg>"
     )
 
 
 def _box(box: Box) -> str:
-    texts = []
-    y = box.y + LINE
-    for number, line in enumerate(box.title):
-        small = ' class="s"' if number and number == len(box.title) - 1 else ""
-        texts.append(f'<text x="{box.x + PAD:.0f}" y="{y:.0f}"{small}>{html.escape(line)}</text>')
-        y += LINE
-    y = box.bottom - PAD - (len(box.foot) - 1) * LINE
-    for line in box.foot:
-        texts.append(f'<text x="{box.x + PAD:.0f}" y="{y:.0f}">{html.escape(line)}</text>')
-        y += LINE
+    def text(line: str, y: float, attributes: str = "") -> str:
+        return f'<text x="{box.x + PAD:.0f}" y="{y:.0f}"{attributes}>{html.escape(line)}</text>'
+
+    texts = [text(line, box.y + LINE * (n + 1)) for n, line in enumerate(box.title)]
+    if box.note:
+        texts.append(text(box.note, box.y + LINE * (len(box.title) + 1), ' class="s"'))
+    first = box.bottom - PAD - LINE * (len(box.foot) - 1)
+    texts += [text(line, first + LINE * n) for n, line in enumerate(box.foot)]
     return (
         f'<g class="{box.kind}"><rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}"'
         f' height="{box.height:.0f}" rx="4"/>{"".join(texts)}</g>'

@@ -33,11 +33,11 @@ MOST_LINES: Final = 120
 class Row:
     """A line of a histogram.
 
-    `cells` are values with a class: "same" in all rows, "differs" between what was seen
-    and the nearest allowed outcome, or "".
+    `cells` are values, each with whether it differs between what was seen and the nearest
+    allowed outcome.
     """
 
-    cells: tuple[tuple[str, str], ...]
+    cells: tuple[tuple[str, bool], ...]
     count: int
     width: int
     verdict: str
@@ -46,9 +46,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """What was observed beside what is allowed; `more` rows were left out."""
+    """What was observed beside what is allowed.
+
+    `same` are values that all rows share, which do not stand in them; `more` rows were
+    left out.
+    """
 
     rows: tuple[Row, ...]
+    same: str
     more: int
 
 
@@ -83,6 +88,7 @@ def page(night: Night) -> str:
             histogram=histogram(finding),
             drawn=picture(finding.entry.test, finding.edges, finding.arcs),
             text=_drawn_as_text(finding),
+            resources=drawing.declarations(finding.entry.test),
             legend=LEGEND,
         )
         left -= len(text.encode())
@@ -111,21 +117,24 @@ def _whole(night: Night) -> dict[str, object]:
 
 
 def histogram(finding: NightFinding) -> Histogram:
-    """What is forbidden first, then the most frequent, then what is allowed and did not show."""
+    """What is forbidden first, then the nearest allowed, the frequent, and what did not show."""
     shown = finding.histogram
     forbidden = finding.forbidden
-    seen = sorted(shown, key=lambda o: (o not in forbidden, -shown[o][0], str(o)))
+    near = finding.nearest
+    seen = sorted(shown, key=lambda o: (o not in forbidden, o != near, -shown[o][0], str(o)))
     unseen = sorted(
-        (o for o in finding.allowed if o not in shown),
-        key=lambda o: (o != finding.nearest, str(o)),
+        (o for o in finding.allowed if o not in shown and o != near),
+        key=str,
     )
-    if finding.nearest is not None and finding.nearest not in (*seen, *unseen):
-        unseen.insert(0, finding.nearest)
     listed: list[Outcome] = [*seen, *unseen]
+    if near is not None and near not in shown:
+        listed.insert(len(forbidden), near)
     names = finding.entry.test.names
     cells = {outcome: _cells(outcome, names) for outcome in listed}
     same = {name for name in names if len({cells[o].get(name) for o in listed}) == 1}
-    worst, near = (forbidden or (None,))[0], finding.nearest
+    if len(same) == len(names):  # of a single row
+        same = set()
+    worst = forbidden[0] if forbidden else None
     differ: set[str] = set()
     if worst is not None and near is not None:
         keys = cells[worst].keys() | cells[near].keys()
@@ -134,13 +143,15 @@ def histogram(finding: NightFinding) -> Histogram:
     rows = []
     for outcome in listed[:MOST_ROWS]:
         count, verdict = shown.get(outcome, (0, "allowed"))
-        marked = differ if outcome in (worst, near) else set()
         told = tuple(
-            (f"{name}={value}" if name else value, _class(name, marked, same))
+            (f"{name}={value}" if name else value, name in differ and outcome in (worst, near))
             for name, value in cells[outcome].items()
+            if name not in same
         )
         rows.append(Row(told, count, _width(count, largest), verdict, outcome == near))
-    return Histogram(tuple(rows), len(listed) - len(rows))
+    first = cells[listed[0]] if listed else {}
+    shared = " ".join(f"{name}={first[name]}" for name in names if name in same and name in first)
+    return Histogram(tuple(rows), shared, len(listed) - len(rows))
 
 
 def _cells(outcome: Outcome, names: Sequence[str]) -> dict[str, str]:
@@ -148,10 +159,6 @@ def _cells(outcome: Outcome, names: Sequence[str]) -> dict[str, str]:
     plain = outcome.plain
     told = {name: str(plain[name]).replace(" ", "") for name in names if name in plain}
     return told if outcome.status is Status.COMPLETED else {"": str(outcome.status)} | told
-
-
-def _class(name: str, marked: set[str], same: set[str]) -> str:
-    return "differs" if name in marked else "same" if name in same else ""
 
 
 def _width(count: int, largest: int) -> int:

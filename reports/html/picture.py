@@ -34,7 +34,8 @@ LEGEND: Final = {
     "racing": "races: unordered, on one resource, one of them changes it",
     "data": "data edge",
     "control": "control edge",
-    "cycle": "step of the cycle that forbids it",
+    "values": "order that the values seen demand",
+    "cycle": "the cycle: no total order has all of its steps",
     "blamed": "edge that the reason stands on",
 }
 
@@ -146,7 +147,7 @@ class _Picture:
         if bodies(node):
             return Box(unit, statement, "nest", self._bodies(node), self._in_turn(node))
         race = " race" if unit in self.racing else ""
-        return Box(unit, (*statement, node.op), f"op{race}")
+        return Box(unit, statement, f"op{race}", note=node.op)
 
     def _bodies(self, node: Node) -> list[list[Box]]:
         """Branches side by side; a loop's body below its condition."""
@@ -154,16 +155,16 @@ class _Picture:
         boxes: list[Box] = []
         for field_name, body in bodies(node):
             name = f"{node.name}/{field_name}"
-            if isinstance(attrs, LoopAttrs) and field_name == "condition":
-                test = self.drawing.expression(body.results[0], top=True)
-                title, results = f"while {test}", ()
-            elif isinstance(attrs, LoopAttrs):
-                title, results = "do", tuple(f"next {each}" for each in attrs.carried)
+            title = {"condition": "while", "body": "do"}.get(field_name, field_name)
+            results: tuple[str, ...] = ()
+            if isinstance(attrs, BranchAttrs):
+                results = attrs.results
+            elif isinstance(attrs, LoopAttrs) and field_name == "body":
+                results = tuple(f"next {each}" for each in attrs.carried)
             else:
-                assert isinstance(attrs, BranchAttrs)
-                title, results = field_name, attrs.results
+                title += f" {self.drawing.expression(body.results[0], top=True)}"
             box = self._level(name, tuple(_wrapped(title)), "body", body.nodes)
-            box.foot = (*box.foot, *self._results(results, body))
+            box.foot = (*box.foot, *(self._results(results, body) if results else ()))
             boxes.append(box)
         return [[box] for box in boxes] if isinstance(attrs, BranchAttrs) else [boxes]
 
@@ -175,7 +176,7 @@ class _Picture:
         return {f"{node.name}/body": {f"{node.name}/condition"}}
 
     def _results(self, names: tuple[str, ...], body: Body) -> Iterator[str]:
-        for name, value in zip(names, body.results, strict=False):
+        for name, value in zip(names, body.results, strict=True):
             yield from _wrapped(f"{name} = {self.drawing.expression(value, top=True)}")
 
     # --- lines ----------------------------------------------------------------------------
@@ -242,7 +243,10 @@ class _Picture:
         for graph in self.test.graphs:
             runs = [run for run in self.test.runs if run.graph == graph.name]
             if any(not self._in_order(a, b) for a, b in combinations(runs, 2)):
-                yield from (n.name for n in all_nodes(graph.nodes) if n.resources and _changes(n))
+                # Each run races with the other.
+                inside = [n for n in all_nodes(graph.nodes) if n in touching]
+                changed = {name for n in inside if _changes(n) for name in n.resources}
+                yield from (n.name for n in inside if changed.intersection(n.resources))
 
     def _enter(self, here: str, around: str, nodes: tuple[Node, ...]) -> None:
         level = Level(nodes, clusters_of(nodes, self.test.clusters))
