@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from corpus.graph import CONTROL
+from reports.text import printable
 from reports.times import stamp
 
 if TYPE_CHECKING:
@@ -47,14 +47,16 @@ def junit(night: Night) -> str:
         for attributes, element, message, text in cases:
             told = ElementTree.SubElement(suite, "testcase", attributes)
             if element:
-                ElementTree.SubElement(told, element, message=_clean(message)).text = _clean(text)
+                ElementTree.SubElement(told, element, message=printable(message)).text = printable(
+                    text
+                )
     top.attrib |= _counts([*shown, *ran, *tested]) | {"time": f"{lasted['findings']:.3f}"}
     ElementTree.indent(top)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(top, "unicode")}\n'
 
 
 def _case(name: str, group: str, seconds: float = 0) -> Case:
-    told = {"name": _clean(name), "classname": _clean(group), "time": f"{seconds:.3f}"}
+    told = {"name": printable(name), "classname": printable(group), "time": f"{seconds:.3f}"}
     return told, "", "", ""
 
 
@@ -77,8 +79,3 @@ def _counts(cases: list[Case]) -> dict[str, str]:
     for word, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         counted[word] = sum(each == element for _, each, _, _ in cases)
     return {name: str(number) for name, number in counted.items()}
-
-
-def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from reports import drawing
-from reports.text import counted
+from reports.text import counted, printable
 from reports.times import lasted, moment, short
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def markdown(night: Night, max_bytes: int = MAX_BYTES) -> str:
         if left < 0 and _size(part) > 20_000:
             part = f"{part.partition(chr(10))[0]}\n\nToo long for here: see `report.html`."
         parts.append(part)
-    return "\n\n".join(parts) + "\n"
+    return printable("\n\n".join(parts)) + "\n"
 
 
 def _size(part: str) -> int:

@@ -13,7 +13,7 @@ from reports import drawing, times
 from reports.html.charts import Chart, over_the_night
 from reports.html.picture import LEGEND, picture
 from reports.night import Earlier
-from reports.text import counted
+from reports.text import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ def page(night: Night) -> str:
         if left < 0:
             break
         cards.append(text)
-    return whole.render(**_whole(night), ids=ids, cards=cards)
+    return printable(whole.render(**_whole(night), ids=ids, cards=cards))
 
 
 def in_order(night: Night) -> list[NightFinding]:

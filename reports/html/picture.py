@@ -67,6 +67,11 @@ def picture(
     return _Picture(test).drawn(list(edges), arcs)
 
 
+def boxes(test: LitmusTest) -> Box:
+    """Its boxes alone, of whatever size, not yet placed."""
+    return _Picture(test).top()
+
+
 class _Picture:
     """Boxes and lines of one test."""
 
