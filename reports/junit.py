@@ -61,7 +61,7 @@ def _case(name: str, group: str, seconds: float = 0) -> Case:
 
 
 def _finding(finding: NightFinding) -> Case:
-    group = f"litmusfuzz.findings.{finding.executor}.{finding.config_class}"
+    group = f"litmusfuzz.findings.{finding.where.replace('/', '.')}"
     attributes = _case(finding.entry.test.name, group)[0]
     if finding.known:
         return attributes, "skipped", f"known: {finding.known}", ""

@@ -62,8 +62,8 @@ def _finding(finding: NightFinding) -> str:
     lines = [
         f"## {_inline(finding.title)}",
         "",
-        f"- {_inline(finding.sort)} on {_code(f'{finding.executor}/{finding.config_class}')},"
-        f" judged by {_code(finding.model)}",
+        f"- {_inline(finding.sort)} on {_code(finding.where)}"
+        + (f", judged by {_code(finding.model)}" if finding.model else ""),
         f"- seen: {_code(finding.seen)}",
     ]
     if finding.nearest is not None:

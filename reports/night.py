@@ -117,14 +117,30 @@ class NightFinding:
         return f"{self.entry.test.name}: {' + '.join(told)}"
 
     @property
+    def where(self) -> str:
+        """The executor, and the class of its configurations."""
+        if self.config_class.startswith(f"{self.executor}/"):
+            return self.config_class
+        return f"{self.executor}/{self.config_class}"
+
+    @property
+    def observed(self) -> Mapping[Outcome, tuple[int, str]]:
+        """The histogram; if there is none, what the finding's file has of it."""
+        if self.histogram or self.entry.finding is None:
+            return self.histogram
+        return {o: (count, "forbidden") for o, count in self.entry.finding.forbidden}
+
+    @property
     def forbidden(self) -> tuple[Outcome, ...]:
         """The forbidden outcomes seen, the most frequent first."""
-        shown = [o for o, (_, verdict) in self.histogram.items() if verdict == "forbidden"]
-        return tuple(sorted(shown, key=lambda o: (-self.histogram[o][0], str(o))))
+        shown = [o for o, (_, verdict) in self.observed.items() if verdict == "forbidden"]
+        return tuple(sorted(shown, key=lambda o: (-self.observed[o][0], str(o))))
 
     @property
     def executions(self) -> int:
-        """How many the histogram tells of."""
+        """How many there were of the minimized test."""
+        if not self.histogram and self.entry.finding is not None:
+            return self.entry.finding.executions
         return sum(count for count, _ in self.histogram.values())
 
     @property
@@ -133,7 +149,7 @@ class NightFinding:
         if not self.forbidden:
             return str(self.sort)
         outcome = self.forbidden[0]
-        return f"{outcome}, {self.histogram[outcome][0]:,} times in {self.executions:,} executions"
+        return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
 
 @dataclass(frozen=True, slots=True)

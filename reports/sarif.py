@@ -59,9 +59,10 @@ def _id(sort: Sort) -> str:
 
 
 def _result(finding: NightFinding) -> dict[str, Any]:
-    sentences = [f"{finding.title} on {finding.executor}, judged by {finding.model}."]
+    sentences = [f"{finding.title} on {finding.where}."]
     sentences += [f"Seen: {finding.seen}."]
-    sentences += [f"Nearest allowed: {finding.nearest}."] if finding.nearest is not None else []
+    if finding.nearest is not None:
+        sentences.append(f"Nearest allowed under {finding.model}: {finding.nearest}.")
     sentences += [f"Because: {'; '.join(finding.reason)}."] if finding.reason else []
     sentences.append(f"Replay: {finding.replay}")
     result: dict[str, Any] = {

@@ -58,7 +58,7 @@ def plain(night: Night) -> Stats:
     }
     for number, each in enumerate(night.new[:MOST_NEW], 1):
         stats[f"new_{number}"] = (
-            f"{each.title} on {each.executor}/{each.config_class}, {counted(each.count, 'graph')}"
+            f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
         )
     return stats
 

@@ -278,8 +278,11 @@ class _Paths:
         start = (source.right if rightward else source.x, source.center[1] + 5)
         end = (target.x if rightward else target.right, target.center[1] - 5)
         if abs(a.column - b.column) == 1:
-            if abs(start[1] - end[1]) <= 10:
-                return [(start[0], start[1] - 5), (end[0], start[1] - 5)]
+            top, bottom = max(source.y, target.y), min(source.bottom, target.bottom)
+            if bottom - top > LINE:
+                # Side by side: there and back are two lines.
+                y = (top + bottom) / 2 + (-8 if rightward else 8)
+                return [(start[0], y), (end[0], y)]
             return [start, end]
         x = self._gap(grid, a.column, left=not rightward) + apart
         w = self._gap(grid, b.column, left=rightward) + apart

@@ -118,7 +118,7 @@ def _whole(night: Night) -> dict[str, object]:
 
 def histogram(finding: NightFinding) -> Histogram:
     """What is forbidden first, then the nearest allowed, the frequent, and what did not show."""
-    shown = finding.histogram
+    shown = finding.observed
     forbidden = finding.forbidden
     near = finding.nearest
     seen = sorted(shown, key=lambda o: (o not in forbidden, o != near, -shown[o][0], str(o)))
