@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -163,7 +164,7 @@ def _cells(outcome: Outcome, names: Sequence[str]) -> dict[str, str]:
 
 def _width(count: int, largest: int) -> int:
     """Of a bar, in percent: by logarithm, so that one in a million can be seen."""
-    return round(100 * count.bit_length() / largest.bit_length()) if count else 0
+    return round(100 * log1p(count) / log1p(largest))
 
 
 def _drawn_as_text(finding: NightFinding) -> str:
