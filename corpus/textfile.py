@@ -668,11 +668,16 @@ def dumps(entry: Entry) -> str:
 
 
 def save(entry: Entry, path: str | os.PathLike[str]) -> None:
-    """Write the file in one step: a reader sees the old one or the new one."""
+    """Write the file in one step."""
+    write_text(dumps(entry), path)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write any file in one step: a reader sees the old one or the new one."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    temporary.write_text(dumps(entry), encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(target)
 
 

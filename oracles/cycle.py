@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from oracles.relaxed import Edge
 
 Pair = tuple[int, int]
+Step = tuple[str, str, str]
+"""Of a cycle: why, and the nodes of the first event and of the second."""
 Steps = dict[Pair, str]
 """Two events, the first before the second, and why."""
 
@@ -51,7 +53,7 @@ def find_cycle(
     rules: Sequence[Axiom],
     question: Question,
     budget: Budget,
-) -> tuple[str, ...]:
+) -> tuple[Step, ...]:
     """The shortest cycle of edges and rules of a reason, and orders that the values demand.
 
     First without the rules that can be told as steps; where that leads to no
@@ -121,7 +123,7 @@ class _Search:
                 if above >> earlier & 1 and a is not None and b is not None:
                     yield a, b
 
-    def cycle(self, told: Sequence[Axiom]) -> tuple[str, ...]:
+    def cycle(self, told: Sequence[Axiom]) -> tuple[Step, ...]:
         """The shortest one, where the rules in `told` carry steps over to others."""
         forced = self._forced()
         if forced is None:
@@ -140,7 +142,10 @@ class _Search:
                 more |= dict(carriers[rule]())
             more = {pair: words for pair, words in more.items() if pair not in self.steps}
             if not more:
-                return found
+                return tuple(
+                    (self.steps[a, b], self.events[a].node.name, self.events[b].node.name)
+                    for a, b in found
+                )
             self.steps |= more
 
     # --- orders that the values demand ------------------------------------------------------
@@ -323,8 +328,8 @@ def _sections(test: LitmusTest, mutex: str) -> Iterator[tuple[frozenset[str], in
         yield from within(graph.nodes, 0)
 
 
-def _shortest(steps: Mapping[Pair, str]) -> tuple[str, ...]:
-    """The words along a shortest cycle; empty if there is none."""
+def _shortest(steps: Iterable[Pair]) -> tuple[Pair, ...]:
+    """A shortest cycle; empty if there is none."""
     best: list[int] = []
     following: dict[int, list[int]] = {}
     for a, b in sorted(steps):
@@ -345,7 +350,7 @@ def _shortest(steps: Mapping[Pair, str]) -> tuple[str, ...]:
             path.append(came[path[-1]])
         if not best or len(path) < len(best):
             best = path
-    return tuple(steps[a, b] for b, a in pairwise(best))[::-1]
+    return tuple((a, b) for b, a in pairwise(best))[::-1]
 
 
 # --- what is blocked ---------------------------------------------------------------------

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Value
+    from oracles.cycle import Step
     from oracles.model import Model
 
 Part = TypeVar("Part", "Edge | Axiom", str)
@@ -55,6 +56,8 @@ class Reason:
     values : tuple of str
         Where neither edges nor rules are to blame: the fewest values that no
         order yields, ``r0=7``.
+    arcs : tuple of (str, str)
+        For each step of the cycle, the node that comes first and the one after it.
     """
 
     edges: tuple[Edge, ...]
@@ -62,6 +65,7 @@ class Reason:
     cycle: tuple[str, ...] = ()
     goes_on: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    arcs: tuple[tuple[str, str], ...] = ()
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -132,13 +136,15 @@ def explain(
             )
     except _OverBudget:
         return None
-    cycle: tuple[str, ...] = ()
+    cycle: tuple[Step, ...] = ()
     goes_on: tuple[str, ...] = ()
     if questions[0].status is Status.COMPLETED:
         cycle = find_cycle(test, model, edges, rules, questions[0], budget)
     elif questions[0].status is Status.BLOCKED:
         goes_on = what_goes_on(test, model, questions[0], budget)
-    return Reason(tuple(edges), tuple(map(str, rules)), cycle, goes_on, values)
+    words = tuple(why for why, _, _ in cycle)
+    arcs = tuple((first, second) for _, first, second in cycle)
+    return Reason(tuple(edges), tuple(map(str, rules)), words, goes_on, values, arcs)
 
 
 class _OverBudget(Exception):

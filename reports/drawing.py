@@ -68,17 +68,9 @@ def text(test: LitmusTest) -> str:
     """
     lines = [test.name]
     lines += [f"  {line}" for line in test.about.splitlines()]
-    for variable in test.variables:
-        held = _literal(variable.init)
-        lines.append(f"  {variable.name}: {variable.type} = {held}{_on(variable)}")
-    lines += [f"  {mutex.name}: mutex{_on(mutex)}" for mutex in test.mutexes]
-    for queue in test.queues:
-        held = ", ".join(_literal(each) for each in queue.init)
-        lines.append(
-            f"  {queue.name}: queue of {queue.capacity} {queue.type} = [{held}]{_on(queue)}"
-        )
+    lines += [f"  {line}" for line in declarations(test)]
     several = len(test.graphs) > 1 or bool(test.client)
-    drawing = _Drawing(test)
+    drawing = Drawing(test)
     for graph in test.graphs:
         columns = [[f"| {line}" for line in chain] for chain in drawing.chains(graph.nodes)]
         height = max((len(c) for c in columns), default=0)
@@ -114,18 +106,31 @@ def text(test: LitmusTest) -> str:
     return "\n".join(lines)
 
 
+def declarations(test: LitmusTest) -> list[str]:
+    """A line for each resource: its type, and what it holds at first."""
+    lines = [
+        f"{variable.name}: {variable.type} = {_literal(variable.init)}{_on(variable)}"
+        for variable in test.variables
+    ]
+    lines += [f"{mutex.name}: mutex{_on(mutex)}" for mutex in test.mutexes]
+    for queue in test.queues:
+        held = ", ".join(_literal(each) for each in queue.init)
+        lines.append(f"{queue.name}: queue of {queue.capacity} {queue.type} = [{held}]{_on(queue)}")
+    return lines
+
+
 def _headers(columns: list[list[str]]) -> list[str]:
     return [f"| chain {i}" for i in range(len(columns))]
 
 
 def statement(test: LitmusTest, node: Node) -> str:
     """One effect, as a statement; of a loop or conditional, its first line."""
-    return _Drawing(test).statement(node)
+    return Drawing(test).statement(node)
 
 
 def expression(test: LitmusTest, name: str, *, top: bool = False) -> str:
     """A node's value in terms of reads and constants."""
-    return _Drawing(test).expression(name, top=top)
+    return Drawing(test).expression(name, top=top)
 
 
 def _literal(value: Nested) -> str:
@@ -144,7 +149,7 @@ def _rows(node: Node) -> str:
     return ""
 
 
-class _Drawing:
+class Drawing:
     """Draws the parts of one test."""
 
     def __init__(self, test: LitmusTest) -> None:
@@ -237,7 +242,7 @@ class _Drawing:
 
     def body(self, body: Body, results: tuple[str, ...]) -> list[str]:
         """Its effects, and what it returns under which names."""
-        level = _Level(body.nodes, clusters_of(body.nodes, self.test.clusters))
+        level = Level(body.nodes, clusters_of(body.nodes, self.test.clusters))
         lines = self.stacked(body.nodes)
         for name, value in zip(results, body.results, strict=True):
             shown = self.expression(value, top=True)
@@ -255,9 +260,9 @@ class _Drawing:
 
     def chains(self, nodes: tuple[Node, ...]) -> list[list[str]]:
         """Lines for each chain of the effects of one graph or body."""
-        return self.level(_Level(nodes, clusters_of(nodes, self.test.clusters)), "")
+        return self.level(Level(nodes, clusters_of(nodes, self.test.clusters)), "")
 
-    def level(self, level: _Level, group: str) -> list[list[str]]:
+    def level(self, level: Level, group: str) -> list[list[str]]:
         """Lines for each chain directly in a group; "" for none."""
         found: list[list[str]] = []
         for chain in level.chains(group):
@@ -269,7 +274,7 @@ class _Drawing:
             found.append(lines)
         return found
 
-    def named(self, level: _Level, unit: str, waits: list[str]) -> list[str]:
+    def named(self, level: Level, unit: str, waits: list[str]) -> list[str]:
         """What it waits for, with what is no node beside it: results, carried and taken values."""
         node = level.nodes.get(unit)
         if node is None:
@@ -285,7 +290,7 @@ class _Drawing:
         node = self.nodes.get(name)
         return node is None or not isinstance(node.attrs, ConstAttrs)
 
-    def unit(self, level: _Level, unit: str) -> list[str]:
+    def unit(self, level: Level, unit: str) -> list[str]:
         """An effect, or a section or cluster with its members below."""
         if unit not in level.groups:
             node = level.nodes[unit]
@@ -301,7 +306,7 @@ class _Drawing:
         return [f"{unit}: {what}", *lines]
 
 
-class _Level:
+class Level:
     """The *units* of one graph or body: effects, sections, clusters.
 
     Sections and clusters are *groups*: two of them share no member, or one lies
@@ -441,7 +446,7 @@ class _Dot:
 
     def __init__(self, test: LitmusTest) -> None:
         self.test = test
-        self.drawing = _Drawing(test)
+        self.drawing = Drawing(test)
 
     def lines(self) -> list[str]:
         test = self.test

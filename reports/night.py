@@ -6,9 +6,12 @@ one `Night`. Times are seconds since 1970, UTC, as whole numbers; durations are 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from reports.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +54,9 @@ class NightFinding:
         worker ended. Empty if that was not found out in time.
     is_cycle : bool
         Whether `reason` is a cycle.
+    arcs : tuple of (str, str)
+        Of a cycle, for each sentence of `reason` the node that comes first and the one
+        after it (`oracles.reason.Reason.arcs`).
     edges : tuple of (str, str)
         Names of nodes, the control or data edges that the reason stands on.
     rules : tuple of str
@@ -101,6 +107,49 @@ class NightFinding:
     script: str = ""
     script_shows_it: bool = False
     known: str = ""
+    arcs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name and its ops, each once."""
+        ops = Counter(node.op for node in self.entry.test.effects)
+        told = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
+        return f"{self.entry.test.name}: {' + '.join(told)}"
+
+    @property
+    def where(self) -> str:
+        """The executor, and the class of its configurations."""
+        if self.config_class.startswith(f"{self.executor}/"):
+            return self.config_class
+        return f"{self.executor}/{self.config_class}"
+
+    @property
+    def observed(self) -> Mapping[Outcome, tuple[int, str]]:
+        """The histogram; if there is none, what the finding's file has of it."""
+        if self.histogram or self.entry.finding is None:
+            return self.histogram
+        return {o: (count, "forbidden") for o, count in self.entry.finding.forbidden}
+
+    @property
+    def forbidden(self) -> tuple[Outcome, ...]:
+        """The forbidden outcomes seen, the most frequent first."""
+        shown = [o for o, (_, verdict) in self.observed.items() if verdict == "forbidden"]
+        return tuple(sorted(shown, key=lambda o: (-self.observed[o][0], str(o))))
+
+    @property
+    def executions(self) -> int:
+        """How many there were of the minimized test."""
+        if not self.histogram and self.entry.finding is not None:
+            return self.entry.finding.executions
+        return sum(count for count, _ in self.histogram.values())
+
+    @property
+    def seen(self) -> str:
+        """What was seen, in a line."""
+        if not self.forbidden:
+            return str(self.sort)
+        outcome = self.forbidden[0]
+        return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +166,8 @@ class Share:
     """What one executor's configuration, or one family on one executor, cost and found.
 
     `reached` is the share of allowed outcomes seen on the median graph, None if unknown;
-    `unknown` says why graphs were not decided, with how many.
+    `unknown` says why graphs were not decided, with how many; `refused_for` what refused
+    graphs have that it does not take: a graph may have several such features.
     """
 
     name: str
@@ -131,6 +181,7 @@ class Share:
     crashed: int = 0
     timed_out: int = 0
     unknown: Mapping[str, int] = field(default_factory=dict)
+    refused_for: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +270,48 @@ class Night:
         return tuple(each for each in self.findings if not each.known)
 
     @property
+    def stale(self) -> tuple[Known, ...]:
+        """Entries of the known-findings file that this night did not see."""
+        return tuple(each for each in self.known if not each.seen)
+
+    @property
+    def until(self) -> int:
+        """When it ended; of one that goes on, the last moment that is known of it."""
+        return self.ended or max((each.at for each in self.moments), default=self.started)
+
+    @property
+    def graphs(self) -> int:
+        """Drawn and run."""
+        return self.moments[-1].graphs if self.moments else 0
+
+    @property
+    def outcomes(self) -> int:
+        """Executions that were judged."""
+        return self.moments[-1].outcomes if self.moments else 0
+
+    @property
+    def verdict(self) -> str:
+        """How it stands, in a line."""
+        if self.exit_code() == 2:
+            return f"broken: {self.complaint}"
+        so_far = " so far" if self.ended is None else ""
+        if not self.new:
+            return f"nothing new{so_far}"
+        return f"{counted(len(self.new), 'new finding')}{so_far}"
+
+    @property
+    def complaint(self) -> str:
+        """Why nobody should trust it; "" if there is no reason not to."""
+        runs, reported = self.canary
+        unreported = [each.mutant for each in self.kills if each.seconds is None]
+        told = [self.problem] if self.problem else []
+        if reported < runs or (self.ended is not None and not runs):
+            told.append(f"the canary was reported in {reported} of {counted(runs, 'run')}")
+        if unreported:
+            told.append(f"not reported: {', '.join(unreported)}")
+        return "; ".join(told)
+
+    @property
     def mutation_score(self) -> float | None:
         """Share of mutants reported; None if there was no self-test."""
         if not self.kills:
@@ -227,8 +320,6 @@ class Night:
 
     def exit_code(self) -> int:
         """0 nothing new, 1 something new, 2 broken: canary or a mutant unreported, or worse."""
-        runs, reported = self.canary
-        silent = reported < runs or (self.ended is not None and runs == 0)
-        if self.problem or silent or any(each.seconds is None for each in self.kills):
+        if self.complaint:
             return 2
         return 1 if self.new else 0

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from corpus.graph import CONTROL
 from corpus.outcome import Outcome, Status, nearest, plain_value
 from corpus.textfile import Script
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 def counted(number: int, noun: str) -> str:
     """``1 finding``, ``2 findings``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def printable(text: str) -> str:
+    """Without what moves a cursor, or what neither XML nor HTML can hold."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

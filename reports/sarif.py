@@ -1,0 +1,95 @@
+"""A night as SARIF 2.1.0, for code scanning and editors.
+
+References
+----------
+OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", 2020.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from reports.night import Sort
+from reports.times import stamp
+
+if TYPE_CHECKING:
+    from reports.night import Night, NightFinding
+
+_RULES: Final = {
+    Sort.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",
+    Sort.UNSOUND: "Clusters add an outcome that the graph does not have without them",
+    Sort.CRASHED: "A test ended the process that ran it",
+    Sort.TIMED_OUT: "A test did not end",
+    Sort.OUT_OF_MEMORY: "A test took more memory than it may",
+}
+
+
+def sarif(night: Night) -> dict[str, Any]:
+    """The whole log, as plain data."""
+    invocation = {
+        "commandLine": night.command,
+        "startTimeUtc": stamp(night.started),
+        "exitCode": night.exit_code(),
+        "executionSuccessful": not night.complaint,
+    }
+    if night.ended is not None:
+        invocation["endTimeUtc"] = stamp(night.ended)
+    rules = [
+        {"id": _id(sort), "shortDescription": {"text": f"{words}."}}
+        for sort, words in _RULES.items()
+    ]
+    driver = {"name": "LitmusFuzz", "version": version("litmusfuzz"), "rules": rules}
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "invocations": [invocation],
+                "results": [_result(each) for each in night.findings],
+            }
+        ],
+    }
+
+
+def _id(sort: Sort) -> str:
+    return sort.replace(" ", "-")
+
+
+def _result(finding: NightFinding) -> dict[str, Any]:
+    sentences = [f"{finding.title} on {finding.where}."]
+    sentences += [f"Seen: {finding.seen}."]
+    if finding.nearest is not None:
+        sentences.append(f"Nearest allowed under {finding.model}: {finding.nearest}.")
+    sentences += [f"Because: {'; '.join(finding.reason)}."] if finding.reason else []
+    sentences.append(f"Replay: {finding.replay}")
+    result: dict[str, Any] = {
+        "ruleId": _id(finding.sort),
+        "ruleIndex": list(_RULES).index(finding.sort),
+        "level": "note" if finding.known else "error",
+        "message": {"text": " ".join(sentences)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(finding.file)},
+                    "region": {"startLine": 1},
+                }
+            }
+        ],
+        "partialFingerprints": {"litmusfuzz/v1": finding.key},
+        "baselineState": "unchanged" if finding.known else "new",
+        "occurrenceCount": max(1, finding.count),
+        "properties": {
+            "executor": finding.executor,
+            "configurationClass": finding.config_class,
+            "cause": finding.cause,
+            "rules": list(finding.rules),
+            "firstSeen": stamp(finding.first_seen),
+            "lastSeen": stamp(finding.last_seen),
+        },
+    }
+    if finding.known:
+        result["suppressions"] = [{"kind": "external", "justification": finding.known}]
+    return result

@@ -1,0 +1,34 @@
+"""Times and sizes in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def moment(at: int) -> str:
+    """A time of day, to the minute, UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def stamp(at: int) -> str:
+    """A time as ISO 8601 has it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def lasted(seconds: float) -> str:
+    """A duration in its two largest units, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def short(number: float) -> str:
+    """Three digits and a unit: ``12.3 k``."""
+    for unit in ("", " k", " M", " G"):
+        if number < 999.5:
+            return f"{number:.0f}{unit}" if number >= 100 or not unit else f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g} T"

@@ -1,0 +1,368 @@
+"""What a night leaves: the page, JUnit, Markdown, SARIF, JSON, and its stats."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from nights import ended_finding, entries, finding, night, torn_finding
+
+from corpus.graph import CONTROL
+from corpus.outcome import Outcome, Status
+from corpus.textfile import loads
+from reports.html import page
+from reports.html.page import histogram
+from reports.junit import junit
+from reports.markdown import markdown
+from reports.night import Kill, Night, NightFinding, Sort
+from reports.outputs import as_json, write_all
+from reports.sarif import sarif
+from reports.stats import plain, read, text, together
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVIL = '</style><script>alert("1")</script> `x` | **b** ]]> &amp; \x1b[31m'
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+OUTSIDE = re.compile(r"""(?:src|href|srcset|action)\s*=\s*["']?(?:https?:)?//""", re.IGNORECASE)
+
+
+class Balanced(HTMLParser):
+    """Each element is closed where it was opened; ids stand once; links lead somewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open."""
+        told = dict(attrs)
+        assert len(told) == len(attrs), (tag, attrs)
+        assert not any(name.startswith("on") for name in told)
+        self.tags.add(tag)
+        self.ids += [told["id"]] if "id" in told else []
+        self.links += [told["href"]] if "href" in told else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Of SVG."""
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close."""
+        assert tag not in VOID
+        assert self.open.pop() == tag, self.getpos()
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is read."""
+        self.words.append(data)
+
+
+def with_evil_words(made: Night) -> Night:
+    """All text that comes from outside is hostile."""
+    first = made.findings[0]
+    entry = replace(first.entry, test=replace(first.entry.test, about=EVIL.replace("\x1b", "")))
+    bad = replace(
+        first,
+        entry=entry,
+        key=EVIL,
+        file=f"findings/{EVIL}.yaml",
+        executor=EVIL,
+        config_class=EVIL,
+        model=EVIL,
+        cause=EVIL,
+        reason=(EVIL,),
+        rules=(EVIL,),
+        is_cycle=False,
+        arcs=(),
+        configs={EVIL: 3},
+        replay=EVIL,
+        script=EVIL,
+    )
+    return replace(
+        made,
+        folder=EVIL,
+        command=EVIL,
+        problem=EVIL,
+        findings=(bad, replace(bad, key="2", known=EVIL), *made.findings[1:]),
+        known=tuple(replace(each, key=EVIL, why=EVIL) for each in made.known),
+        by_config=tuple(
+            replace(each, name=EVIL, unknown={EVIL: 1}, refused=1, refused_for={EVIL: 1})
+            for each in made.by_config
+        ),
+        by_family=tuple(replace(e, name=f"{EVIL}{n}/{EVIL}") for n, e in enumerate(made.by_family)),
+        workers=tuple(replace(each, name=EVIL, host=EVIL) for each in made.workers),
+        kills=(*made.kills, Kill(EVIL, EVIL, None, 3, EVIL, EVIL)),
+        versions={EVIL: {EVIL: EVIL}},
+        unavailable={EVIL: EVIL},
+    )
+
+
+def test_the_page_has_each_finding_with_its_picture_histogram_reason_and_replay() -> None:
+    made = night(8)
+    whole = page(made)
+    parsed = Balanced(whole)
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
+    assert not OUTSIDE.search(whole)
+    assert "script" not in parsed.tags
+    words = " ".join(" ".join(parsed.words).split())
+    for each in made.findings:
+        assert each.entry.test.name in words
+        assert each.replay in words
+        for sentence in each.reason:
+            assert sentence in words
+    assert whole.count('<svg class="graph"') == len(made.findings)
+    assert "all 10, in a table" in words.lower()
+    # New ones come first.
+    marks = re.findall(r'<details class="finding( known)?"', whole)
+    assert marks == sorted(marks)
+    assert set(marks) == {"", " known"}
+
+
+def test_a_hundred_findings_fit_into_a_megabyte() -> None:
+    whole = page(night(100))
+    assert len(whole.encode()) < 1_000_000
+    parsed = Balanced(whole)
+    # Nothing was left out for lack of room.
+    assert sum(each.startswith("f") and each[1:].isdigit() for each in parsed.ids) == 102
+
+
+def test_what_does_not_fit_is_told() -> None:
+    made = night(4)
+    more = tuple(replace(made.findings[0], key=str(n)) for n in range(400))
+    whole = page(replace(made, findings=more))
+    assert len(whole.encode()) < 1_000_000
+    parsed = Balanced(whole)
+    cards = sum(each.startswith("f") and each[1:].isdigit() for each in parsed.ids)
+    assert 50 < cards < 400
+    assert f"{400 - cards} more findings: in the table" in whole
+
+
+def test_text_from_files_is_text() -> None:
+    made = with_evil_words(night(3))
+    whole = page(made)
+    parsed = Balanced(whole)
+    assert "<script" not in whole.lower()
+    assert '</style><script>alert("1")</script>' in " ".join(parsed.words)
+    assert whole.count("</style>") == 1
+    assert not CONTROL.search(whole + markdown(made) + junit(made))
+
+
+def test_the_verdict_is_the_heading() -> None:
+    made = night(4)
+    assert "<h1>6 new findings</h1>" in page(replace(made, findings=torn_and_ended(6)))
+    quiet = replace(made, findings=())
+    assert "<h1>nothing new</h1>" in page(quiet)
+    silent = replace(quiet, canary=(5, 4))
+    assert "<h1>broken: the canary was reported in 4 of 5 runs</h1>" in page(silent)
+    missed = replace(quiet, kills=(Kill("m", "native", None, 9),))
+    assert "<h1>broken: not reported: m</h1>" in page(missed)
+    runs = replace(quiet, ended=None)
+    assert "<h1>nothing new so far</h1>" in page(runs)
+    assert [each.exit_code() for each in (made, quiet, silent, missed, runs)] == [1, 0, 2, 2, 0]
+
+
+def torn_and_ended(number: int) -> tuple[NightFinding, ...]:
+    """New ones without a reason in edges."""
+    sorts = (Sort.CRASHED, Sort.TIMED_OUT, Sort.OUT_OF_MEMORY, Sort.UNSOUND)
+    ended = [ended_finding(sort) for sort in sorts]
+    return (torn_finding(), replace(torn_finding(), key="2"), *ended)[:number]
+
+
+def test_a_night_that_has_just_begun_has_a_page() -> None:
+    made = night(1)
+    begun = Night(
+        folder="n",
+        command="litmusfuzz nightly",
+        seed=1,
+        started=made.started,
+        ended=None,
+        asked_s=60,
+        findings=(),
+        known=(),
+        by_config=(),
+        by_family=(),
+        moments=made.moments[:1],
+        workers=(),
+        kills=(),
+        canary=(0, 0),
+        unconfirmed=0,
+        not_minimized=0,
+        versions={},
+    )
+    for each in (begun, replace(begun, moments=())):
+        Balanced(page(each))
+        assert markdown(each)
+        assert junit(each)
+        assert together({"n": read(text(each))})
+        assert each.exit_code() == 0
+
+
+def test_the_histogram_marks_what_differs() -> None:
+    """MP: r0=1 r1=0 is forbidden; r0=0 r1=0 is one value away."""
+    entry, outcome = next(each for each in entries() if each[0].test.name == "MP")
+    made = finding(entry, outcome, explained=False)
+    told = histogram(made)
+    assert told.same == "X=1 Y=1"
+    assert told.more == 0
+    rows = [(row.cells, row.count, row.verdict, row.nearest) for row in told.rows]
+    assert rows == [
+        ((("r0=1", True), ("r1=0", False)), 3, "forbidden", False),
+        ((("r0=0", True), ("r1=0", False)), 40_000, "allowed", True),
+        ((("r0=0", False), ("r1=1", False)), 10_001, "allowed", False),
+        ((("r0=1", False), ("r1=1", False)), 0, "allowed", False),
+    ]
+    assert told.rows[1].width == 100
+    assert 0 < told.rows[0].width < 30
+
+
+def test_a_blocked_outcome_says_so() -> None:
+    entry, outcome = entries()[0]
+    made = finding(entry, outcome, explained=False)
+    blocked = Outcome(outcome.values[-1:], Status.BLOCKED)
+    made = replace(made, histogram={blocked: (2, "forbidden")}, nearest=outcome, allowed=())
+    first = histogram(made).rows[0]
+    assert first.cells[0] == ("blocked", True)
+
+
+def test_junit_has_a_failure_for_each_new_finding() -> None:
+    made = with_evil_words(night(6))
+    root = ElementTree.fromstring(junit(made))  # noqa: S314 - we wrote it
+    assert root.tag == "testsuites"
+    suites = root.findall("testsuite")
+    assert [suite.get("name") for suite in suites] == ["findings", "configurations", "self-test"]
+    for group in (root, *suites):
+        cases = list(group.iter("testcase"))
+        assert int(group.get("tests")) == len(cases)
+        for counted, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(group.get(counted)) == sum(case.find(tag) is not None for case in cases)
+        assert float(group.get("time")) >= 0
+    for case in root.iter("testcase"):
+        assert case.get("name")
+        assert case.get("classname")
+        assert len(case) <= 1
+    assert int(suites[0].get("failures")) == len(made.new)
+    assert int(suites[0].get("skipped")) == len(made.findings) - len(made.new)
+    assert int(suites[2].get("failures")) == 1  # the mutant that nobody reported
+    assert int(suites[2].get("errors")) == 1  # the problem of the night
+    failure = suites[0].find("testcase/failure")
+    assert "replay: " in failure.text
+
+
+def test_sarif_has_what_its_schema_requires() -> None:
+    made = with_evil_words(night(6))
+    log = json.loads(json.dumps(sarif(made)))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "LitmusFuzz"
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert len(rules) == len(set(rules)) == len(Sort)
+    assert len(run["results"]) == len(made.findings)
+    for result, each in zip(run["results"], made.findings, strict=True):
+        assert rules[result["ruleIndex"]] == result["ruleId"] == each.sort.replace(" ", "-")
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["baselineState"] in ("new", "unchanged", "updated", "absent")
+        assert result["message"]["text"]
+        assert result["occurrenceCount"] >= 1
+        (place,) = result["locations"]
+        uri = place["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.fullmatch(r"[A-Za-z0-9._~%/+:@&=-]+", uri)
+        assert place["physicalLocation"]["region"]["startLine"] >= 1
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        suppressed = [each["kind"] for each in result.get("suppressions", ())]
+        assert suppressed == (["external"] if each.known else [])
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert invocation["exitCode"] == 2
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", invocation["endTimeUtc"])
+
+
+def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
+    told = markdown(with_evil_words(night(6)))
+    columns = 0
+    fenced = ""
+    for line in told.splitlines():
+        fence = re.match(r"`{3,}", line)
+        if fence and fenced in ("", fence[0]):
+            fenced = "" if fenced else fence[0]
+        if fenced or not line.startswith("|"):
+            columns = 0
+            assert fenced or "<script" not in line
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        assert columns in (0, cells), line
+        columns = cells
+    assert not fenced
+
+
+def test_markdown_stays_below_githubs_limit() -> None:
+    made = night(4)
+    more = tuple(replace(made.findings[0], key=str(n)) for n in range(2_000))
+    many = replace(made, findings=more)
+    told = markdown(many)
+    assert len(told.encode()) < 1 << 20
+    shown = told.count("\n## MP")
+    assert 100 < shown < 2_000
+    assert f"And {2_000 - shown} more new findings" in told
+    small = markdown(many, 20_000)
+    assert len(small.encode()) <= 20_000
+    assert "## Configurations" in small
+
+
+def test_everything_is_written_and_whole(tmp_path: Path) -> None:
+    made = night(6)
+    write_all(made, tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "night.json"}
+    data = json.loads((tmp_path / "night.json").read_text(encoding="utf-8"))
+    assert data == as_json(made)
+    assert data["verdict"] == made.verdict
+    assert len(data["findings"]) == len(made.findings)
+    for plain_finding, each in zip(data["findings"], made.findings, strict=True):
+        # The test is there as its file is.
+        assert loads(plain_finding["entry"]) == each.entry
+        assert len(plain_finding["histogram"]) == len(each.histogram)
+    assert data["moments"][-1]["graphs"] == made.graphs
+
+
+def test_stats_are_read_as_they_were_written() -> None:
+    made = with_evil_words(night(6))
+    stats = plain(made)
+    again = read(text(made))
+    assert again.keys() == stats.keys()
+    assert again == {name: " ".join(value.split()) for name, value in stats.items()}
+    assert int(again["new_findings"]) == len(made.new)
+    assert again["state"] == "broken"
+    assert float(again["graphs_per_s"]) == pytest.approx(made.graphs / 7_202, abs=0.01)
+
+
+def test_several_nights_on_one_screen() -> None:
+    made = night(2)
+    quiet = replace(made, findings=(), ended=None)
+    told = together({"a": read(text(made)), "b": read(text(quiet)), "c": {}})
+    lines = told.splitlines()
+    assert lines[0].split()[:3] == ["state", "since", "for"]
+    assert [line.split()[0] for line in lines[1:5]] == ["a", "b", "c", "together"]
+    assert lines[1].split()[1] == "ended"
+    assert lines[2].split()[1] == "runs"
+    assert max(map(len, lines[:5])) <= 130
+    assert "a:" in lines
+    assert "b:" not in lines
+    # One folder has no sum.
+    assert "together" not in together({"a": read(text(made))})
