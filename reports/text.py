@@ -232,8 +232,9 @@ def finding(reported: ReportedFinding) -> str:
     if found.script is not None:
         path = shlex.quote(reported.path.removesuffix(".yaml") + ".py")
         shows = "shows it" if found.script is Script.SHOWS_IT else "unconfirmed by script"
-        lines.append(f"  script    python {path}   {shows}")
-    lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
+        lines.append(f"  script    {shlex.quote(reported.python or 'python')} {path}   {shows}")
+    replay = f"  replay    litmusfuzz replay {shlex.quote(reported.path)}"
+    lines.append(replay + (f" --python {shlex.quote(reported.python)}" if reported.python else ""))
     return "\n".join(lines)
 
 
