@@ -120,6 +120,7 @@ def check(
         Inside a test of Hypothesis the graph is rejected instead, and counted among
         its statistics: a test that rejects nearly all graphs fails.
     """
+    __tracebackhide__ = True  # pytest shows the caller's line
     made = executor() if isinstance(executor, type) else executor
     chosen = config or made.configurations()[0]
     judged_by = model or PROMISES[chosen.promises]

@@ -68,9 +68,7 @@ class ScriptRun:
         Another interpreter than ours.
     """
 
-    def __init__(
-        self, path: Path, seconds: float = SCRIPT_S, python: str | None = None
-    ) -> None:
+    def __init__(self, path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> None:
         # It says nothing before its end, so that its output is readable when it is over.
         self._process = subprocess.Popen(
             [python or sys.executable, "-I", str(path), str(seconds)],

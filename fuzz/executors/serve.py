@@ -148,6 +148,7 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
+    answer: Callable[[wire.Request], wire.Reply]
     try:
         answer = _Server(executor_class(name)(), name).answer
     except (ImportError, UnknownExecutor) as error:
