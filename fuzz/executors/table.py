@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -89,10 +90,9 @@ class UnknownExecutor(ValueError):
 
 def names() -> tuple[str, ...]:
     """All executors that can be chosen here."""
-    return (*EXECUTORS, *sorted({point.name for point in _points()} - EXECUTORS.keys()))
+    return (*EXECUTORS, *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()))
 
 
-@cache
 def executor_class(name: str) -> type[Executor]:
     """The executor with that name.
 
@@ -101,7 +101,7 @@ def executor_class(name: str) -> type[Executor]:
     UnknownExecutor
         Naming those there are, or what is wrong with the entry point, in one line.
     """
-    points = [point for point in _points() if point.name == name]
+    points = [point for point in _points(tuple(sys.path)) if point.name == name]
     named = [EXECUTORS[name]] if name in EXECUTORS else []
     named += [_origin(point) for point in points]
     if len(named) > 1:
@@ -115,8 +115,8 @@ def executor_class(name: str) -> type[Executor]:
 
 
 @cache
-def _points() -> tuple[EntryPoint, ...]:
-    # Looks into every package that is installed: once is enough.
+def _points(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    # Looks into every package on the path: once is enough.
     return tuple(entry_points(group=GROUP))
 
 
