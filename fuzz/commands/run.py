@@ -25,6 +25,8 @@ from fuzz.commands.common import (
     model_of,
     noise_option,
     print_json,
+    python_option,
+    python_or_fail,
     threads_option,
 )
 
@@ -55,6 +57,7 @@ from fuzz.commands.common import (
 )
 @engine_option
 @threads_option
+@python_option
 @noise_option
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
@@ -69,6 +72,7 @@ def run(
     model_name: str | None,
     engine: str | None,
     threads: int | None,
+    python: str | None,
     noise: str | None,
     out: str,
     workers: int,
@@ -117,6 +121,7 @@ def run(
         model=None if judge_by == "promised" else model_of(judge_by),
         noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+        python=python_or_fail(python),
     )
     if count is not None:
         settings = replace(settings, count=count)
