@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pages import Command
 
-CUTS = ((r"--time \d+\w+", "--time 3s"),)
+CUTS = ((r"(nightly .*--time) \d+m", r"\1 20s"), (r"(run .*--time) \d+\w+", r"\1 3s"))
 """What makes a command short, and leaves it what it is. Chance then decides how it ends."""
 ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
 """Minutes each, and tested elsewhere: they are checked to be there."""
@@ -57,7 +57,7 @@ def run_all(commands: Sequence[str], folder: Path) -> list[tuple[int, list[str]]
         start_new_session=True,
     )
     try:
-        output, _ = shell.communicate(timeout=200)
+        output, _ = shell.communicate()
     finally:
         if shell.poll() is None:
             os.killpg(shell.pid, signal.SIGKILL)
