@@ -102,6 +102,8 @@ def run(
     drawn = _families(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "promised")
+    if not out:
+        fail("--out: names no folder")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,7 +202,7 @@ def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
     from fuzz.strategies import FAMILIES, FEATURES, families_for
 
     weights: dict[str, float] = {}
-    for part in wanted.split(",") if wanted else ():
+    for part in wanted.split(",") if wanted is not None else ():
         name, _, weight = (each.strip() for each in part.partition("="))
         if name not in FAMILIES:
             fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
