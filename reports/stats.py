@@ -57,9 +57,7 @@ def plain(night: Night) -> Stats:
         "complaint": night.complaint or "-",
     }
     for number, each in enumerate(night.new[:MOST_NEW], 1):
-        stats[f"new_{number}"] = (
-            f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
-        )
+        stats[f"new_{number}"] = f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
     return stats
 
 

@@ -90,7 +90,10 @@ class UnknownExecutor(ValueError):
 
 def names() -> tuple[str, ...]:
     """All executors that can be chosen here."""
-    return (*EXECUTORS, *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()))
+    return (
+        *EXECUTORS,
+        *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()),
+    )
 
 
 def executor_class(name: str) -> type[Executor]:
