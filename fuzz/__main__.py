@@ -67,14 +67,18 @@ def run_command() -> NoReturn:
     """The console script: whatever happens ends in one of our exit codes."""
     try:
         code = main.main(standalone_mode=False)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        code = USAGE
+    except click.ClickException as error:
+        click.echo(f"litmusfuzz: {' '.join(error.format_message().split())}", err=True)
         code = USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("litmusfuzz: interrupted", err=True)
         code = UNKNOWN
     except OSError as error:
-        click.echo(f"litmusfuzz: {error.filename or ''}: {error.strerror}", err=True)
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"litmusfuzz: {where}{error.strerror or error}", err=True)
         code = USAGE
     except Exception:  # noqa: BLE001 - our own defect; Python's exit code 1 means a finding here
         traceback.print_exc()

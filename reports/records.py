@@ -131,7 +131,8 @@ class ReportedFinding:
     Findings with the same `cause` are likely one defect; `reason` says in words
     why the most frequent outcome is forbidden, "" if that took too long. `configs`
     has the configurations of its executor that showed it, with the number of graphs;
-    `allowed_by` names models, weaker than what was promised, that allow it.
+    `allowed_by` names models, weaker than what was promised, that allow it; `python` is
+    the interpreter that ran it, if it was not ours.
     """
 
     entry: Entry
@@ -141,6 +142,7 @@ class ReportedFinding:
     more: int = 0
     configs: Counter[str] = field(default_factory=Counter)
     allowed_by: tuple[str, ...] = ()
+    python: str | None = None
 
     def __post_init__(self) -> None:
         assert self.entry.finding is not None
@@ -340,6 +342,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "more_graphs": reported.more,
         "configs": dict(reported.configs),
         "allowed_by": list(reported.allowed_by),
+        "python": reported.python,
         "seed": finding.seed,
         "index": finding.index,
     }

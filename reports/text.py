@@ -202,21 +202,10 @@ def finding(reported: ReportedFinding) -> str:
     entry = reported.entry
     found = entry.finding
     assert found is not None
-    seen, times = found.forbidden[0]
-    lines = [
-        headline(reported),
-        f"  seen      {seen}   in {times} of {found.executions} executions"
-        f" on {found.executor}/{found.config}",
-    ]
-    if len(found.forbidden) > 1:
-        lines.append(
-            f"            {counted(len(found.forbidden) - 1, 'other forbidden outcome')}"
-            f" in {found.count - times} more"
-        )
-    near = nearest(seen, _listed(entry, found.model))
-    if near is not None:
-        lines.append(f"  nearest   {near}   is allowed under {found.model}")
-    lines.append(f"  broken    {broken_rule(seen)}")
+    seen, _ = found.forbidden[0]
+    on, near = f"{found.executor}/{found.config}", nearest(seen, _listed(entry, found.model))
+    lines = [headline(reported)]
+    lines += violation(found.forbidden, found.executions, on, near, found.model)
     if reported.allowed_by:
         allow = "allows" if len(reported.allowed_by) == 1 else "allow"
         weaker = " and ".join(reported.allowed_by)
@@ -238,9 +227,29 @@ def finding(reported: ReportedFinding) -> str:
     if found.script is not None:
         path = shlex.quote(reported.path.removesuffix(".yaml") + ".py")
         shows = "shows it" if found.script is Script.SHOWS_IT else "unconfirmed by script"
-        lines.append(f"  script    python {path}   {shows}")
-    lines.append(f"  replay    litmusfuzz replay {shlex.quote(reported.path)}")
+        lines.append(f"  script    {shlex.quote(reported.python or 'python')} {path}   {shows}")
+    replay = f"  replay    litmusfuzz replay {shlex.quote(reported.path)}"
+    lines.append(replay + (f" --python {shlex.quote(reported.python)}" if reported.python else ""))
     return "\n".join(lines)
+
+
+def violation(
+    forbidden: Sequence[tuple[Outcome, int]],
+    executions: int,
+    on: str,
+    near: Outcome | None,
+    model: str,
+) -> list[str]:
+    """What was seen that `model` forbids, most frequent first, and what is allowed beside it."""
+    (seen, times), *others = forbidden
+    lines = [f"  seen      {seen}   in {times} of {executions} executions on {on}"]
+    if others:
+        more = sum(count for _, count in others)
+        told = counted(len(others), "other forbidden outcome")
+        lines.append(f"            {told} in {more} more")
+    if near is not None:
+        lines.append(f"  nearest   {near}   is allowed under {model}")
+    return [*lines, f"  broken    {broken_rule(seen)}"]
 
 
 def headline(reported: ReportedFinding) -> str:

@@ -259,7 +259,8 @@ class Campaign:
             system = System(name, rota, families, made.features, clusterer)
             systems.append(system)
             for _ in range(1 if name == CANARY else settings.workers):
-                worker = Worker(name, settings.memory_bytes)
+                python = None if name == CANARY else settings.python
+                worker = Worker(name, settings.memory_bytes, python)
                 self.slots.append(_Slot(worker, system, rota.current))
         self.dealer = Dealer(settings, systems, self.record, self._compared)
         self.kept_bytes = 0
@@ -648,7 +649,7 @@ class Campaign:
             return
         found.set_script(Script.UNCONFIRMED)
         save(found.entry, found.path)
-        script = ScriptRun(path)
+        script = ScriptRun(path, python=self.settings.python)
         try:
             yield script
             shown = script.shows_it()
@@ -889,7 +890,8 @@ class Campaign:
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
-        reported = ReportedFinding(entry, "", likely_cause(entry.test, seen))
+        cause = likely_cause(entry.test, seen)
+        reported = ReportedFinding(entry, "", cause, python=self.settings.python)
         spread, model = raw.system.rota.several, raw.profile.model
         shape, by = form(entry.test, model), _by(reported, spread=spread)
         for known in self.record.findings:

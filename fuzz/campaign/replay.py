@@ -33,14 +33,21 @@ _SCHEDULE_S: Final = 10.0
 class Replayed:
     """What a replay came to; `problem` if it could not be run at all.
 
-    `schedule` says in words what came of the recorded execution, if it was tried.
+    It is `refused` if the executor lacks a feature, which that names. `schedule` says in
+    words what came of the recorded execution, if it was tried.
     """
 
     judgement: Judgement | None = None
     seconds: float = 0.0
     died: list[str] = field(default_factory=list)
     problem: str = ""
+    refused: str = ""
     schedule: str = ""
+
+    def cannot(self, worker: Worker, reply: wire.Reply) -> None:
+        """Note why the executor does not run the test."""
+        self.refused = reply.refused
+        self.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ def _follow(
     elif reply.refused == wire.NO_SCHEDULES:
         result.schedule = f"{worker.executor} follows no schedules"
     elif reply.refused or reply.unavailable:
-        result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+        result.cannot(worker, reply)
     elif reply.diverged:
         result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
     else:
@@ -161,7 +168,7 @@ def _run(
         if isinstance(reply, Died):
             result.died.append(reply.message)
         elif reply.refused or reply.unavailable:
-            result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+            result.cannot(worker, reply)
             return
         else:
             seen = wire.histogram(entry.test, reply)

@@ -64,12 +64,14 @@ class ScriptRun:
     path : Path
     seconds : float
         How long it tries.
+    python : str, optional
+        Another interpreter than ours.
     """
 
-    def __init__(self, path: Path, seconds: float = SCRIPT_S) -> None:
+    def __init__(self, path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> None:
         # It says nothing before its end, so that its output is readable when it is over.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(path), str(seconds)],
+            [python or sys.executable, "-I", str(path), str(seconds)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -35,6 +35,8 @@ class Settings:
     is executions of each graph by each executor. `model` is judged by; if None,
     what each configuration promises. Of several `noises`, each configuration finds out
     which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
+    `python` is another environment's interpreter for the executors' workers
+    (`fuzz.executors.elsewhere`), not for the canary's: that tests this program.
     """
 
     seed: int
@@ -51,6 +53,7 @@ class Settings:
     model: Model | None = field(default=RFC)
     noises: tuple[Noise, ...] = (Noise(),)
     command: str = ""
+    python: str | None = None
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""

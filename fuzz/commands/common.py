@@ -127,12 +127,28 @@ noise_option = click.option(
     help="What is varied between executions, as copies=64,pinned,delay_us_max=20; or adapt: each "
     "configuration finds out which settings reach most rare outcomes.",
 )
+python_option = click.option(
+    "--python",
+    default=None,
+    help="Run executors with another environment's interpreter, and what is installed there.",
+)
 budget_option = click.option(
     "--budget",
     type=click.IntRange(min=1),
     default=None,
     help="States to look at before an answer is 'unknown'.",
 )
+
+
+def python_or_fail(path: str | None) -> str | None:
+    """Another environment's interpreter, known to be able to run workers; None for ours."""
+    from fuzz.executors.elsewhere import interpreter
+    from fuzz.executors.protocol import Unavailable
+
+    try:
+        return None if path is None else interpreter(path)
+    except Unavailable as error:
+        fail(f"--python: {error}")
 
 
 @contextmanager

@@ -37,6 +37,8 @@ from fuzz.commands.common import (
     load_or_fail,
     model_of,
     print_json,
+    python_option,
+    python_or_fail,
     threads_option,
 )
 from fuzz.commands.run import executors_of
@@ -52,6 +54,7 @@ from fuzz.commands.run import executors_of
 @click.option("--config", "config_name", default=None, help="Another configuration, of one.")
 @engine_option
 @threads_option
+@python_option
 @click.option("--time", "time_s", type=Duration(), default="50s", help="For each file, at most.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
 @click.option(
@@ -81,6 +84,7 @@ def replay(
     config_name: str | None,
     engine: str | None,
     threads: int | None,
+    python: str | None,
     time_s: float,
     count: int | None,
     seed: int | None,
@@ -100,6 +104,7 @@ def replay(
     """
     from fuzz.campaign.replay import DEFAULT_COUNT, Replay
 
+    python = python_or_fail(python)
     entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
     chosen = [
         executors_of(*_found_on(entry, executors, config_name), engine, threads)
@@ -119,7 +124,7 @@ def replay(
     done: list[Replays] = []
     try:
         for (file, entry), on in zip(entries, chosen, strict=True):
-            one = _Replaying(file, entry, how, budget, workers)
+            one = _Replaying(file, entry, how, budget, workers, python)
             for name, config in on:
                 one.run(name, config, model_name or (config.promises if several else None))
             done.append(one.replays())
@@ -158,12 +163,14 @@ class _Replaying:
         how: Replay,
         budget: int | None,
         workers: dict[str, Worker],
+        python: str | None,
     ) -> None:
         self.file = file
         self.entry = entry
         self.how = how
         self.budget = budget
         self.workers = workers
+        self.python = python
         self.reports: list[ReplayReport] = []
         self.not_run: dict[str, str] = {}
         self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
@@ -180,7 +187,10 @@ class _Replaying:
             explored = explore_or_fail(self.file, self.entry.test, model, self.budget)
             self.explored[model.name] = explored
         explorer, allowed = self.explored[model.name]
-        worker = self.workers.setdefault(name, Worker(name))
+        worker = self.workers.setdefault(name, Worker(name, python=self.python))
+        if self.python and not worker.starts and (missing := _missing(worker, config)):
+            self.not_run[f"{name}/{config.name}"] = missing
+            return
         # Another executor's record is followed only when that is asked for.
         same = found is not None and (name, config.name) == (found.executor, found.config)
         how = self.how if same else replace(self.how, schedule=bool(self.how.schedule))
@@ -223,6 +233,17 @@ class _Replaying:
         unseen = tuple(allowed - shown)
         together = Sides(self.entry.test, sides, verdicts, unseen=unseen)
         return Replays(tuple(self.reports), self.not_run, together)
+
+
+def _missing(worker: Worker, config: Config) -> str:
+    """What another environment lacks, so that the executor cannot run there; "" if nothing."""
+    from fuzz.executors import wire
+    from fuzz.executors.process import Died
+
+    reply = worker.ask(wire.Request(config=config.name), timeout_s=60)
+    if isinstance(reply, Died):
+        return f"{worker.executor} does not start: {reply.message}"
+    return f"{worker.executor}: {reply.unavailable}" if reply.unavailable else ""
 
 
 def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:

@@ -25,6 +25,8 @@ from fuzz.commands.common import (
     model_of,
     noise_option,
     print_json,
+    python_option,
+    python_or_fail,
     threads_option,
 )
 
@@ -55,6 +57,7 @@ from fuzz.commands.common import (
 )
 @engine_option
 @threads_option
+@python_option
 @noise_option
 @click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
@@ -69,6 +72,7 @@ def run(
     model_name: str | None,
     engine: str | None,
     threads: int | None,
+    python: str | None,
     noise: str | None,
     out: str,
     workers: int,
@@ -98,6 +102,8 @@ def run(
     drawn = _families(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "promised")
+    if not out:
+        fail("--out: names no folder")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,6 +123,7 @@ def run(
         model=None if judge_by == "promised" else model_of(judge_by),
         noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+        python=python_or_fail(python),
     )
     if count is not None:
         settings = replace(settings, count=count)
@@ -195,7 +202,7 @@ def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
     from fuzz.strategies import FAMILIES, FEATURES, families_for
 
     weights: dict[str, float] = {}
-    for part in wanted.split(",") if wanted else ():
+    for part in wanted.split(",") if wanted is not None else ():
         name, _, weight = (each.strip() for each in part.partition("="))
         if name not in FAMILIES:
             fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")

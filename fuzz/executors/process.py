@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from typing import IO, Final
 
-from fuzz.executors import wire
+from fuzz.executors import elsewhere, wire
 from fuzz.executors.table import configuration
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
@@ -50,11 +50,20 @@ class Worker:
         Its name in `fuzz.executors.table`.
     memory_bytes : int
         Cap on the process's private memory.
+    python : str, optional
+        Another environment's interpreter, by `fuzz.executors.elsewhere.interpreter`;
+        ours if not given.
     """
 
-    def __init__(self, executor: str, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        executor: str,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        python: str | None = None,
+    ) -> None:
         self.executor = executor
         self.memory_bytes = memory_bytes
+        self.python = python
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
@@ -134,12 +143,12 @@ class Worker:
         # A fresh interpreter, never a fork: frameworks have threads. A session
         # of its own, so that Ctrl-C reaches only us.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.executors.serve", *arguments],
+            [self.python or sys.executable, "-m", "fuzz.executors.serve", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             bufsize=0,
-            env=os.environ | self._environment,
+            env=os.environ | self._environment | (elsewhere.environment() if self.python else {}),
             start_new_session=True,
         )
         self._answered = False

@@ -31,9 +31,11 @@ from fuzz.executors.protocol import (
     Unavailable,
     noise_from,
 )
-from fuzz.executors.table import configuration, executor_class
+from fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fuzz.executors.protocol import Executor, Prepared
 
 
@@ -145,10 +147,20 @@ def main() -> None:
     # Frameworks print; our answers need a channel of their own.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    server = _Server(executor_class(name)(), name)
     requests = sys.stdin.buffer
+    answer: Callable[[wire.Request], wire.Reply]
+    try:
+        answer = _Server(executor_class(name)(), name).answer
+    except (ImportError, UnknownExecutor) as error:
+        answer = _absent(str(error))
     while (request := wire.read_request(requests)) is not None:
-        wire.write(channel, server.answer(request))
+        wire.write(channel, answer(request))
+
+
+def _absent(why: str) -> Callable[[wire.Request], wire.Reply]:
+    """Answer everything with why there is no executor: in another environment it is no defect."""
+    where = f"{sys.executable}, Python {sys.version.split()[0]}, cannot load it: {why}"
+    return lambda _: wire.Reply(unavailable=where)
 
 
 if __name__ == "__main__":

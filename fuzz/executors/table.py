@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
@@ -10,6 +12,8 @@ from typing import TYPE_CHECKING, Final, cast
 from fuzz.executors.protocol import Configurable
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from fuzz.executors.protocol import Config, Executor
 
 GROUP: Final = "litmusfuzz.executors"
@@ -76,13 +80,20 @@ EXECUTORS: Final = MappingProxyType(
 )
 
 
+_MEMBERS: Final = ("name", "features", "configurations", "versions", "prepare")
+"""Of `protocol.Executor`."""
+
+
 class UnknownExecutor(ValueError):
-    """No executor, or no configuration of it, has that name."""
+    """No executor, or no configuration of it, has that name, or it cannot be used."""
 
 
 def names() -> tuple[str, ...]:
     """All executors that can be chosen here."""
-    return (*EXECUTORS, *(point.name for point in entry_points(group=GROUP)))
+    return (
+        *EXECUTORS,
+        *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()),
+    )
 
 
 def executor_class(name: str) -> type[Executor]:
@@ -91,15 +102,45 @@ def executor_class(name: str) -> type[Executor]:
     Raises
     ------
     UnknownExecutor
-        Naming those there are.
+        Naming those there are, or what is wrong with the entry point, in one line.
     """
-    target = EXECUTORS.get(name)
-    if target is None:
-        for point in entry_points(group=GROUP, name=name):
-            return cast("type[Executor]", point.load())
+    points = [point for point in _points(tuple(sys.path)) if point.name == name]
+    named = [EXECUTORS[name]] if name in EXECUTORS else []
+    named += [_origin(point) for point in points]
+    if len(named) > 1:
+        raise UnknownExecutor(f"several executors are called {name!r}: {', '.join(named)}")
+    if points:
+        return _loaded(points[0])
+    if not named:
         raise UnknownExecutor(f"no executor {name!r}; there are {', '.join(names())}")
-    module, _, attribute = target.partition(":")
+    module, _, attribute = named[0].partition(":")
     return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
+
+
+@cache
+def _points(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    # Looks into every package on the path: once is enough.
+    return tuple(entry_points(group=GROUP))
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.value} (of {point.dist.name if point.dist else 'nobody'})"
+
+
+def _loaded(point: EntryPoint) -> type[Executor]:
+    """Somebody else's executor: whatever may be wrong with it is told in one line."""
+    try:
+        found = point.load()
+        lacking = sorted(name for name in _MEMBERS if not hasattr(found, name))
+        if not lacking and not found.configurations():
+            lacking = ["configurations"]
+    except Exception as error:  # noqa: BLE001 - importing theirs runs their code
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+    else:
+        if not lacking:
+            return cast("type[Executor]", found)
+        why = f"it has no {', '.join(lacking)}"
+    raise UnknownExecutor(f"executor {point.name!r}, {_origin(point)}, cannot be used: {why}")
 
 
 def configuration(executor: str, name: str | None = None, promise: str | None = None) -> Config:

@@ -8,17 +8,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
+from corpus.ops import MalformedTest
+from corpus.sketch import Sketch
 from fuzz.strategies import FAMILIES
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
 
+_SEEDS: Final = st.integers(0, 2**32 - 1)
+_KEPT: Final = st.integers(0, 63)
+"""Whether an op stays: 0 drops it, and is what Hypothesis tries first when it shrinks."""
 
-def resource_graphs(family: str = "dag") -> st.SearchStrategy[LitmusTest]:
+
+@st.composite
+def resource_graphs(draw: st.DrawFn, family: str = "dag") -> LitmusTest:
     """Random litmus tests that race.
 
     Parameters
@@ -28,9 +36,24 @@ def resource_graphs(family: str = "dag") -> st.SearchStrategy[LitmusTest]:
 
     Notes
     -----
-    Shrinks by Hypothesis's own choices. For executors that are not
-    deterministic, where Hypothesis would call a test flaky, there is our own
-    reducer: `fuzz.campaign.reducer`.
+    What is drawn is a seed, and then for each op whether it stays. Choices of the
+    family itself would be shrunk as well, but are drawn, and mutated, with little
+    regard for shapes: of `cycles` hardly any graph is then one.
+
+    Hypothesis calls a test flaky that fails only now and then. For executors that
+    are not deterministic there is our own reducer: `fuzz.campaign.reducer`.
     """
-    # Its draws are Hypothesis choices, so that they are replayed and shrunk.
-    return st.randoms(use_true_random=False).map(FAMILIES[family])
+    test = FAMILIES[family](random.Random(draw(_SEEDS)))
+    for name in [node.name for node in test.effects]:
+        if not draw(_KEPT):
+            test = _without(test, name)
+    return test
+
+
+def _without(test: LitmusTest, name: str) -> LitmusTest:
+    """The test without an op; as it is, where that is no test or empty."""
+    try:
+        smaller = Sketch.of(test).without({name}, test.types).tidy().build()
+    except MalformedTest:
+        return test
+    return smaller if smaller.effects else test

@@ -208,6 +208,8 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
         (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
+        (("run", "--families", ""), "no family ''; there are dag, sections,"),
+        (("run", "--out", ""), "--out: names no folder"),
         (("run", "--families", "dag=many"), "a weight is as in dag=3 or dag=0.5, got 'dag=many'"),
         (("run", "--families", "loops,dag=0"), "a weight is above 0, got 'dag=0'"),
         (
@@ -224,7 +226,15 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         result = litmusfuzz(*arguments)
         assert result.returncode == 2, arguments
         assert message in result.stderr
-        assert "Traceback" not in result.stderr
+        assert result.stderr.startswith("litmusfuzz: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_said_in_one_line(litmusfuzz) -> None:
+    """``/dev/full`` takes no byte; the system does not say of which file it speaks."""
+    result = litmusfuzz("replay", SB, "--executor", "native", "--count", "9", "--log", "/dev/full")
+    assert result.returncode == 2
+    assert result.stderr == "litmusfuzz: No space left on device\n"
 
 
 def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz, tmp_path: Path) -> None:

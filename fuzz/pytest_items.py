@@ -1,0 +1,240 @@
+"""What `fuzz.pytest_plugin` collects: one item for each litmus file and executor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+import pytest
+
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, FileError, load
+from fuzz.campaign.causes import same_cause, symptom
+from fuzz.campaign.judge import explorer_or_none
+from fuzz.campaign.replay import Replay, Replayed, replay_entry
+from fuzz.campaign.telling import told
+from fuzz.commands.common import Duration
+from fuzz.executors.process import Worker
+from fuzz.executors.table import UnknownExecutor, configuration
+from fuzz.pytest_plugin import NOTE
+from oracles.explorer import DEFAULT_BUDGET
+from oracles.model import PROMISES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from corpus.textfile import Finding
+    from fuzz.campaign.judge import Judgement, Oracle
+    from fuzz.executors.protocol import Config
+    from oracles.model import Model
+
+
+class Failed(Exception):
+    """What a test fails with; the text is all that is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Litmus:
+    """What was asked for, and the executors' processes, which all items share.
+
+    Under pytest-xdist each of its workers has its own.
+    """
+
+    systems: tuple[tuple[str, Config], ...]
+    patterns: tuple[str, ...]
+    model: Model | None
+    how: Replay
+    workers: dict[str, Worker] = field(default_factory=dict)
+
+    @classmethod
+    def asked(
+        cls,
+        named: str,
+        patterns: list[str],
+        *,
+        model: str | None,
+        count: int,
+        time: str,
+        known: str | None,
+    ) -> Litmus:
+        """As the command line, or a project's settings, have it.
+
+        Raises
+        ------
+        pytest.UsageError
+            In one line.
+        """
+        systems: list[tuple[str, Config]] = []
+        for part in named.split(","):
+            name, _, config = part.strip().partition(":")
+            try:
+                systems.append((name, configuration(name, config or None)))
+            except UnknownExecutor as error:
+                raise pytest.UsageError(f"--litmus-executors: {error}") from None
+            if systems[-1] in systems[:-1]:
+                raise pytest.UsageError(f"--litmus-executors: {part.strip()} stands twice")
+        if count < 1:
+            raise pytest.UsageError(f"--litmus-count: at least 1, got {count}")
+        try:
+            time_s = Duration().convert(time, None, None)
+        except click.BadParameter as error:
+            raise pytest.UsageError(f"--litmus-time: {error.message}") from None
+        how = Replay(time_s, count, seed=0, schedule=False)
+        return cls(tuple(systems), tuple(patterns), PROMISES[model] if model else None, how)
+
+    def wants(self, path: Path) -> bool:
+        """Whether a file is to be collected, if it is ours."""
+        return not self.patterns or any(path.match(pattern) for pattern in self.patterns)
+
+    def worker(self, name: str) -> Worker:
+        """The executor's process."""
+        return self.workers.setdefault(name, Worker(name))
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers.values():
+            worker.close()
+
+
+class LitmusFile(pytest.File):
+    """A litmus file."""
+
+    litmus: Litmus
+
+    @classmethod
+    def of(cls, parent: pytest.Collector, path: Path, litmus: Litmus) -> LitmusFile:
+        """Below `parent`."""
+        made: LitmusFile = cls.from_parent(parent, path=path)
+        made.litmus = litmus
+        return made
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item for each executor, in the order in which they were named."""
+        try:
+            entry = load(self.path)
+        except FileError as error:
+            raise self.CollectError(str(error)) from None
+        for name, config in self.litmus.systems:
+            item: LitmusItem = LitmusItem.from_parent(self, name=f"{name}/{config.name}")
+            item.set_up(entry, name, config, self.litmus)
+            yield item
+
+
+class LitmusItem(pytest.Item):
+    """A litmus test on an executor: fails if it shows an outcome that is not allowed."""
+
+    def set_up(self, entry: Entry, executor: str, config: Config, litmus: Litmus) -> None:
+        """What to run on whom."""
+        self.test = entry.test
+        self.executor = executor
+        self.on = config
+        self.litmus = litmus
+        found = entry.finding
+        self.finding = found if found and found.executor == executor else None
+        promised = self.finding.model if self.finding else config.promises
+        self.model = litmus.model or PROMISES[promised]
+
+    def runtest(self) -> None:
+        """Run the test, as one that is known to fail on this executor or not."""
+        oracle = explorer_or_none(self.test, self.model, DEFAULT_BUDGET)
+        if oracle is None:
+            raise Failed("some order makes a value too large: not a litmus test")
+        if self.finding is None:
+            self.run_test(oracle)
+        else:
+            self.run_finding(oracle, self.finding)
+
+    def run_test(self, oracle: Oracle) -> None:
+        """Run it, in a fresh process once more if it shows anything that is new.
+
+        A system under test may have damaged its own memory on an earlier test, and
+        what it shows then is no finding on this one.
+        """
+        judgement = self.run(oracle, Entry(self.test), self.litmus.how)
+        if judgement.forbidden:
+            self.litmus.worker(self.executor).close()
+            again = self.run(oracle, Entry(self.test), self.litmus.how)
+            if not again.forbidden:
+                outcome, times = judgement.forbidden[0]
+                pytest.skip(
+                    f"unconfirmed: {outcome} is forbidden, and was seen {times} times in "
+                    f"{judgement.executions}, but not by a fresh process in {again.executions}"
+                )
+            raise Failed(self.told(again))
+        self.decided(judgement)
+
+    def run_finding(self, oracle: Oracle, found: Finding) -> None:
+        """A finding of this executor: until it shows, or the time is up."""
+        how = Replay(self.litmus.how.time_s)
+        judgement = self.run(oracle, Entry(self.test, finding=found), how)
+        cause = symptom(found.forbidden[0][0])
+        if not all(same_cause(cause, outcome) for outcome, _ in judgement.forbidden):
+            raise Failed(self.told(judgement))
+        if judgement.forbidden:
+            self.known(judgement, "the file is a finding")
+        self.decided(judgement)
+        self.note(f"the finding did not show in {judgement.executions} executions")
+
+    def run(self, oracle: Oracle, entry: Entry, how: Replay) -> Judgement:
+        """What it shows; a skip or failure if that is nothing."""
+        worker = self.litmus.worker(self.executor)
+        result = replay_entry(entry, oracle, worker, self.on, how)
+        if result.refused:
+            pytest.skip(f"{self.executor} refuses: {result.refused}")
+        if result.problem:
+            raise Failed(result.problem)
+        assert result.judgement is not None
+        self.survived(result, result.judgement)
+        return result.judgement
+
+    def survived(self, result: Replayed, judgement: Judgement) -> None:
+        """Whether its process lived long enough to show anything."""
+        if not judgement.executions:
+            died = "; ".join(result.died) or "no execution came to its end in time"
+            raise Failed(f"{self.name}: {died}\n{self.replay}")
+        if result.died:
+            self.note(f"the process died, and another went on: {'; '.join(result.died)}")
+
+    def decided(self, judgement: Judgement) -> None:
+        """Skip what the oracle could not decide."""
+        if unknown := judgement.verdicts.get(Verdict.UNKNOWN, 0):
+            total = judgement.executions
+            pytest.skip(f"unknown: {unknown} of {total} executions are over the oracle's budget")
+
+    def known(self, judgement: Judgement, why: str) -> NoReturn:
+        """It shows what is known."""
+        outcome, times = judgement.forbidden[0]
+        pytest.xfail(f"known: {outcome}, {times} times in {judgement.executions}: {why}")
+        raise Failed(self.told(judgement))  # with --runxfail
+
+    def note(self, text: str) -> None:
+        """Something to say of a test that passes."""
+        self.user_properties.append((NOTE, text))
+
+    @property
+    def replay(self) -> str:
+        """The command that does it again."""
+        file = shlex.quote(os.path.relpath(self.path))
+        on = shlex.quote(f"{self.executor}:{self.on.name}")
+        command = f"litmusfuzz replay {file} --executors {on} --model {self.model.name}"
+        return f"  replay    {command}"
+
+    def told(self, judgement: Judgement) -> str:
+        """A failure in words; the command that does it again last."""
+        ops = " + ".join(node.op for node in self.test.effects)
+        lines = told(self.test, judgement, self.model, self.name).lines
+        return "\n".join([f"{self.test.name}: {ops}", *lines, self.replay])
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Words instead of a traceback, where there are any."""
+        if isinstance(excinfo.value, Failed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """What stands above a failure."""
+        return self.path, None, f"{self.path.name}::{self.name}"

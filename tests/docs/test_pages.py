@@ -1,0 +1,167 @@
+"""What the pages for users say can be done, is done here: commands, files, links."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from pages import PAGES, ROOT, blocks, named_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pages import Command
+
+CUTS = ((r"(nightly .*--time) \d+m", r"\1 20s"), (r"(run .*--time) \d+\w+", r"\1 3s"))
+"""What makes a command short, and leaves it what it is. Chance then decides how it ends."""
+ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
+"""Minutes each, and tested elsewhere: they are checked to be there."""
+NO_RUN = {"docs/herd.md": 1, "docs/tensorflow-scripts.md": 1, "docs/tutorial.md": 2}
+"""Blocks that are marked ``no-run``: another is seen in a diff of this line."""
+END = "--- end of a command:"
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The working folder as a reader has it, but nothing that is made in it."""
+    copy = tmp_path / "litmusfuzz"
+    made = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "findings*")
+    shutil.copytree(ROOT, copy, ignore=made)
+    shutil.copytree(ROOT / "corpus", copy / "corpus", dirs_exist_ok=True)
+    return copy
+
+
+def run_all(commands: Sequence[str], folder: Path) -> list[tuple[int, list[str]]]:
+    """Exit code and output of each, in one shell."""
+    script = "exec 2>&1\n" + "".join(
+        f"{command}\nprintf '\\n{END} %d\\n' $?\n" for command in commands
+    )
+    shell = subprocess.Popen(
+        ["/bin/bash", "-c", script],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = shell.communicate()
+    finally:
+        if shell.poll() is None:
+            os.killpg(shell.pid, signal.SIGKILL)
+    parts = re.split(rf"\n{END} (\d+)\n", output)
+    assert parts[-1] == "", f"the shell ended: {parts[-1]}"
+    return [
+        (int(code), text.strip("\n").splitlines())
+        for text, code in zip(parts[:-1:2], parts[1::2], strict=True)
+    ]
+
+
+def shortened(command: Command) -> tuple[str, frozenset[int]]:
+    text = command.text
+    for long, short in CUTS:
+        text = re.sub(long, short, text)
+    return text, command.exits if text == command.text else command.exits | {0, 1, 3}
+
+
+def matches(printed: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether that was printed; an expected line ``...`` stands for any lines."""
+    pattern = "".join(
+        r"(?:.*\n)*" if line.strip() == "..." else re.escape(line.rstrip()) + r"\n"
+        for line in expected
+    )
+    return bool(re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in printed)))
+
+
+# --- commands ----------------------------------------------------------------------------
+
+
+RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=name_of)
+def test_what_a_page_tells_the_reader_to_run_runs(page: Path, folder: Path) -> None:
+    """From top to bottom, in one folder, as the reader does."""
+    commands: list[Command] = []
+    for block in blocks(page):
+        if block.language not in ("sh", "console") and block.words:
+            (folder / block.words[0]).write_text(block.text, encoding="utf-8")
+        elif block.runs:
+            commands += [c for c in block.commands() if not c.text.startswith(ONLY_NAMED)]
+    results = run_all([shortened(command)[0] for command in commands], folder)
+    for command, (code, printed) in zip(commands, results, strict=True):
+        where = f"{name_of(page)}:{command.line}: {shortened(command)[0]}"
+        assert code in shortened(command)[1], "\n".join([where, f"exit {code}", *printed])
+        if command.prints:
+            assert matches(printed, command.prints), "\n".join([where, *printed])
+
+
+def test_blocks_that_do_not_run_are_counted() -> None:
+    found = {
+        name_of(page): sum("no-run" in block.words for block in blocks(page)) for page in PAGES
+    }
+    assert {page: count for page, count in found.items() if count} == NO_RUN
+
+
+def test_every_command_stands_in_a_block_that_is_run() -> None:
+    """Not indented, where nobody would run it."""
+    for page in PAGES:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            assert not re.match(r"    (\$ |litmusfuzz |make |python )", line), f"{page}:{number}"
+
+
+def test_make_targets_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"(?:`|^|\$ )make ([a-z]+)", page.read_text("utf-8"), re.MULTILINE)
+        assert set(named) <= targets, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_that_is_named_exists_with_its_options(
+    page: Path, mistake: Callable[[str], str]
+) -> None:
+    for command in named_commands(page):
+        # What a synopsis may leave out is taken as given; redirections are the shell's.
+        plain = re.sub(r"\[(-[^]|]*)[^]]*\]|\.\.\.|[<>|].*", r"\1", command)
+        assert not mistake(plain), f"{page.name}: {command}"
+
+
+# --- files -------------------------------------------------------------------------------
+
+_PATH = re.compile(r"`((?:corpus|oracles|fuzz|reports|tests|docs|\.github)/[^`\s]*?)`")
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path in _PATH.findall(text):
+        file, _, test = path.partition("::")
+        file = re.sub(r"[A-Z]{3,}", "*", file)  # pair-KIND-HOW.yaml
+        found = list(ROOT.glob(file.rstrip("/")))
+        assert found, f"{page.name}: {path}"
+        assert not test or f"def {test}(" in found[0].read_text(encoding="utf-8"), path
+    for link in _LINK.findall(text):
+        assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / each).resolve() for each in _LINK.findall(index.read_text("utf-8"))}
+    pages = set((ROOT / "docs").rglob("*.md")) - {index}
+    assert {name_of(page) for page in pages - linked} == set()
+    assert "docs/index.md" in _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))

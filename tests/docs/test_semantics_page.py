@@ -1,0 +1,37 @@
+"""docs/semantics.md: each rule has tests, which are there; each axiom has its rule."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from helpers import LITMUS
+from pages import ROOT
+
+from oracles.model import Axiom
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.endswith("held by |")
+]
+CORPUS = {path.stem for path in LITMUS}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
+def test_each_rule_has_a_test_that_is_there(row: list[str]) -> None:
+    """Files with a path: tests/docs/test_pages.py."""
+    named = re.findall(r"`([^`]+)`", row[-1])
+    assert named
+    assert not {name for name in named if "/" not in name} - CORPUS
+
+
+def test_each_axiom_is_a_rule_of_the_page() -> None:
+    bold = re.findall(r"\*\*([a-z ,]+)\*\*", "\n".join(row[0] for row in ROWS))
+    assert sorted(bold) == sorted(Axiom)
+
+
+def test_files_about_one_rule_are_named_in_its_row() -> None:
+    rules = {name for name in CORPUS if name.startswith("rule-")}
+    named = re.findall(r"`(rule-[^`]+)`", "\n".join(row[-1] for row in ROWS))
+    assert sorted(named) == sorted(rules)
