@@ -15,7 +15,7 @@ CHANGED = "values.keys() >= {*n.inputs, *n.after}", "values.keys() >= {*n.inputs
 def example() -> str:
     """The page's first block of Python."""
     page = (DOCS / "executors.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", page, re.DOTALL)
     assert CHANGED[1] in blocks[1]
     return blocks[0]
 
