@@ -12,6 +12,7 @@ import pytest
 from guide import example, installed, mutant
 from helpers import LITMUS
 
+from corpus.builder import litmus
 from corpus.textfile import Entry, Finding, load, save
 
 if TYPE_CHECKING:
@@ -165,12 +166,14 @@ def test_what_the_known_findings_file_explains_is_an_xfail(
     assert run(*on)[0] == 1
 
 
-def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run) -> None:
+def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run, project: Path) -> None:
     code, output = run("-n0", "litmus/SB.yaml", "--litmus-executors", "dies")
     assert code == 1
     assert "dies/plain: exit 7" in output
+    # A sum needs a search, unlike values of which each has one write.
+    save(Entry(litmus("X+=1 || X+=2 || X+=4; r0=X")), project / "sum.yaml")
     code, output = run(
-        *("-n0", "litmus/SB.yaml", "--litmus-executors", "interleaver", "--litmus-budget", "1")
+        *("-n0", "sum.yaml", "--litmus-executors", "interleaver", "--litmus-budget", "1")
     )
     assert code == 0
     assert re.search("^SKIPPED .* unknown: .* are over the oracle's budget", output, re.MULTILINE)
