@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -12,6 +13,8 @@ import pytest
 
 from corpus.outcome import Verdict
 from corpus.textfile import Entry, FileError, load
+from fuzz.campaign import known as known_findings
+from fuzz.campaign.canonical import executor_class, key
 from fuzz.campaign.causes import same_cause, symptom
 from fuzz.campaign.judge import explorer_or_none
 from fuzz.campaign.replay import Replay, Replayed, replay_entry
@@ -22,6 +25,7 @@ from fuzz.executors.table import UnknownExecutor, configuration
 from fuzz.pytest_plugin import NOTE
 from oracles.explorer import DEFAULT_BUDGET
 from oracles.model import PROMISES
+from oracles.reason import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +33,9 @@ if TYPE_CHECKING:
 
     from corpus.textfile import Finding
     from fuzz.campaign.judge import Judgement, Oracle
+    from fuzz.campaign.known import KnownFinding, KnownFindings
     from fuzz.executors.protocol import Config
+    from oracles.explorer import Budget
     from oracles.model import Model
 
 
@@ -48,6 +54,8 @@ class Litmus:
     patterns: tuple[str, ...]
     model: Model | None
     how: Replay
+    budget: Budget
+    known: KnownFindings
     workers: dict[str, Worker] = field(default_factory=dict)
 
     @classmethod
@@ -59,6 +67,7 @@ class Litmus:
         model: str | None,
         count: int,
         time: str,
+        budget: int | None,
         known: str | None,
     ) -> Litmus:
         """As the command line, or a project's settings, have it.
@@ -77,14 +86,21 @@ class Litmus:
                 raise pytest.UsageError(f"--litmus-executors: {error}") from None
             if systems[-1] in systems[:-1]:
                 raise pytest.UsageError(f"--litmus-executors: {part.strip()} stands twice")
-        if count < 1:
-            raise pytest.UsageError(f"--litmus-count: at least 1, got {count}")
+        for option, number in (("count", count), ("budget", budget)):
+            if number is not None and number < 1:
+                raise pytest.UsageError(f"--litmus-{option}: at least 1, got {number}")
         try:
             time_s = Duration().convert(time, None, None)
         except click.BadParameter as error:
             raise pytest.UsageError(f"--litmus-time: {error.message}") from None
+        try:
+            findings = known_findings.load(known) if known else known_findings.KnownFindings()
+        except FileError as error:
+            raise pytest.UsageError(f"--litmus-known: {error}") from None
         how = Replay(time_s, count, seed=0, schedule=False)
-        return cls(tuple(systems), tuple(patterns), PROMISES[model] if model else None, how)
+        judged_by = PROMISES[model] if model else None
+        states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
+        return cls(tuple(systems), tuple(patterns), judged_by, how, states, findings)
 
     def wants(self, path: Path) -> bool:
         """Whether a file is to be collected, if it is ours."""
@@ -140,7 +156,7 @@ class LitmusItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the test, as one that is known to fail on this executor or not."""
-        oracle = explorer_or_none(self.test, self.model, DEFAULT_BUDGET)
+        oracle = explorer_or_none(self.test, self.model, self.litmus.budget)
         if oracle is None:
             raise Failed("some order makes a value too large: not a litmus test")
         if self.finding is None:
@@ -149,7 +165,7 @@ class LitmusItem(pytest.Item):
             self.run_finding(oracle, self.finding)
 
     def run_test(self, oracle: Oracle) -> None:
-        """Run it, in a fresh process once more if it shows anything that is new.
+        """Run it, in a fresh process once more if it shows anything forbidden.
 
         A system under test may have damaged its own memory on an earlier test, and
         what it shows then is no finding on this one.
@@ -164,8 +180,25 @@ class LitmusItem(pytest.Item):
                     f"unconfirmed: {outcome} is forbidden, and was seen {times} times in "
                     f"{judgement.executions}, but not by a fresh process in {again.executions}"
                 )
+            entries = [self.entry(symptom(outcome), again) for outcome, _ in again.forbidden]
+            if entries[0] is not None and None not in entries:
+                self.known(again, entries[0].why)
             raise Failed(self.told(again))
         self.decided(judgement)
+
+    def entry(self, what: str, judgement: Judgement | None = None) -> KnownFinding | None:
+        """What of the known-findings file explains that, if anything does."""
+        settings = dict(self.on.settings)
+        kind = executor_class(self.executor, settings, PROMISES[self.on.promises].name)
+        shown = ""
+        if judgement is not None and self.litmus.known.entries:
+            reason = explain(self.test, self.model, judgement.forbidden[0][0])
+            rules = reason.broken if reason else ()
+            shown = key(
+                self.test, sort="forbidden", rules=rules, executor_class=kind, model=self.model
+            )
+        today = datetime.now(UTC).date()
+        return self.litmus.known.match(shown, self.test, what, kind, today)
 
     def run_finding(self, oracle: Oracle, found: Finding) -> None:
         """A finding of this executor: until it shows, or the time is up."""
@@ -193,11 +226,14 @@ class LitmusItem(pytest.Item):
 
     def survived(self, result: Replayed, judgement: Judgement) -> None:
         """Whether its process lived long enough to show anything."""
-        if not judgement.executions:
-            died = "; ".join(result.died) or "no execution came to its end in time"
-            raise Failed(f"{self.name}: {died}\n{self.replay}")
-        if result.died:
-            self.note(f"the process died, and another went on: {'; '.join(result.died)}")
+        if judgement.executions:
+            if result.died:
+                self.note(f"the process died, and another went on: {'; '.join(result.died)}")
+            return
+        died = "; ".join(result.died)
+        if entry := self.entry("timed out" if "no answer" in died else "crashed"):
+            pytest.xfail(f"known: {died}: {entry.why}")
+        raise Failed(f"{self.name}: {died}\n{self.replay}")
 
     def decided(self, judgement: Judgement) -> None:
         """Skip what the oracle could not decide."""

@@ -43,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--litmus-time", default="20s", help="for each file, at most: 500ms, 20s, 2m (default: 20s)"
     )
     group.addoption(
+        "--litmus-budget", type=int, help="states to look at before an answer is 'unknown'"
+    )
+    group.addoption(
         "--litmus-known", metavar="FILE", help="known findings: what they explain is an xfail"
     )
     parser.addini("litmus_executors", "as --litmus-executors; tf if only litmus_files is set")
@@ -67,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         model=config.getoption("--litmus-model"),
         count=config.getoption("--litmus-count"),
         time=config.getoption("--litmus-time"),
+        budget=config.getoption("--litmus-budget"),
         known=config.getoption("--litmus-known"),
     )
 

@@ -152,13 +152,16 @@ def main() -> None:
     try:
         answer = _Server(executor_class(name)(), name).answer
     except (ImportError, UnknownExecutor) as error:
-        answer = _absent(str(error))
+        answer = _absent(error)
     while (request := wire.read_request(requests)) is not None:
         wire.write(channel, answer(request))
 
 
-def _absent(why: str) -> Callable[[wire.Request], wire.Reply]:
+def _absent(error: Exception) -> Callable[[wire.Request], wire.Reply]:
     """Answer everything with why there is no executor: in another environment it is no defect."""
+    why, _, _ = str(error).partition(" (")  # the path that a name was not imported from
+    if isinstance(error, ImportError) and (error.name or "").startswith("fuzz."):
+        why += "; what is compiled of ours is for one version of Python"
     where = f"{sys.executable}, Python {sys.version.split()[0]}, cannot load it: {why}"
     return lambda _: wire.Reply(unavailable=where)
 

@@ -1,0 +1,211 @@
+"""The pytest plugin, as a project outside this checkout sees it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from guide import example, installed, mutant
+from helpers import LITMUS
+
+from corpus.builder import litmus
+from corpus.textfile import Entry, Finding, load, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FILES = {path.stem: path for path in LITMUS}
+DIES = example().replace("rng = random.Random(seed)", "import os; os._exit(7)")
+STALE = "mutant/stale-reads"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """With the guide's executor, one that is wrong, and one that dies."""
+    modules = {"interleaver": example(), "careless": mutant(), "dies": DIES}
+    points = {name: f"{name}:Interleaver" for name in modules}
+    return installed(tmp_path_factory.mktemp("theirs") / "theirs", modules, points)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Four litmus files, of which one needs queues, one of somebody else, and a test."""
+    (tmp_path / "litmus").mkdir()
+    for stem in ("SB", "MP", "lost-update", "backpressure-blocked"):
+        shutil.copy(FILES[stem], tmp_path / "litmus")
+    (tmp_path / "litmus" / "other.yaml").write_text("about: litmusfuzz\n")
+    (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(project: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
+    """Run pytest there."""
+
+    def ran(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *arguments],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return ran
+
+
+def results(output: str) -> list[str]:
+    """The lines of `-rA`, which xdist gives in any order."""
+    found = re.findall(r"^(?:PASSED|FAILED|SKIPPED|XFAIL|ERROR) .*", output, re.MULTILINE)
+    return sorted(found)
+
+
+def test_importing_it_imports_nothing_of_ours() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import fuzz.pytest_plugin\n"
+        "assert set(sys.modules) - before == {'fuzz', 'fuzz.pytest_plugin'}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_project_that_does_not_ask_gets_nothing(run) -> None:
+    code, output = run()
+    assert code == 0
+    assert results(output) == ["PASSED test_theirs.py::test_theirs"]
+
+
+def test_files_are_items_and_a_failure_says_what_happened(run) -> None:
+    """The same with and without xdist; `careless` is seen on SB in each run.
+
+    Of its 1,000 executions one in six shows both reads 0.
+    """
+    on = ("--litmus-executors", f"interleaver,careless,{STALE}:plain")
+    code, output = run("-n0", *on)
+    assert code == 1
+    told = results(output)
+    assert "PASSED litmus/SB.yaml::interleaver/plain" in told
+    assert f"PASSED litmus/MP.yaml::{STALE}/plain" in told
+    assert any(line.startswith("FAILED litmus/SB.yaml::careless/plain") for line in told)
+    assert any(line.endswith("interleaver refuses: queues") for line in told)
+    assert "other.yaml" not in output
+    failure = output[output.index("SB.yaml::mutant/stale-reads/plain") :]
+    for part in (
+        "seen      r0=0 r1=0 X=1 Y=1   in 1000 of 1000 executions on mutant/stale-reads/plain",
+        "is allowed under executor",
+        "broken    no total order",
+        "because   r0 waits for w0",
+        f"replay    litmusfuzz replay litmus/SB.yaml --executors {STALE}:plain --model executor",
+    ):
+        assert part in failure
+    for _ in range(2):
+        assert (code, told) == ((again := run("-n2", *on))[0], results(again[1]))
+
+
+def found_on(executor: str) -> Finding:
+    """SB with both reads 0, as one that `executor` once showed."""
+    (forbidden,) = {
+        outcome: 0 for outcome in load(FILES["SB"]).allowed["rfc"] if outcome.plain["r0"] == 0
+    }
+    values = tuple((name, (0,) if name == "r1" else value) for name, value in forbidden.values)
+    seen = ((type(forbidden)(values), 7),)
+    return Finding(
+        executor, "plain", "rfc", seen, 10, {}, {}, {}, 1, 0, "dag", minimized=True, confirmed=True
+    )
+
+
+def test_a_known_finding_that_shows_is_an_xfail_and_one_that_hides_passes_with_a_note(
+    run, project: Path
+) -> None:
+    shutil.rmtree(project / "litmus")
+    test = load(FILES["SB"]).test
+    save(Entry(test, finding=found_on(STALE)), project / "shows.yaml")
+    save(Entry(test, finding=found_on("interleaver")), project / "hides.yaml")
+    files = ("shows.yaml", "hides.yaml", "--litmus-time", "300ms", "-n0")
+    code, output = run(*files, "--litmus-executors", STALE)
+    # One of another executor is a test like any other.
+    assert code == 1
+    assert f"FAILED hides.yaml::{STALE}/plain" in output
+    assert re.search(rf"^XFAIL shows.yaml::{STALE}/plain - known: r0=0 r1=0", output, re.MULTILINE)
+    code, output = run(*files, "--litmus-executors", "interleaver")
+    assert code == 0
+    note = "hides.yaml::interleaver/plain: the finding did not show in"
+    assert note in output[output.index("litmus: notes") :]
+    code, output = run("shows.yaml", "--runxfail", "--litmus-executors", STALE)
+    assert code == 1
+
+
+KNOWN = """\
+litmusfuzz_known: 1
+findings:
+  - why: they are stale
+    cause: {{symptoms: [{symptom}], kernels: [AssignVariableOp], classes: [{of}/executor]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("executor", "symptom", "shown"), [(STALE, "wrong", "r0=0 r1=0"), ("dies", "crashed", "exit 7")]
+)
+def test_what_the_known_findings_file_explains_is_an_xfail(
+    run, project: Path, executor: str, symptom: str, shown: str
+) -> None:
+    (project / "known.yaml").write_text(KNOWN.format(symptom=symptom, of=executor))
+    on = ("-n0", "litmus/SB.yaml", "--litmus-executors", executor)
+    code, output = run(*on, "--litmus-known", "known.yaml")
+    assert code == 0, output
+    (line,) = results(output)
+    assert line.startswith(f"XFAIL litmus/SB.yaml::{executor}/plain - known: {shown}")
+    assert line.endswith("they are stale")
+    assert run(*on)[0] == 1
+
+
+def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run, project: Path) -> None:
+    code, output = run("-n0", "litmus/SB.yaml", "--litmus-executors", "dies")
+    assert code == 1
+    assert "dies/plain: exit 7" in output
+    # A sum needs a search, unlike values of which each has one write.
+    save(Entry(litmus("X+=1 || X+=2 || X+=4; r0=X")), project / "sum.yaml")
+    code, output = run(
+        *("-n0", "sum.yaml", "--litmus-executors", "interleaver", "--litmus-budget", "1")
+    )
+    assert code == 0
+    assert re.search("^SKIPPED .* unknown: .* are over the oracle's budget", output, re.MULTILINE)
+
+
+def test_a_projects_settings_choose(run, project: Path) -> None:
+    (project / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\n"
+        'litmus_executors = "interleaver"\nlitmus_files = ["litmus/[MS]*.yaml"]\n'
+    )
+    code, output = run("-n0")
+    assert code == 0
+    assert results(output) == [
+        "PASSED litmus/MP.yaml::interleaver/plain",
+        "PASSED litmus/SB.yaml::interleaver/plain",
+        "PASSED test_theirs.py::test_theirs",
+    ]
+
+
+def test_mistakes_are_told_in_one_line(run, project: Path) -> None:
+    for arguments, said in (
+        (("--litmus-executors", "absent"), "no executor 'absent'; there are tf"),
+        (("--litmus-executors", "native,native"), "native stands twice"),
+        (("--litmus-executors", "native", "--litmus-count", "0"), "at least 1, got 0"),
+        (("--litmus-executors", "native", "--litmus-time", "soon"), "'soon' is no duration"),
+        (("--litmus-executors", "native", "--litmus-known", "no.yaml"), "no.yaml: "),
+    ):
+        code, output = run(*arguments)
+        assert code == 4
+        (line,) = (line for line in output.splitlines() if line.startswith("ERROR: "))
+        assert said in line
+    (project / "litmus" / "wrong.yaml").write_text("litmusfuzz: 1\nname: x\ngraphs: 3\n")
+    code, output = run("-n0", "litmus/wrong.yaml", "--litmus-executors", "interleaver")
+    assert code == 2
+    assert re.search(r"wrong\.yaml:3: graphs: ", output)

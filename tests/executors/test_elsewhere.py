@@ -1,0 +1,121 @@
+"""Workers in another environment: a second venv, in which our package is not installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import sysconfig
+import venv
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SB = str(next(path for path in LITMUS if path.stem == "SB"))
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with nothing in it."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with what is installed here, but for us: an editable package is a hook, not a folder."""
+    folder = tmp_path_factory.mktemp("other")
+    venv.create(folder, with_pip=False, symlinks=True)
+    hooks(folder, "ours", sysconfig.get_path("purelib"))
+    return folder
+
+
+def python(folder: Path) -> str:
+    return str(folder / "bin" / "python")
+
+
+def hooks(folder: Path, name: str, line: str) -> Path:
+    """A line that the environment's interpreter takes when it starts."""
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / f"{name}.pth").write_text(line + "\n")
+    return site / f"{name}.pth"
+
+
+def test_an_executor_runs_in_another_environment(litmusfuzz, other: Path) -> None:
+    done = litmusfuzz(
+        *("replay", SB, "--executors", "native:controlled,mutant/canary", "--count", "300"),
+        *("--python", python(other), "--json"),
+    )
+    assert done.returncode == 1, done.stderr  # the canary
+    native, canary = json.loads(done.stdout)["replays"]
+    assert (native["forbidden"], canary["forbidden"]) == (0, canary["executions"])
+
+
+def test_a_relative_path_and_a_campaign(litmusfuzz, other: Path, tmp_path: Path) -> None:
+    """Findings say how to replay them there, and what was installed there."""
+    there = os.path.relpath(python(other), tmp_path)
+    done = litmusfuzz(
+        *("run", "--executors", "mutant/stale-reads", "--tests", "4", "--families", "dag"),
+        *("--seed", "1", "--python", there, "--json"),
+    )
+    assert done.returncode == 1, done.stderr
+    record = json.loads(done.stdout)
+    assert record["versions"]["mutant/stale-reads"] == {"python": sys.version.split()[0]}
+    assert record["findings"]
+    (interpreter,) = {os.path.normpath(each["python"]) for each in record["findings"]}
+    assert interpreter == python(other)
+    again = litmusfuzz("replay", record["findings"][0]["file"], "--python", there)
+    assert again.returncode == 1
+
+
+def one_line(done, *parts: str) -> None:
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1
+    assert all(part in done.stderr for part in parts), done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["replay", SB], ["run", "--time", "2s"]], ids=["replay", "run"]
+)
+def test_what_cannot_run_workers_is_told_in_one_line(
+    litmusfuzz, bare: Path, tmp_path: Path, command: list[str]
+) -> None:
+    on = (*command, "--executors", "native", "--python")
+    one_line(litmusfuzz(*on, str(tmp_path / "nothing")), "--python: ", "no program there")
+    one_line(litmusfuzz(*on, "true"), "--python: true: does not answer as a Python")
+    one_line(litmusfuzz(*on, python(bare)), "has no msgspec, numpy, yaml, which workers need")
+
+
+@pytest.mark.parametrize(
+    ("executor", "lacking"),
+    [("native", "fuzz.executors.native._executor"), ("tf", "tensorflow")],
+)
+def test_what_an_executor_lacks_there_is_told_in_one_line(
+    litmusfuzz, other: Path, executor: str, lacking: str
+) -> None:
+    """As in another Python, for which our compiled modules are not; and without a framework."""
+    hook = hooks(other, "without", f"import sys; sys.modules[{lacking!r}] = None")
+    try:
+        for command in (["replay", SB], ["run", "--time", "2s"]):
+            done = litmusfuzz(*command, "--executors", executor, "--python", python(other))
+            one_line(done, f"{executor}: ", lacking)
+    finally:
+        hook.unlink()
+
+
+def test_nothing_of_ours_stays_behind(litmusfuzz, other: Path, tmp_path: Path) -> None:
+    """The folder of links goes with the process that made it."""
+    links = tmp_path / "links"
+    links.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(links))
+        done = litmusfuzz(
+            *("replay", SB, "--executors", "native", "--count", "10", "--python", python(other))
+        )
+    assert done.returncode == 0, done.stderr
+    assert not list(links.iterdir())

@@ -1,0 +1,98 @@
+"""Executors of others: the one that the guide shows, and what may be wrong with one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs.pages import blocks
+from guide import DOCS, example, installed, with_guide
+from helpers import LITMUS
+
+ROOT = Path(__file__).parents[2]
+PLAIN = [str(path) for path in LITMUS if path.stem in ("SB", "MP", "LB", "S", "R", "lost-update")]
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Where the guide's executor is installed."""
+    return with_guide(tmp_path_factory.mktemp("guide"))
+
+
+def litmusfuzz(environment, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fuzz", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+
+def test_the_guides_commands_do_what_they_say(guide, tmp_path: Path) -> None:
+    """From the folder that the reader is in; the last runs the tests that ours must pass."""
+    block = next(each for each in blocks(DOCS / "executors.md") if each.language == "sh")
+    run, *others = (command.text for command in block.commands())
+    assert "--time 10s" in run
+    for command in (f"{run.replace('10s', '3s')} --out {tmp_path}", *others):
+        name, *arguments = shlex.split(command, comments=True)
+        done = subprocess.run(
+            [f"{Path(sys.executable).parent}/{name}", *arguments],
+            cwd=ROOT,
+            env=guide,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 passed" in done.stdout
+
+
+def test_the_guides_executor_is_clean_and_shows_all_that_is_allowed(guide) -> None:
+    """Interleavings of at most 8 ops, 2,000 drawn: the rarest misses below (1 - 1/2^8)^2000."""
+    options = ("--executors", "interleaver", "--count", "2000", "--model", "executor", "--json")
+    done = litmusfuzz(guide, "replay", *PLAIN, *options)
+    assert done.returncode == 0, done.stderr
+    reports = json.loads(done.stdout)
+    assert len(reports) == len(PLAIN) >= 6
+    assert not any(report["allowed_not_seen"] for report in reports)
+
+
+def test_one_line_changed_is_caught(guide) -> None:
+    """SB: both reads overtake the writes that they wait for in one order of four or so."""
+    sb = next(path for path in PLAIN if path.endswith("/SB.yaml"))
+    done = litmusfuzz(guide, "replay", sb, "--executors", "careless", "--count", "500", "--json")
+    assert done.returncode == 1
+    seen = {
+        (row["outcome"]["r0"], row["outcome"]["r1"]) for row in json.loads(done.stdout)["observed"]
+    }
+    assert (0, 0) in seen
+
+
+WRONG = {
+    "tf": ("good:Interleaver", "several executors are called 'tf': "),
+    "absent": ("nowhere:Executor", "No module named 'nowhere'"),
+    "broken": ("broken:Executor", "ZeroDivisionError: division by zero"),
+    "empty": ("good:PURE", "it has no configurations, features, name, prepare, versions"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_one_is_told_in_one_line(tmp_path: Path, name: str) -> None:
+    points = {each: target for each, (target, _) in WRONG.items()}
+    modules = {"good": example(), "broken": "1 / 0\n"}
+    environment = installed(tmp_path / "wrong", modules, points)
+    done = litmusfuzz(environment, "replay", PLAIN[0], "--executors", name)
+    assert done.returncode == 2
+    assert WRONG[name][1] in done.stderr
+    assert "(of wrong)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    # Others are none the worse for it.
+    other = litmusfuzz(environment, "replay", PLAIN[0], "--executors", "native", "--count", "10")
+    assert other.returncode == 0
