@@ -26,10 +26,11 @@ ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
 NO_RUN = {
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_elsewhere.py run them
     "docs/herd.md": 1,
+    "docs/nightly.md": 1,
     "docs/tensorflow-scripts.md": 1,
     "docs/tutorial.md": 2,
 }
-"""Blocks that are marked ``no-run``: another is seen in a diff of this line."""
+"""Blocks that are marked ``no-run``: another is seen in a diff of these lines."""
 END = "--- end of a command:"
 
 
