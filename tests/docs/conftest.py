@@ -24,14 +24,17 @@ def _leaves(command: click.Command) -> Iterator[click.Command]:
 
 @pytest.fixture
 def mistake(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """What a command line is refused for, "" if it is taken; what is missing is no mistake."""
+    """What a command line is refused for, "" if it is taken.
+
+    That something is missing is no mistake: a text may name a command or an option alone.
+    """
     for command in _leaves(main):
         monkeypatch.setattr(command, "callback", None)
 
     def refused(command: str) -> str:
         try:
             main.main(shlex.split(command)[1:], standalone_mode=False)
-        except (click.MissingParameter, click.exceptions.NoArgsIsHelpError):
+        except (click.MissingParameter, click.BadOptionUsage, click.exceptions.NoArgsIsHelpError):
             return ""
         except click.ClickException as error:
             return error.format_message()

@@ -33,7 +33,7 @@ def test_its_scripts_are_shell(steps: list[dict[str, Any]]) -> None:
 
 
 def test_its_commands_are_ours(steps: list[dict[str, Any]], mistake: Callable[[str], str]) -> None:
-    scripts = "\n".join(step.get("run", "") for step in steps)
+    scripts = "\n".join(step.get("run", "") for step in steps).replace("\\\n", "")
     commands = re.findall(r"^\s*(litmusfuzz .*?)(?: \|\| .*)?$", scripts, re.MULTILINE)
     assert any(command.startswith("litmusfuzz nightly ") for command in commands)
     for command in commands:
