@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from pages import Command
 
-CUTS = ((r"(nightly .*--time) \d+m", r"\1 20s"), (r"(run .*--time) \d+\w+", r"\1 3s"))
+CUTS = (
+    (r"(nightly .*--time) \d+m", r"\1 20s"),
+    (r"(run .*--time) \d+\w+", r"\1 3s"),
+    (r"(pytest .*corpus/litmus)$", r"\1/SB.yaml"),
+)
 """What makes a command short, and leaves it what it is. Chance then decides how it ends."""
 ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
 """Minutes each, and tested elsewhere: they are checked to be there."""
