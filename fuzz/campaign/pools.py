@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 CONNECT_S: Final = 30.0
+_GONE: Final = ("closing", "closed")
+"""What a Dask client says of itself when it gave up its scheduler."""
 
 
 class PoolError(ValueError):
@@ -57,7 +59,8 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
     Raises
     ------
     PoolError
-        If there is no such scheduler, or Dask is not installed.
+        If there is no such scheduler, or Dask is not installed; of the pool, when its
+        scheduler is gone.
     """
     pool = _Local(workers) if dask is None else _Cluster(dask, workers)
     try:
@@ -167,16 +170,23 @@ class _Cluster(Pool):
             why = " ".join(str(error).split())
             raise PoolError(f"no Dask scheduler at {address}: {why}") from None
         self._executor = self._client.get_executor(pure=False)
+        self._address = address
         self._least = workers
 
     @property
     def workers(self) -> int:
+        self._check()
         threads: dict[str, int] = self._client.nthreads()
         return max(self._least, sum(threads.values()))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """To a worker that the scheduler chooses."""
-        future: Future[T] = self._executor.submit(partial(fn, *args, **kwargs))
+        try:
+            future: Future[T] = self._executor.submit(partial(fn, *args, **kwargs))
+        except Exception:
+            self._check()
+            raise
+        self._check()
         return future
 
     def shutdown(
@@ -185,5 +195,11 @@ class _Cluster(Pool):
         *,
         cancel_futures: bool = False,
     ) -> None:
-        self._executor.shutdown(wait=wait and not cancel_futures)
+        if self._client.status not in _GONE:
+            self._executor.shutdown(wait=wait and not cancel_futures)
         self._client.close()
+
+    def _check(self) -> None:
+        """Tell that the scheduler is gone: the client has tried long enough."""
+        if self._client.status in _GONE:
+            raise PoolError(f"the Dask scheduler at {self._address} is gone")

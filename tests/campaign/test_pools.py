@@ -13,13 +13,13 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import active_children
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import psutil
 import pytest
@@ -50,7 +50,8 @@ WORKER = """
 import asyncio, sys
 from distributed import Worker
 async def main():
-    async with Worker(sys.argv[1], host="127.0.0.1", nthreads=1) as worker:
+    place = {"host": "127.0.0.1", "local_directory": sys.argv[2]}
+    async with Worker(sys.argv[1], nthreads=1, memory_limit=0, **place) as worker:
         print("ready", flush=True)
         await worker.finished()
 asyncio.run(main())
@@ -155,19 +156,32 @@ def test_a_worker_of_this_machine_is_killed(alone: list[tuple[int, int]]) -> Non
 
 def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path: Path) -> None:
     """The scheduler and two workers, each a process of its own, on the loopback."""
-    with cluster(tmp_path) as (address, workers):
-        with pools.open(1, address) as pool:
-            assert pool.workers == 2
-            results, begun, processes = all_turns(pool)
+    with cluster(tmp_path) as (address, (scheduler, *workers)), pools.open(1, address) as pool:
+        assert pool.workers == 2
+        results, begun, processes = all_turns(pool)
         assert sorted(results) == alone
         assert sorted(begun.values()) == [1, 1, 2]
         assert processes == {each.pid for each in workers}
         assert sorted(each.poll() is None for each in workers) == [False, True]
+        # Then the scheduler: what is under way is lost, and there is nobody to do it again.
+        pool._client._timeout = 0.1  # type: ignore[attr-defined] # how long it would try again
+        scheduler.kill()
+        scheduler.wait()
+        with pytest.raises(pools.PoolError, match="is gone"):
+            lose_turns(pool)
+
+
+def lose_turns(pool: pools.Pool) -> NoReturn:
+    """Submit turns that are all lost, until Dask gives up."""
+    while True:
+        with pytest.raises(CancelledError) as error:
+            pool.submit(os.getpid).result()
+        assert pools.is_lost(error.value)
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
-    """Address of a scheduler, and its two workers."""
+    """Address of a scheduler; its process, and those of its two workers."""
     path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
     started: list[subprocess.Popen[str]] = []
@@ -192,7 +206,9 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     with ExitStack() as stack:
         try:
             address, _ = start(SCHEDULER)
-            yield address, [start(WORKER, address)[1] for _ in range(2)]
+            for _ in range(2):
+                start(WORKER, address, str(folder))
+            yield address, started
         finally:
             for process in reversed(started):
                 process.kill()
