@@ -96,10 +96,10 @@ def run(
 
     if noise == "adapt" and tests is not None:
         fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
-    chosen = _systems(executors, engine, threads)
+    chosen = systems_of(executors, engine, threads)
     if any(name == CANARY for name, *_ in chosen):
         fail(f"--executors: {CANARY} comes on top of those named, in every run")
-    drawn = _families(families, [name for name, *_ in chosen])
+    drawn = families_of(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "promised")
     if not out:
@@ -164,7 +164,7 @@ def executors_of(
     return chosen
 
 
-def _systems(
+def systems_of(
     named: str, engine: str | None, threads: int | None
 ) -> list[tuple[str, *tuple[Config, ...]]]:
     """The executors asked for, each with the configurations that a pattern names."""
@@ -196,7 +196,7 @@ def _systems(
     return systems
 
 
-def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
+def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     """The families asked for, with their weights; each executor can run one of them."""
     from fuzz.executors.table import executor_class
     from fuzz.strategies import FAMILIES, FEATURES, families_for
