@@ -414,6 +414,7 @@ class Campaign:
             self.show(self.record)
             if self.record.elapsed_s - self.saved > SAVE_S:
                 self._save()
+        self.record.interrupted = self.time_left_s > 0
 
     def _save(self) -> None:
         """Keep the record, whole at any moment: what `litmusfuzz page` reads."""

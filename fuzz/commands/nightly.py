@@ -14,8 +14,6 @@ from fuzz.commands.common import MAX_SEED, Duration, fail, json_option, print_js
 from fuzz.commands.run import families_of, systems_of
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from fuzz.campaign.known import KnownFindings
     from reports.night import Night
 
@@ -48,6 +46,7 @@ class Size(click.ParamType[int]):
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @click.option("--turn", "turn_s", type=Duration(), default=None, help="At a time; 60s or less.")
 @click.option("--disk", type=Size(), default="2GB", help="How much the folder may take.")
+@click.option("--dask", default=None, help="Workers of a Dask scheduler: tcp://host:8786.")
 @json_option
 def nightly(
     time_s: float,
@@ -61,6 +60,7 @@ def nightly(
     count: int | None,
     turn_s: float | None,
     disk: int,
+    dask: str | None,
     as_json: bool,
 ) -> None:
     """Fuzz all executors until the time is up; write reports.
@@ -72,6 +72,7 @@ def nightly(
     """
     from random import SystemRandom
 
+    from fuzz.campaign import pools
     from fuzz.campaign.nightly.night import Nightly, asked
     from fuzz.campaign.nightly.store import Store, StoreError
 
@@ -112,8 +113,11 @@ def nightly(
         if terminal:
             click.echo(f"\r\x1b[K{_line(night)}", err=True, nl=False)
 
-    running = Nightly(store, known, lambda: _pool(workers), workers, show, local=True)
-    night = running.run()
+    try:
+        with pools.open(workers, dask) as pool:
+            night = Nightly(store, known, pool, show, local=dask is None).run()
+    except pools.PoolError as error:
+        fail(f"--dask: {error}")
     if terminal:
         click.echo("", err=True)
     if as_json:
@@ -121,15 +125,6 @@ def nightly(
     else:
         click.echo((folder / "summary.md").read_text(encoding="utf-8"))
     sys.exit(night.exit_code())
-
-
-def _pool(workers: int) -> Executor:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    from fuzz.campaign.nightly.turn import begin
-
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=begin)
 
 
 def _only_with(resume: str) -> None:
@@ -192,6 +187,7 @@ def redraw(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> N
 
     Exits 2 if one differs.
     """
+    from fuzz.campaign import pools
     from fuzz.campaign.nightly.redraw import redrawn
     from fuzz.campaign.nightly.store import Store, StoreError
 
@@ -199,7 +195,7 @@ def redraw(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> N
         store = Store(Path(folder), write=False)
     except StoreError as error:
         fail(str(error))
-    with _pool(workers) as pool:
+    with pools.open(workers) as pool:
         different, made = redrawn(store, tests, seed, pool)
     if as_json:
         print_json({"tests": made, "equal": made - len(different), "different": different})

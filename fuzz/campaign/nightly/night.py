@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -15,16 +15,19 @@ from fuzz.campaign.nightly.plan import Plan
 from fuzz.campaign.nightly.spool import STOP, held
 from fuzz.campaign.nightly.telling import Teller, summary
 from fuzz.campaign.nightly.turn import work
+from fuzz.campaign.pools import is_lost
 from reports.outputs import write_all
 from reports.stats import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from types import FrameType
 
     from fuzz.campaign.known import KnownFindings
     from fuzz.campaign.nightly.store import Store
     from fuzz.campaign.nightly.turn import Turn
+    from fuzz.campaign.pools import Pool
     from reports.night import Night
 
 STATS_S: Final = 3.0
@@ -50,10 +53,7 @@ class Nightly:
     store : Store
         With what was asked for in `meta`: `new` says what that is.
     known : KnownFindings
-    pool : callable
-        Opens the workers.
-    workers : int
-        Turns at a time.
+    pool : Pool
     show : callable
         Called every few seconds with the night so far.
     local : bool
@@ -64,8 +64,7 @@ class Nightly:
         self,
         store: Store,
         known: KnownFindings,
-        pool: Callable[[], Executor],
-        workers: int,
+        pool: Pool,
         show: Callable[[Night], None],
         *,
         local: bool,
@@ -73,8 +72,7 @@ class Nightly:
         self.store = store
         self.plan = Plan(store)
         self.teller = Teller(store, known)
-        self.open_pool = pool
-        self.workers = workers
+        self.pool = pool
         self.show = show
         self.local = local
         self.running: dict[Future[dict[str, str]], Turn] = {}
@@ -106,56 +104,42 @@ class Nightly:
         self.store.note(ended=None, interrupted=False, problem="")
         with self._signals():
             self._recover()
-            pool = self.open_pool()
             try:
                 while self.left_s > 0 and not self.stopping:
-                    pool = self._round(pool)
+                    self._round()
                 self._stop()
             finally:
                 if self.running:  # they do not end
                     self._end_processes()
-                pool.shutdown(cancel_futures=True)
             for turn in self.running.values():
                 self.store.finish(turn.number, lost=True)
             return self._finish()
 
-    def _round(self, pool: Executor) -> Executor:
+    def _round(self) -> None:
         """Submit, wait a little, take over, tell."""
-        try:
-            self._submit(pool)
-        except BrokenExecutor:
-            pool.shutdown(wait=False)
-            pool = self.open_pool()
-        if not self.running:
-            if not self.stopping and self.left_s > LEAST_S:
-                self._give_up("nothing that was asked for can run here")
-            return pool
+        while len(self.running) < self.pool.workers and self.left_s >= LEAST_S:
+            turn = self.again.pop() if self.again else self._next()
+            if turn is None:
+                break
+            self.running[self.pool.submit(work, turn)] = turn
+        if not self.running and self.left_s >= LEAST_S:
+            self._give_up("nothing that was asked for can run here")
         self._collect(0.5)
         self._tell()
-        return pool
 
-    def _submit(self, pool: Executor) -> None:
-        """Keep every worker busy."""
-        while len(self.running) < self.workers and self.left_s >= LEAST_S:
-            if self.again:
-                turn = self.again[0]
-                self.running[pool.submit(work, turn)] = turn
-                self.again.pop(0)
-                continue
-            until = time.time() + self.left_s
-            made = self.plan.next(self.left_s, until, spooled=self.local)
-            if made is None:
-                return
-            turn, given = made
-            self.store.begin(turn, given)
-            try:
-                self.running[pool.submit(work, turn)] = turn
-            except BrokenExecutor:
-                self.store.finish(turn.number, lost=True)
-                raise
+    def _next(self) -> Turn | None:
+        """A new turn, if there is anything that can run."""
+        made = self.plan.next(self.left_s, time.time() + self.left_s, spooled=self.local)
+        if made is None:
+            return None
+        turn, given = made
+        self.store.begin(turn, given)
+        return turn
 
     def _collect(self, timeout_s: float) -> None:
         """Take over what turns did, and those that have ended."""
+        if not self.running:
+            time.sleep(timeout_s)
         done, _ = wait(self.running, timeout=timeout_s, return_when=FIRST_COMPLETED)
         for turn in self.running.values():
             if turn.spool is not None:
@@ -171,8 +155,8 @@ class Nightly:
             lost = False
             if turn.spool is None:
                 self.store.put(turn.number, files)
-        except Exception as error:  # noqa: BLE001 - whatever a worker may end of
-            if not _is_loss(error):
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - whatever it may end of
+            if not is_lost(error):
                 self._note_problem(f"turn {turn.number}: {type(error).__name__}: {error}")
             elif turn.spool is None:
                 self.again.append(turn)
@@ -203,6 +187,7 @@ class Nightly:
                 (spool / STOP).touch()
             self._await(number)
             self.store.finish(number, lost=True)
+        self.store.sweep()
 
     # --- the end -----------------------------------------------------------------------
 
@@ -297,11 +282,6 @@ class Nightly:
         write_all(night, self.store.folder)
         self.show(night)
         return night
-
-
-def _is_loss(error: Exception) -> bool:
-    """Whether a worker was lost, and not our own defect."""
-    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"
 
 
 def asked(**facts: Any) -> dict[str, Any]:

@@ -149,8 +149,8 @@ class Plan:
             return ()
         # What does not start now may start later; but not for ever.
         failures = self.store.rows(
-            """SELECT count(*) FROM turns WHERE executor = ? AND state != 'running' AND graphs = 0
-            AND configs = ?""",
+            """SELECT count(*) FROM turns WHERE executor = ? AND configs = ? AND state = 'done'
+            AND graphs = 0 AND problem != ''""",
             group.executor,
             json.dumps(configs),
         )

@@ -16,7 +16,7 @@ import sqlite3
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from fuzz.campaign.nightly import spool
 from reports.night import Sort
@@ -89,6 +89,7 @@ class Store:
 
     def __init__(self, folder: Path, *, write: bool) -> None:
         self.folder = folder
+        self._lock: IO[bytes] | None = None
         path = folder / NAME
         if not write and not path.is_file():
             raise StoreError(f"{folder}: holds no night ({NAME})")
@@ -98,35 +99,47 @@ class Store:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                self._lock.close()
                 raise StoreError(f"{folder}: another process writes this night") from None
         mode = "rwc" if write else "ro"
+        uri = f"{path.resolve().as_uri()}?mode={mode}"
+        self.db = sqlite3.connect(uri, uri=True, isolation_level=None)
+        self.db.row_factory = sqlite3.Row
         try:
-            self.db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}", uri=True, isolation_level=None
-            )
-            if write:
-                self.db.execute("PRAGMA journal_mode = WAL")
-                self.db.execute("PRAGMA synchronous = FULL")  # spools go once they are taken over
-            (version,) = self.db.execute("PRAGMA user_version").fetchone()
-            if write and not version and not self._tables():
-                with self.transaction():
-                    for statement in filter(str.strip, _SCHEMA.split(";")):
-                        self.db.execute(statement)
-                    self.db.execute(f"PRAGMA user_version = {VERSION}")
-                version = VERSION
+            version = self._open() if write else self._version()
         except sqlite3.Error as error:
+            self.close()
             raise StoreError(f"{path}: {error}") from None
         if version != VERSION:
-            raise StoreError(f"{path}: version {version}; this program writes {VERSION}")
-        self.db.row_factory = sqlite3.Row
+            self.close()
+            raise StoreError(f"{path}: version {version}; this program has {VERSION}")
 
-    def _tables(self) -> int:
-        (number,) = self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return int(number)
+    def _version(self) -> int:
+        (version,) = self.db.execute("PRAGMA user_version").fetchone()
+        return int(version)
+
+    def _open(self) -> int:
+        """Make what is missing; the version."""
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = FULL")  # spools go once they are taken over
+        if not self._version() and not self.rows("SELECT 1 FROM sqlite_master"):
+            with self.transaction():
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self.db.execute(statement)
+                self.db.execute(f"PRAGMA user_version = {VERSION}")
+        return self._version()
 
     def close(self) -> None:
-        """The file stays."""
+        """Another may write."""
         self.db.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -236,6 +249,11 @@ class Store:
             )
             self.db.execute("UPDATE raws SET given = NULL WHERE given = ?", (number,))
         shutil.rmtree(folder, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Nothing runs: remove what turns left that began as their writer was killed."""
+        for folder in (self.folder / "turns").glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def put(self, number: int, files: Mapping[str, str]) -> None:
         """The files of a turn done elsewhere; the lines last, as where it was done."""

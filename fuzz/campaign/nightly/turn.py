@@ -7,8 +7,6 @@ which the writer reads as it grows; from another machine its files come as text,
 
 from __future__ import annotations
 
-import os
-import signal
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
@@ -19,7 +17,6 @@ from corpus.textfile import loads
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.nightly.spool import Spool
 from fuzz.campaign.settings import Settings
-from fuzz.executors.serve import die_with_parent
 from fuzz.executors.table import configuration
 from reports.records import ReportedFinding
 
@@ -82,12 +79,6 @@ class Turn:
     known: tuple[Known, ...] = ()
     pending: tuple[str, ...] = ()
     spool: str | None = None
-
-
-def begin() -> None:
-    """Get a worker's process ready: the writer alone decides what Ctrl-C means."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(os.getppid())
 
 
 def work(turn: Turn) -> dict[str, str]:
