@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,9 @@ class Size(click.ParamType[int]):
 
 @click.command()
 @click.option("--time", "time_s", type=Duration(), default="2h", help="How long.")
-@click.option("--workers", type=click.IntRange(1, 4096), default=2, help="Turns at a time.")
+@click.option(
+    "--workers", type=click.IntRange(1, 4096), default=2, help="Processes, or of a cluster threads."
+)
 @click.option("--out", type=click.Path(), default="night", help="The night's folder, a new one.")
 @click.option("--resume", type=click.Path(), default=None, help="Go on with a night in its folder.")
 @click.option("--known", "known_file", type=click.Path(), default=None, help="Known findings.")
@@ -77,8 +80,22 @@ def nightly(
     from fuzz.campaign.nightly.store import Store, StoreError
 
     known = _known(known_file)
-    if resume is not None:
+    if resume is None:
+        chosen = systems_of(executors, None, None)
+        facts = asked(
+            command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+            seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
+            asked_s=time_s,
+            workers=workers,
+            systems=[(name, *(each.name for each in configs)) for name, *configs in chosen],
+            families=families_of(families, [name for name, *_ in chosen]),
+            count=count,
+            turn_s=turn_s,
+            disk_bytes=disk,
+        )
+    else:
         _only_with(resume)
+        facts = {"workers": workers} if _given("workers") else {}
     folder = Path(resume or out)
     try:
         if resume is not None:
@@ -88,25 +105,12 @@ def nightly(
         fail(str(error))
     except OSError as error:
         fail(f"--out: {folder}: {error.strerror}")
-    if resume is None:
-        if store.meta:
-            fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
-        chosen = systems_of(executors, None, None)
-        store.note(
-            **asked(
-                command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
-                seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
-                asked_s=time_s,
-                workers=workers,
-                systems=[(name, *(each.name for each in configs)) for name, *configs in chosen],
-                families=families_of(families, [name for name, *_ in chosen]),
-                count=count,
-                turn_s=turn_s,
-                disk_bytes=disk,
-            )
-        )
-    elif not store.meta:
+    if resume is None and store.meta:
+        fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
+    if resume is not None and not store.meta:
         fail(f"--resume: {folder}: holds no night")
+    store.note(**facts)
+    workers = store.meta["workers"]
     terminal = sys.stderr.isatty()
 
     def show(night: Night) -> None:
@@ -114,10 +118,12 @@ def nightly(
             click.echo(f"\r\x1b[K{_line(night)}", err=True, nl=False)
 
     try:
-        with pools.open(workers, dask) as pool:
+        with store, pools.open(workers, dask) as pool:
             night = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
+    except sqlite3.Error as error:  # a full disk
+        fail(f"{folder}: {error}; --resume {folder} goes on")
     if terminal:
         click.echo("", err=True)
     if as_json:
@@ -127,11 +133,16 @@ def nightly(
     sys.exit(night.exit_code())
 
 
+def _given(name: str) -> bool:
+    """Whether an option was on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def _only_with(resume: str) -> None:
     """A night goes on as it was asked for."""
-    context = click.get_current_context()
     for name in ("time_s", "out", "seed", "executors", "families", "count", "turn_s", "disk"):
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+        if _given(name):
             fail(f"--resume {resume}: goes on as it was asked for, without --{name.split('_')[0]}")
 
 
