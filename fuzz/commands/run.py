@@ -90,15 +90,12 @@ def run(
     from fuzz.campaign.settings import Settings
     from fuzz.campaign.tuning import CANDIDATES
     from fuzz.executors.protocol import Noise
-    from fuzz.executors.table import CANARY
     from reports.summary import summary
     from reports.terminal import LiveView
 
     if noise == "adapt" and tests is not None:
         fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
     chosen = systems_of(executors, engine, threads)
-    if any(name == CANARY for name, *_ in chosen):
-        fail(f"--executors: {CANARY} comes on top of those named, in every run")
     drawn = families_of(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "promised")
@@ -170,7 +167,7 @@ def systems_of(
     """The executors asked for, each with the configurations that a pattern names."""
     from fnmatch import fnmatchcase
 
-    from fuzz.executors.table import UnknownExecutor, executor_class
+    from fuzz.executors.table import CANARY, UnknownExecutor, executor_class
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):
@@ -190,6 +187,8 @@ def systems_of(
             fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
         systems.append((name, *chosen))
     all_named = [(name, config.name) for name, *configs in systems for config in configs]
+    if any(name == CANARY for name, _ in all_named):
+        fail(f"--executors: {CANARY} comes on top of those named, in every run")
     for number, (name, config) in enumerate(all_named):
         if (name, config) in all_named[:number]:
             fail(f"--executors: {name}/{config} stands twice")

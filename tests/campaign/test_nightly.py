@@ -25,11 +25,11 @@ from fuzz.campaign.known import KnownFinding, KnownFindings
 from fuzz.campaign.nightly.deaths import alike
 from fuzz.campaign.nightly.spool import LINES, Spool
 from fuzz.campaign.nightly.store import Store, StoreError
-from fuzz.campaign.nightly.telling import Teller
+from fuzz.campaign.nightly.telling import Teller, summary
 from fuzz.campaign.nightly.turn import RANGE, Known, Turn, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 STALE = "mutant/stale-reads"
 META = {
@@ -61,7 +61,7 @@ def turn(number: int = 1, **changes: Any) -> Turn:
 Lines = list[dict[str, Any]]
 
 
-def done(asked: Turn, folder: Path, enough: Callable[[Lines], bool]) -> None:
+def done(asked: Turn, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
     """Do a turn until what it has written is enough: no clock decides."""
     from fuzz.campaign.nightly import turn as module
 
@@ -73,7 +73,7 @@ def done(asked: Turn, folder: Path, enough: Callable[[Lines], bool]) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Spool", Until)
-        work(replace(asked, spool=str(folder)))
+        return work(replace(asked, spool=folder and str(folder)))
 
 
 def pending(lines: Lines) -> set[int]:
@@ -232,6 +232,41 @@ def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_aga
     check(store)
     assert not gone & {row["number"] for row in store.pending(STALE, ("plain",), 1000)}
     assert len(store.rows("SELECT key FROM sightings")) > len(before)
+
+
+def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
+    """It returns its files, and they are taken over like a spool."""
+
+    def enough(lines: Lines) -> bool:
+        return bool(pending(lines))
+
+    files = done(turn(), None, enough)
+    with night(tmp_path / "n") as store:
+        store.put(1, files)
+        store.finish(1, lost=False)
+        check(store)
+        assert store.rows("SELECT host != '', seconds > 0, graphs > 0 FROM turns")[0][:] == (
+            1,
+            1,
+            1,
+        )
+        assert store.pending(STALE, ("plain",), 1000)
+
+
+def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path) -> None:
+    with night(store.folder.parent / "later", spooled) as later:
+        assert Teller(later, KnownFindings()).night().earlier == ()  # the first goes on
+        first = Teller(store, KnownFindings()).night()
+        store.note(summary=summary(first))
+        later.finish(1, lost=False)
+        told = Teller(later, KnownFindings()).night()
+    (line,) = told.earlier
+    assert (line.findings, line.graphs) == (len(first.findings), first.graphs)
+    for one, other in zip(first.findings, told.findings, strict=True):
+        assert other.key == one.key
+        assert other.tonight == one.tonight
+        assert other.count == one.count + one.tonight
+        assert other.first_seen == one.first_seen
 
 
 def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(
