@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fuzz.commands.common import MAX_SEED, Duration, fail, json_option, print_json
+from fuzz.commands.common import (
+    MAX_SEED,
+    Duration,
+    fail,
+    json_option,
+    print_json,
+    python_option,
+    python_or_fail,
+)
 from fuzz.commands.run import families_of, systems_of
 
 if TYPE_CHECKING:
@@ -48,6 +56,7 @@ class Size(click.ParamType[int]):
 @click.option("--families", default=None, help="As for run.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @click.option("--turn", "turn_s", type=Duration(), default=None, help="At a time; 60s or less.")
+@python_option
 @click.option("--disk", type=Size(), default="2GB", help="How much the folder may take.")
 @click.option("--dask", default=None, help="Workers of a Dask scheduler: tcp://host:8786.")
 @json_option
@@ -62,6 +71,7 @@ def nightly(
     families: str | None,
     count: int | None,
     turn_s: float | None,
+    python: str | None,
     disk: int,
     dask: str | None,
     as_json: bool,
@@ -91,6 +101,7 @@ def nightly(
             families=families_of(families, [name for name, *_ in chosen]),
             count=count,
             turn_s=turn_s,
+            python=python_or_fail(python),
             disk_bytes=disk,
         )
     else:
@@ -141,7 +152,17 @@ def _given(name: str) -> bool:
 
 def _only_with(resume: str) -> None:
     """A night goes on as it was asked for."""
-    for name in ("time_s", "out", "seed", "executors", "families", "count", "turn_s", "disk"):
+    for name in (
+        "time_s",
+        "out",
+        "seed",
+        "executors",
+        "families",
+        "count",
+        "turn_s",
+        "python",
+        "disk",
+    ):
         if _given(name):
             fail(f"--resume {resume}: goes on as it was asked for, without --{name.split('_')[0]}")
 

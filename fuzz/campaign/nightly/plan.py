@@ -71,6 +71,7 @@ class Plan:
         self.seed: int = meta["seed"]
         self.families: Mapping[str, float] = meta["families"]
         self.count: int | None = meta["count"]
+        self.python: str | None = meta["python"]
         self.asked_s: float = meta["asked_s"]
         self.groups = groups(meta["systems"])
         self.turn_s: float = meta["turn_s"] or min(
@@ -105,6 +106,7 @@ class Plan:
             families=self.families,
             minimizing_share=1.0 if late and texts else 0.5,
             count=self.count,
+            python=self.python,
             known=tuple(self._known(chosen)),
             pending=tuple(text for _, text in texts),
             spool=str(self.store.spool(number).resolve()) if spooled else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import statistics
 from collections import Counter, defaultdict
@@ -48,6 +49,7 @@ class Teller:
         self.store = store
         self.known = known
         self.deaths_known: dict[tuple[str, str, str], str] = {}
+        self.python: str | None = store.meta.get("python")
         self.entries: dict[tuple[str, int], Entry] = {}
         self.earlier = tuple(_earlier(store.folder))
 
@@ -196,7 +198,9 @@ class Teller:
 
     def _command(self, sort: str, file: str) -> str:
         what = "validate" if sort == Sort.UNSOUND else "replay"
-        return f"litmusfuzz {what} {self.store.folder / file}"
+        python = self.python if what == "replay" else None
+        there = ["--python", python] if python else []
+        return shlex.join(["litmusfuzz", what, str(self.store.folder / file), *there])
 
     def _deaths(self) -> Iterator[NightFinding]:
         """Workers that ended, as findings."""

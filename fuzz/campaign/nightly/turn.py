@@ -59,6 +59,8 @@ class Turn:
         Of the time.
     count : int or None
         Executions of each graph; None for the usual number.
+    python : str or None
+        Another environment's interpreter, where the turn is done.
     known : tuple of Known
         Of this executor in this class.
     pending : tuple of str
@@ -76,6 +78,7 @@ class Turn:
     families: Mapping[str, float] = field(default_factory=dict)
     minimizing_share: float = 0.5
     count: int | None = None
+    python: str | None = None
     known: tuple[Known, ...] = ()
     pending: tuple[str, ...] = ()
     spool: str | None = None
@@ -126,5 +129,6 @@ def _settings(turn: Turn, folder: Path) -> Settings:
         first=turn.number * RANGE,
         minimizing_share=turn.minimizing_share,
         goes_on=True,
+        python=turn.python,
     )
     return settings if turn.count is None else replace(settings, count=turn.count)
