@@ -20,6 +20,7 @@ from fuzz.commands.cover import cover
 from fuzz.commands.force import force
 from fuzz.commands.herd import herd
 from fuzz.commands.known import known
+from fuzz.commands.nightly import nightly, redraw, whatsup
 from fuzz.commands.oracle import oracle
 from fuzz.commands.page import page
 from fuzz.commands.promote import promote
@@ -55,6 +56,9 @@ COMMANDS = (
     promote,
     known,
     selftest,
+    nightly,
+    whatsup,
+    redraw,
     page,
     bench,
 )

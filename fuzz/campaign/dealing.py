@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from fuzz.campaign.journal import Journal
 from fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
 from fuzz.campaign.validation import Validator
 from fuzz.campaign.weights import Weights
@@ -96,8 +97,8 @@ class Dealer:
     The executors choose in turn, each from the families that it runs
     (`fuzz.campaign.weights`), so that
     one that runs few has its share; what is chosen all get that can run it.
-    Which graph is drawn depends on the seed, the family, and how many of that
-    family were drawn before: not on who is there, nor on who is fast.
+    Which graph is drawn depends on the seed, the family, and its number in that
+    family: not on who is there, nor on who is fast.
 
     Parameters
     ----------
@@ -108,6 +109,8 @@ class Dealer:
         What is drawn is counted there.
     compared : callable
         Called with what several executors showed on a graph.
+    journal : Journal, optional
+        Told of clusters that are unsound.
     """
 
     def __init__(
@@ -116,13 +119,14 @@ class Dealer:
         systems: Iterable[System],
         record: RunRecord,
         compared: Callable[[Sides], None],
+        journal: Journal | None = None,
     ) -> None:
         self.settings = settings
         self.systems = tuple(systems)
         self.choosers = [system for system in self.systems if system.families]
         self.record = record
         self.compared = compared
-        self.validator = Validator(settings, record)
+        self.validator = Validator(settings, record, journal or Journal())
         names = {name for system in self.choosers for name in system.families}
         self.weights = Weights(
             {name: settings.weight(name) for name in names}, learning=settings.tests is None
@@ -171,7 +175,7 @@ class Dealer:
         """Draw one of that family, and let each that can run it have it."""
         record = self.record
         start = time.monotonic()
-        number = record.families[family].graphs
+        number = self.settings.first + record.families[family].graphs
         # One index each, the same in all campaigns with that seed; a new family, which
         # comes last, changes none of the others'.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)

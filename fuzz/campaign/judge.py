@@ -65,7 +65,7 @@ class Judgement:
     @property
     def executions(self) -> int:
         """How many there were."""
-        return sum(self.histogram.values())
+        return sum(self.verdicts.values())
 
     @property
     def forbidden_count(self) -> int:

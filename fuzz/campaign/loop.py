@@ -13,18 +13,19 @@ import random
 import select
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from corpus.graph import all_nodes
 from corpus.outcome import Verdict
 from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save
 from fuzz.campaign.canonical import form
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
-from fuzz.campaign.dealing import Dealer, System
-from fuzz.campaign.judge import explorer_or_none, judge, listed, together
+from fuzz.campaign.dealing import Dealer, Drawn, System
+from fuzz.campaign.journal import Journal, Tested
+from fuzz.campaign.judge import Judgement, explorer_or_none, judge, listed, together
 from fuzz.campaign.reducer import normalized, reduce, widened
 from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.scripts import ScriptRun, script_of
@@ -42,8 +43,6 @@ from reports.script import NoScript
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
-    from fuzz.campaign.dealing import Drawn
-    from fuzz.campaign.judge import Judgement
     from fuzz.campaign.settings import Settings
     from fuzz.executors.protocol import Choice, Config
     from reports.sides import Sides
@@ -76,8 +75,6 @@ SWITCH_S: Final = 8.0
 """To start a framework in another environment, and then again in this one."""
 MAX_KEPT_BYTES: Final = 1 << 25
 """Of histograms side by side: some ten thousand graphs."""
-REDUCTION_SHARE: Final = 0.5
-"""Of the time; the rest is for new graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +238,27 @@ class Campaign:
     settings : Settings
     show : callable
         Called now and then with the record, for a view; it must not change it.
+    journal : Journal, optional
+        Told of each thing that happened.
+    known : sequence of ReportedFinding, optional
+        Minimized findings of others: what they explain is not minimized again.
+    stop : callable, optional
+        Asked several times a second whether to end early.
     """
 
-    def __init__(self, settings: Settings, show: Callable[[RunRecord], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        show: Callable[[RunRecord], None],
+        journal: Journal | None = None,
+        known: Sequence[ReportedFinding] = (),
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.settings = settings
         self.show = show
+        self.journal = journal or Journal()
+        self.known = tuple(known)
+        self.stop = stop
         self.record = RunRecord(settings.seed, str(settings.out), command=settings.command)
         self.slots: list[_Slot] = []
         systems = []
@@ -262,7 +275,7 @@ class Campaign:
                 python = None if name == CANARY else settings.python
                 worker = Worker(name, settings.memory_bytes, python)
                 self.slots.append(_Slot(worker, system, rota.current))
-        self.dealer = Dealer(settings, systems, self.record, self._compared)
+        self.dealer = Dealer(settings, systems, self.record, self._compared, self.journal)
         self.kept_bytes = 0
         self.raw: list[_Raw] = []
         self.saved = 0.0
@@ -273,6 +286,31 @@ class Campaign:
         state = ExecutorState(name, config.name, config.promises, model.name, spread=of > 1)
         self.record.executors.append(state)
         return Profile(config, model, state, Tuning(self.settings.noises))
+
+    def take_up(self, entry: Entry) -> None:
+        """Minimize, too, what another campaign left as a file in its ``raw/``."""
+        finding = entry.finding
+        assert finding is not None
+        system = next(each for each in self.dealer.systems if each.name == finding.executor)
+        profile = next(p for p in system.rota.profiles if p.config.name == finding.config)
+        oracle = explorer_or_none(entry.test, profile.model, self.settings.budget)
+        assert oracle is not None  # it was judged by one
+        verdicts = {
+            Verdict.FORBIDDEN: finding.count,
+            Verdict.ALLOWED: finding.executions - finding.count,
+        }
+        judgement = Judgement(oracle, dict(finding.forbidden), verdicts, finding.forbidden)
+        drawn = Drawn(
+            index=finding.index,
+            family=finding.family,
+            test=entry.test,
+            oracles={profile.model.name: oracle},
+            allowed={},
+            profiles={system: profile},
+            left=set(),
+        )
+        noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
+        self.raw.append(_Raw(drawn, system, judgement, noise, finding.run_seed or 0))
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -334,6 +372,7 @@ class Campaign:
         self.record.started = time.monotonic()
         for slot in self.slots:
             slot.system.took = self.record.started
+        self.journal.started(self.record.versions)
         return True
 
     @staticmethod
@@ -346,11 +385,11 @@ class Campaign:
         slot.checked.add(slot.config.name)
         return ""
 
-    @staticmethod
-    def _without(system: System, profile: Profile, why: str) -> list[Profile]:
+    def _without(self, system: System, profile: Profile, why: str) -> list[Profile]:
         """Go on without a profile that cannot run here; those that are left."""
         profile.state.unavailable = why.removeprefix(":").strip()
         profile.state.state = "unavailable"
+        self.journal.unavailable(profile.config.name, profile.state.unavailable)
         return system.rota.running
 
     @property
@@ -359,7 +398,7 @@ class Campaign:
         return self.settings.time_s - (time.monotonic() - self.record.started)
 
     def _loop(self) -> None:
-        while self.time_left_s > 0:
+        while self.time_left_s > 0 and not self.stop():
             for slot in self.slots:
                 if slot.task is None:
                     self._assign(slot)
@@ -375,6 +414,7 @@ class Campaign:
             self.show(self.record)
             if self.record.elapsed_s - self.saved > SAVE_S:
                 self._save()
+        self.record.interrupted = self.time_left_s > 0
 
     def _save(self) -> None:
         """Keep the record, whole at any moment: what `litmusfuzz page` reads."""
@@ -515,6 +555,9 @@ class Campaign:
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
+        self.journal.died(
+            Entry(test), path, died.message, config=slot.config.name, timed_out=died.timed_out
+        )
 
     # --- tasks -------------------------------------------------------------------------
 
@@ -524,8 +567,10 @@ class Campaign:
             oracle = next(iter(drawn.oracles.values()))  # wrong by any
             judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # counted as such where it was fuzzed
+                reported = judgement.forbidden_count > 0
                 self.record.canary_runs += 1
-                self.record.canary_reported += judgement.forbidden_count > 0
+                self.record.canary_reported += reported
+                self.journal.canary(reported=reported)
 
     def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
@@ -543,22 +588,38 @@ class Campaign:
         profile.state.state = "fuzzing"
         asked = time.monotonic()
         shown: list[_Raw] = []
-        result = yield from self._execute(slot, drawn, shown)
+        runs: list[tuple[Noise, int]] = []
+        result = yield from self._execute(slot, drawn, shown, runs)
         seconds = time.monotonic() - asked
         rota.ran(profile, seconds)
         profile.state.fuzzing_s += seconds
         self.dealer.spent(drawn.family, seconds)
+        model = profile.model.name
+        tested = Tested(
+            index=drawn.index,
+            family=drawn.family,
+            test=drawn.test,
+            config=profile.config.name,
+            model=model,
+            runs=tuple(runs),
+            count=self.settings.count,
+            seconds=seconds,
+            allowed=drawn.allowed.get(model),
+        )
         if isinstance(result, wire.Reply):
             # A feature; which node it is that has it does not matter here.
-            profile.state.refuse([(result.refused or result.unavailable).partition(" (")[0]])
+            lacks = (result.refused or result.unavailable).partition(" (")[0]
+            profile.state.refuse([lacks])
+            self.journal.tested(replace(tested, end=f"refused: {lacks}"))
         else:
             profile.state.tests += 1
             profile.state.families[drawn.family] += 1
+        if isinstance(result, Died):
+            self.journal.tested(replace(tested, end="timed out" if result.timed_out else "crashed"))
         if result is not None:
             self.dealer.done(drawn, system, None)
             return
         start = time.monotonic()
-        model = profile.model.name
         judgement = together([raw.judgement for raw in shown])
         if model in drawn.allowed:
             profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
@@ -574,29 +635,33 @@ class Campaign:
         verdicts = {str(v): n for v, n in judgement.verdicts.items()}
         self.record.verdicts.update(verdicts)
         profile.state.verdicts.update(verdicts)
+        tested = replace(tested, judged=judgement)
         if not judgement.forbidden:
+            self.journal.tested(tested)
             return
         profile.state.forbidden_graphs += 1
         raw = max(shown, key=lambda raw: raw.judgement.rate)
         known = self._explained(raw, exact=True)
-        self._store_raw(raw)
+        path = self._store_raw(raw)
+        self.journal.tested(replace(tested, raw=path, known=known))
         if known is not None:
             known.again(profile.config.name)
         else:
             self.raw.append(raw)
 
     def _execute(
-        self, slot: _Slot, drawn: Drawn, shown: list[_Raw]
+        self, slot: _Slot, drawn: Drawn, shown: list[_Raw], runs: list[tuple[Noise, int]]
     ) -> Generator[Job, Result, Result | None]:
         """Run a drawn test under each noise whose turn it is, into `shown`.
 
-        Returns why that could not be done, None if it could.
+        Returns why that could not be done, None if it could; `runs` are those begun.
         """
         profile = slot.profile
         rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
         tried = []
         for noise in profile.tuning.next():
             seed = rng.getrandbits(31)
+            runs.append((noise, seed))
             result = yield Job(drawn.test, self.settings.count, noise, seed)
             if not isinstance(result, dict):
                 return result
@@ -619,15 +684,17 @@ class Campaign:
         try:
             known = yield from self._shown_elsewhere(raw, rng)
             if known is not None:
-                known.again(raw.profile.config.name)
+                self._again(raw, known)
                 return
             complete = yield from self._reduce(raw, best, rng)
             self._normalize(raw, best)  # from here on it is what the file will hold
             yield from self._record(raw, best, rng)
             confirmed = yield from self._confirm(raw, best, rng)
         except GeneratorExit:
-            # The time is up: the best so far is worth keeping.
-            self._store(raw, best, minimized=False, confirmed=False)
+            if self.settings.goes_on:
+                self.raw.append(raw)
+            else:  # the time is up: the best so far is worth keeping
+                self._store(raw, best, minimized=False, confirmed=False)
             raise
         finally:
             slot.system.minimizing_s += time.monotonic() - start
@@ -658,6 +725,7 @@ class Campaign:
         if shown:
             found.set_script(Script.SHOWS_IT)
             save(found.entry, found.path)
+        self.journal.scripted(found)
 
     def _shown_elsewhere(
         self, raw: _Raw, rng: random.Random
@@ -666,7 +734,7 @@ class Campaign:
 
         It is run here: nothing is taken for the same because it looks alike.
         """
-        if not raw.system.rota.several:
+        if not self._spread(raw):
             return None
         for known in self._inside(raw, exact=True, elsewhere=True):
             best = _Best(known.entry.test, raw.judgement)
@@ -782,12 +850,16 @@ class Campaign:
         """A minimized finding in the same profile whose shape this graph contains."""
         return next(self._inside(raw, exact=exact, elsewhere=False), None)
 
+    def _spread(self, raw: _Raw) -> bool:
+        """Whether a finding is looked for over configurations: its executor's, or a night's."""
+        return raw.system.rota.several or self.settings.goes_on
+
     def _inside(self, raw: _Raw, *, exact: bool, elsewhere: bool) -> Iterator[ReportedFinding]:
         """Minimized findings of the same executor whose shapes this graph contains.
 
         `elsewhere` asks for those that its profile has not shown yet, else for the others.
         """
-        for known in self.record.findings:
+        for known in (*self.known, *self.record.findings):
             finding = known.entry.finding
             assert finding is not None
             if finding.executor != raw.system.name or not finding.minimized:
@@ -796,6 +868,12 @@ class Campaign:
                 continue
             if explains(known.entry.test, raw.drawn.test, exact=exact):
                 yield known
+
+    def _again(self, raw: _Raw, known: ReportedFinding) -> None:
+        """A graph showed what is there already."""
+        config = raw.profile.config.name
+        known.again(config)
+        self.journal.again(raw.drawn.index, config, known)
 
     def _next_to_minimize(self, slot: _Slot) -> _Raw | None:
         """Of an executor's raw findings the one most likely to show something new.
@@ -809,7 +887,7 @@ class Campaign:
             if known is None:
                 waiting.append(raw)
             else:
-                known.again(raw.profile.config.name)
+                self._again(raw, known)
         self.raw = waiting
         waiting = [raw for raw in waiting if raw.system is system]
         if not waiting:
@@ -829,7 +907,7 @@ class Campaign:
             # A share of the time, so that a rare finding early on does not eat
             # all of it; what looks new may run ahead of its share.
             elapsed = self.settings.time_s - self.time_left_s
-            share = REDUCTION_SHARE * elapsed * self.settings.workers
+            share = self.settings.minimizing_share * elapsed * self.settings.workers
             cost = cost_s(chosen) * (0.25 if new else 0.5)
             if system.minimizing_s + cost > share:
                 return None
@@ -867,20 +945,24 @@ class Campaign:
         choosers = self.dealer.choosers
         return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
 
-    def _store_raw(self, raw: _Raw) -> None:
+    def _store_raw(self, raw: _Raw) -> Path:
         """Keep every graph that showed something, as it was drawn."""
         name = self._numbered("raw", raw)
         best = _Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
         best.judgement = raw.judgement  # whatever its cause
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
-        save(entry, self.settings.out / "raw" / f"{name}.yaml")
+        path = self.settings.out / "raw" / f"{name}.yaml"
+        save(entry, path)
+        return path
 
     def _store_unconfirmed(self, raw: _Raw, best: _Best) -> None:
         """Keep, apart, what a fresh process does not show: it is not reported."""
         self.record.unconfirmed += 1
         name = self._numbered("unconfirmed", raw)
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
-        save(entry, self.settings.out / "unconfirmed" / f"{name}.yaml")
+        path = self.settings.out / "unconfirmed" / f"{name}.yaml"
+        save(entry, path)
+        self.journal.unconfirmed(raw.drawn.index, path)
 
     def _store(
         self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool
@@ -892,11 +974,11 @@ class Campaign:
         entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
         cause = likely_cause(entry.test, seen)
         reported = ReportedFinding(entry, "", cause, python=self.settings.python)
-        spread, model = raw.system.rota.several, raw.profile.model
+        spread, model = self._spread(raw), raw.profile.model
         shape, by = form(entry.test, model), _by(reported, spread=spread)
-        for known in self.record.findings:
+        for known in (*self.known, *self.record.findings):
             if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
-                known.again(raw.profile.config.name)
+                self._again(raw, known)
                 return None
         path = self.settings.out / f"{name}.yaml"
         if any(known.path == str(path) for known in self.record.findings):
@@ -906,12 +988,18 @@ class Campaign:
             reported.entry = replace(entry, test=replace(entry.test, name=name))
         save(reported.entry, path)
         reported.path = str(path)
-        reported.reason = str(explain(entry.test, raw.profile.model, seen) or "")
+        why = explain(entry.test, raw.profile.model, seen)
+        reported.reason = str(why or "")
         reported.allowed_by = self._allowed_by(entry.test, best.judgement)
         if all(known.cause != reported.cause for known in self.record.findings):
             self.dealer.weights.found(raw.drawn.family)
         self.record.families[raw.drawn.family].findings += 1
         self.record.findings.append(reported)
+        verdicts = {
+            outcome: (count, str(best.judgement.oracle.judge(outcome)))
+            for outcome, count in best.judgement.histogram.items()
+        }
+        self.journal.found(raw.drawn.index, reported, verdicts, why)
         return reported
 
     def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:

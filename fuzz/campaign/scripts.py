@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 
     from corpus.textfile import Entry
 
+# A script stands alone: it is another's matter to end it when we are gone.
+_WATCHED: Final = """
+import os, runpy, sys, threading, time
+parent = int(sys.argv[1])
+def watch():
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+threading.Thread(target=watch, daemon=True).start()
+del sys.argv[:2]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 SCRIPT_S: Final = 20.0
 """How long a script tries."""
 START_S: Final = 60.0
@@ -71,7 +84,10 @@ class ScriptRun:
     def __init__(self, path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> None:
         # It says nothing before its end, so that its output is readable when it is over.
         self._process = subprocess.Popen(
-            [python or sys.executable, "-I", str(path), str(seconds)],
+            [
+                *(python or sys.executable, "-I", "-c", _WATCHED),
+                *(str(os.getpid()), str(path), str(seconds)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

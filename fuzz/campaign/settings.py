@@ -37,6 +37,9 @@ class Settings:
     which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
     `python` is another environment's interpreter for the executors' workers
     (`fuzz.executors.elsewhere`), not for the canary's: that tests this program.
+    `first` is the number of each family's first graph. Of the time, `minimizing_share` is
+    for findings, the rest for new graphs. What is not minimized when the campaign ends
+    stays in ``raw/`` if another `goes_on` with it, else as small as it has become.
     """
 
     seed: int
@@ -54,6 +57,9 @@ class Settings:
     noises: tuple[Noise, ...] = (Noise(),)
     command: str = ""
     python: str | None = None
+    first: int = 0
+    minimizing_share: float = 0.5
+    goes_on: bool = False
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""

@@ -22,6 +22,7 @@ from reports.records import Unsound
 
 if TYPE_CHECKING:
     from corpus.graph import LitmusTest
+    from fuzz.campaign.journal import Journal
     from fuzz.campaign.settings import Settings
     from fuzz.executors.protocol import Clusters, Config
     from reports.records import ExecutorState, RunRecord
@@ -43,9 +44,10 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
 class Validator:
     """Judges clusters as the graphs are drawn, and stores what is unsound."""
 
-    def __init__(self, settings: Settings, record: RunRecord) -> None:
+    def __init__(self, settings: Settings, record: RunRecord, journal: Journal) -> None:
         self.settings = settings
         self.record = record
+        self.journal = journal
         self.reduced = 0
 
     def given(self, test: LitmusTest) -> None:
@@ -81,13 +83,15 @@ class Validator:
         assert found.added is not None
         name = name_for("unsound", smallest)
         path = self.settings.out / f"{name}.yaml"
+        about = f"{state.title} chose these clusters; they add {found.added}"
+        smallest = replace(smallest, name=name, about=about)
         for known in self.record.unsound:
             if known.path == str(path):
                 known.more += 1
+                self.journal.unsound(smallest, path, config.name, found.added)
                 return
-        about = f"{state.title} chose these clusters; they add {found.added}"
-        smallest = replace(smallest, name=name, about=about)
         save(Entry(smallest), path)
+        self.journal.unsound(smallest, path, config.name, found.added)
         self.record.unsound.append(Unsound(str(path), smallest, state.title, found.added))
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:

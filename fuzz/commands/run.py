@@ -90,16 +90,13 @@ def run(
     from fuzz.campaign.settings import Settings
     from fuzz.campaign.tuning import CANDIDATES
     from fuzz.executors.protocol import Noise
-    from fuzz.executors.table import CANARY
     from reports.summary import summary
     from reports.terminal import LiveView
 
     if noise == "adapt" and tests is not None:
         fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
-    chosen = _systems(executors, engine, threads)
-    if any(name == CANARY for name, *_ in chosen):
-        fail(f"--executors: {CANARY} comes on top of those named, in every run")
-    drawn = _families(families, [name for name, *_ in chosen])
+    chosen = systems_of(executors, engine, threads)
+    drawn = families_of(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "promised")
     if not out:
@@ -164,13 +161,13 @@ def executors_of(
     return chosen
 
 
-def _systems(
+def systems_of(
     named: str, engine: str | None, threads: int | None
 ) -> list[tuple[str, *tuple[Config, ...]]]:
     """The executors asked for, each with the configurations that a pattern names."""
     from fnmatch import fnmatchcase
 
-    from fuzz.executors.table import UnknownExecutor, executor_class
+    from fuzz.executors.table import CANARY, UnknownExecutor, executor_class
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):
@@ -190,13 +187,15 @@ def _systems(
             fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
         systems.append((name, *chosen))
     all_named = [(name, config.name) for name, *configs in systems for config in configs]
+    if any(name == CANARY for name, _ in all_named):
+        fail(f"--executors: {CANARY} comes on top of those named, in every run")
     for number, (name, config) in enumerate(all_named):
         if (name, config) in all_named[:number]:
             fail(f"--executors: {name}/{config} stands twice")
     return systems
 
 
-def _families(wanted: str | None, executors: list[str]) -> dict[str, float]:
+def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     """The families asked for, with their weights; each executor can run one of them."""
     from fuzz.executors.table import executor_class
     from fuzz.strategies import FAMILIES, FEATURES, families_for

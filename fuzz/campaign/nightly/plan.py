@@ -1,0 +1,159 @@
+"""Which turn is next.
+
+Every executor gets the same time, and of an executor every *group*: its configurations of
+one environment (another one is another process) and one class (findings are told apart by
+it). Who had least is next. What is pending of a group is given to its turns; towards the
+end they do little else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fuzz.campaign.canonical import executor_class
+from fuzz.campaign.nightly.turn import Known, Turn
+from fuzz.executors.table import configuration
+from oracles.model import PROMISES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fuzz.campaign.nightly.store import Store
+
+MAX_TURN_S: Final = 60.0
+MIN_TURN_S: Final = 5.0
+"""Of a night too short for all."""
+MAX_PENDING: Final = 24
+"""Findings that a turn is given: each takes some seconds to minimize."""
+LAST: Final = 0.85
+"""Of the night; after that, what is pending comes first."""
+MAX_FAILURES: Final = 3
+"""Turns of a group that come to nothing before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Configurations of an executor that share a turn."""
+
+    executor: str
+    executor_class: str
+    configs: tuple[str, ...]
+
+
+def groups(systems: Sequence[Sequence[str]]) -> list[Group]:
+    """Those of the executors given, each with the names of its configurations."""
+    found = []
+    for executor, *names in systems:
+        parts: dict[tuple[object, str], list[str]] = defaultdict(list)
+        for name in names:
+            config = configuration(executor, name)
+            model = PROMISES[config.promises].name
+            made = executor_class(executor, dict(config.settings), model)
+            parts[config.environment, made].append(name)
+        found += [Group(executor, part[1], tuple(each)) for part, each in parts.items()]
+    return found
+
+
+class Plan:
+    """Makes turns.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        meta = store.meta
+        self.seed: int = meta["seed"]
+        self.families: Mapping[str, float] = meta["families"]
+        self.count: int | None = meta["count"]
+        self.python: str | None = meta["python"]
+        self.asked_s: float = meta["asked_s"]
+        self.groups = groups(meta["systems"])
+        self.turn_s: float = meta["turn_s"] or min(
+            MAX_TURN_S, max(MIN_TURN_S, self.asked_s * meta["workers"] / (2 * len(self.groups)))
+        )
+        self.of = {
+            (group.executor, config): group for group in self.groups for config in group.configs
+        }
+
+    def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Turn, list[int]] | None:
+        """The next turn, and the numbers of the raw findings in it; None if nothing can run."""
+        spent = self._spent()
+        running = {group: configs for group in self.groups if (configs := self._running(group))}
+        if not running:
+            return None
+        by_executor: dict[str, float] = defaultdict(float)
+        for group in running:
+            by_executor[group.executor] += spent[group]
+        chosen = min(running, key=lambda group: (by_executor[group.executor], spent[group]))
+        configs = running[chosen]
+        late = left_s < (1 - LAST) * self.asked_s
+        pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
+        texts = [(row["number"], self._text(row["file"])) for row in pending]
+        number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM turns")[0][0]
+        turn = Turn(
+            number=number,
+            seed=self.seed,
+            executor=chosen.executor,
+            configs=configs,
+            time_s=min(self.turn_s, left_s),
+            until=until,
+            families=self.families,
+            minimizing_share=1.0 if late and texts else 0.5,
+            count=self.count,
+            python=self.python,
+            known=tuple(self._known(chosen)),
+            pending=tuple(text for _, text in texts),
+            spool=str(self.store.spool(number).resolve()) if spooled else None,
+        )
+        return turn, [row for row, _ in texts]
+
+    def _text(self, file: str) -> str:
+        return (self.store.folder / file).read_text(encoding="utf-8")
+
+    def _known(self, group: Group) -> Iterator[Known]:
+        """What this group's class has shown so far."""
+        for key, file in self.store.rows(
+            """SELECT key, file FROM findings
+            WHERE executor = ? AND class = ? AND sort = 'forbidden'""",
+            group.executor,
+            group.executor_class,
+        ):
+            configs = self.store.rows("SELECT DISTINCT config FROM sightings WHERE key = ?", key)
+            yield Known(key, self._text(file), tuple(config for (config,) in configs))
+
+    def _spent(self) -> dict[Group, float]:
+        """Seconds that each group has had, or is about to have."""
+        spent = dict.fromkeys(self.groups, 0.0)
+        for executor, configs, state, seconds in self.store.rows(
+            "SELECT executor, configs, state, seconds FROM turns"
+        ):
+            group = self.of[executor, json.loads(configs)[0]]
+            spent[group] += max(seconds, self.turn_s) if state == "running" else seconds
+        return spent
+
+    def _running(self, group: Group) -> tuple[str, ...]:
+        """Its configurations that can run here, as far as is known."""
+        missing = {
+            config
+            for config, why in self.store.rows(
+                "SELECT config, why FROM unavailable WHERE executor = ?", group.executor
+            )
+            if not why.startswith("does not start")
+        }
+        configs = tuple(each for each in group.configs if each not in missing)
+        if not configs:
+            return ()
+        # What does not start now may start later; but not for ever.
+        failures = self.store.rows(
+            """SELECT count(*) FROM turns WHERE executor = ? AND configs = ? AND state = 'done'
+            AND graphs = 0 AND problem != ''""",
+            group.executor,
+            json.dumps(configs),
+        )
+        return configs if failures[0][0] < MAX_FAILURES else ()

@@ -1,0 +1,343 @@
+"""A night as its reports tell it (`reports.night`), from what the store has."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sqlite3
+import statistics
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpus.outcome import nearest
+from corpus.textfile import Digest, Entry, Script, load, outcome_from_plain
+from fuzz.campaign.causes import symptom
+from fuzz.campaign.nightly.deaths import Alike, alike
+from fuzz.campaign.nightly.store import NAME, Store, StoreError
+from reports.night import (
+    Earlier,
+    Kill,
+    Known,
+    Moment,
+    Night,
+    NightFinding,
+    Share,
+    Sort,
+    WorkerHealth,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from corpus.graph import LitmusTest
+    from corpus.outcome import Outcome
+    from fuzz.campaign.known import KnownFinding, KnownFindings
+
+
+class Teller:
+    """Tells a night again and again; what does not change is read once.
+
+    Parameters
+    ----------
+    store : Store
+    known : KnownFindings
+    """
+
+    def __init__(self, store: Store, known: KnownFindings) -> None:
+        self.store = store
+        self.known = known
+        self.deaths_known: dict[tuple[str, str, str], str] = {}
+        self.python: str | None = store.meta.get("python")
+        self.entries: dict[tuple[str, int], Entry] = {}
+        self.earlier = tuple(_earlier(store.folder))
+
+    def night(self) -> Night:
+        """As it stands."""
+        store, meta = self.store, self.store.meta
+        self.seen: set[KnownFinding] = set()
+        findings = (*self._findings(), *self._deaths())
+        runs, reported = store.rows(
+            "SELECT coalesce(sum(canary_runs), 0), coalesce(sum(canary_reported), 0) FROM turns"
+        )[0]
+        states = Counter[str]()
+        for state, count in store.rows("SELECT state, count(*) FROM raws GROUP BY state"):
+            states[state] = count
+        versions: dict[str, dict[str, str]] = {}
+        for (told,) in store.rows("SELECT DISTINCT versions FROM turns"):
+            versions |= json.loads(told)
+        return Night(
+            folder=str(store.folder),
+            command=meta["command"],
+            seed=meta["seed"],
+            started=meta["started"],
+            ended=meta.get("ended"),
+            asked_s=meta["asked_s"],
+            findings=findings,
+            known=tuple(Known(e.title, e.why, e in self.seen) for e in self.known.entries),
+            by_config=tuple(self._shares("config", findings)),
+            by_family=tuple(self._shares("family", findings)),
+            moments=tuple(Moment(*row) for row in store.rows("SELECT * FROM moments ORDER BY at")),
+            workers=tuple(self._workers()),
+            kills=tuple(
+                Kill(
+                    r["mutant"],
+                    r["executor"],
+                    r["seconds"],
+                    r["graphs"],
+                    r["family"],
+                    r["strategy"],
+                )
+                for r in store.rows("SELECT * FROM kills ORDER BY mutant")
+            ),
+            canary=(runs, reported),
+            unconfirmed=states["unconfirmed"],
+            not_minimized=states["pending"],
+            versions=versions,
+            earlier=tuple(line for line, _ in self.earlier),
+            unavailable={
+                f"{executor}/{config}": why
+                for executor, config, why in store.rows("SELECT * FROM unavailable")
+            },
+            problem=meta.get("problem", ""),
+            interrupted=meta.get("interrupted", False),
+        )
+
+    # --- findings ----------------------------------------------------------------------
+
+    def _entry(self, file: str) -> Entry:
+        path = self.store.folder / file
+        stamp = (file, path.stat().st_mtime_ns)
+        if stamp not in self.entries:
+            self.entries[stamp] = load(path)
+        return self.entries[stamp]
+
+    def _before(self, key: str) -> Mapping[str, int]:
+        """What earlier nights say of a finding."""
+        lines = [seen[key] for _, seen in self.earlier if key in seen]
+        return {
+            "count": sum(each["count"] for each in lines),
+            **({"first": min(each["first"] for each in lines)} if lines else {}),
+        }
+
+    def _findings(self) -> Iterator[NightFinding]:
+        """What was seen on graphs, and clusters that are unsound."""
+        for row in self.store.rows(
+            """SELECT findings.*, count(*) AS count, min(at) AS first, max(at) AS last
+            FROM findings JOIN sightings USING (key) GROUP BY key ORDER BY first, key"""
+        ):
+            entry, told = self._entry(row["file"]), json.loads(row["told"])
+            before = self._before(row["key"])
+            histogram: dict[Outcome, tuple[int, str]] = {
+                outcome_from_plain(entry.test, plain): (count, verdict)
+                for plain, count, verdict in told.get("histogram", ())
+            }
+            listed = entry.allowed.get(row["model"], frozenset())
+            allowed = () if isinstance(listed, Digest) else tuple(sorted(listed, key=str))
+            finding = entry.finding
+            script = Path(row["file"]).with_suffix(".py")
+            configs = self.store.rows("SELECT config FROM sightings WHERE key = ?", row["key"])
+            added = (f"the clusters add {told['added']}",) if "added" in told else ()
+            yield NightFinding(
+                key=row["key"],
+                sort=Sort(row["sort"]),
+                entry=entry,
+                file=row["file"],
+                executor=row["executor"],
+                config_class=row["class"],
+                model=row["model"],
+                cause=told.get("cause", "unsound clusters"),
+                reason=tuple(told.get("reason", added)),
+                is_cycle=told.get("is_cycle", False),
+                edges=tuple((a, b) for a, b in told.get("edges", ())),
+                rules=tuple(told.get("rules", ())),
+                count=row["count"] + before["count"],
+                tonight=row["count"],
+                first_seen=before.get("first", row["first"]),
+                last_seen=row["last"],
+                configs=Counter(config for (config,) in configs),
+                histogram=histogram,
+                allowed=allowed,
+                nearest=nearest(finding.forbidden[0][0], allowed) if finding else None,
+                replay=self._command(row["sort"], row["file"]),
+                script=str(script) if (self.store.folder / script).is_file() else "",
+                script_shows_it=bool(finding and finding.script is Script.SHOWS_IT),
+                known=self._why(
+                    row["key"],
+                    entry.test,
+                    symptom(finding.forbidden[0][0]) if finding else row["sort"],
+                    row["class"],
+                ),
+            )
+
+    def _why(self, key: str, test: LitmusTest, symptom: str, executor_class: str) -> str:
+        """Why a finding is known; "" if it is new."""
+        today = datetime.now(UTC).date()
+        entry = self.known.match(key, test, symptom, executor_class, today)
+        if entry is None:
+            return ""
+        self.seen.add(entry)
+        return entry.why
+
+    def _why_death(self, death: sqlite3.Row) -> str:
+        """Why a death is known by its cause. Those with the same ops have the same."""
+        what = (death["sort"], death["class"], death["ops"])
+        if what not in self.deaths_known:
+            path = self.store.folder / death["file"]
+            self.deaths_known[what] = (
+                self._why("", load(path).test, death["sort"], death["class"])
+                if path.is_file()
+                else ""
+            )
+        return self.deaths_known[what]
+
+    def _alike(self) -> list[Alike]:
+        rows = self.store.rows("SELECT * FROM deaths ORDER BY at, turn, line")
+        return alike(rows, self._why_death)
+
+    def _command(self, sort: str, file: str) -> str:
+        what = "validate" if sort == Sort.UNSOUND else "replay"
+        python = self.python if what == "replay" else None
+        there = ["--python", python] if python else []
+        return shlex.join(["litmusfuzz", what, str(self.store.folder / file), *there])
+
+    def _deaths(self) -> Iterator[NightFinding]:
+        """Workers that ended, as findings."""
+        for each in self._alike():
+            first, last = each.deaths[0], each.deaths[-1]
+            executor = each.executor_class.rpartition("/")[0]
+            before = self._before(each.key)
+            what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
+            config, entry = first["config"], self._entry(first["file"])
+            yield NightFinding(
+                key=each.key,
+                sort=Sort(each.sort),
+                entry=entry,
+                file=first["file"],
+                executor=executor,
+                config_class=each.executor_class,
+                model="",
+                cause=f"{each.words} + {each.op}",
+                reason=(first["message"], f"in {what}"),
+                is_cycle=False,
+                edges=(),
+                rules=(),
+                count=len(each.deaths) + before["count"],
+                tonight=len(each.deaths),
+                first_seen=before.get("first", first["at"]),
+                last_seen=last["at"],
+                configs=Counter(death["config"] for death in each.deaths),
+                histogram={},
+                allowed=(),
+                nearest=None,
+                replay=f"{self._command('', first['file'])} --executors {executor}:{config}",
+                known=each.known or self._why(each.key, entry.test, each.sort, each.executor_class),
+            )
+
+    @property
+    def kept(self) -> set[str]:
+        """Files that reports name."""
+        return {each.deaths[0]["file"] for each in self._alike()}
+
+    # --- coverage and health -----------------------------------------------------------
+
+    def _shares(self, by: str, findings: Iterable[NightFinding]) -> Iterator[Share]:
+        """By configuration, or by family on an executor."""
+        found = Counter[str]()
+        for each in findings:
+            if by == "config":
+                found.update(f"{each.executor}/{config}" for config in each.configs)
+            elif each.entry.finding is not None:
+                found[f"{each.executor}/{each.entry.finding.family}"] += 1
+        reached = defaultdict[str, list[float]](list)
+        for executor, name, share in self.store.rows(
+            f"""SELECT executor, {by}, reached FROM tests JOIN turns ON turns.number = turn
+            WHERE reached IS NOT NULL"""  # noqa: S608 - one of two words
+        ):
+            reached[f"{executor}/{name}"].append(share)
+        refused = defaultdict[str, Counter[str]](Counter)
+        for executor, name, why, count in self.store.rows(
+            f"""SELECT executor, {by}, ended, count(*) FROM tests JOIN turns ON turns.number = turn
+            WHERE ended LIKE 'refused: %' GROUP BY 1, 2, 3"""  # noqa: S608
+        ):
+            refused[f"{executor}/{name}"][why.removeprefix("refused: ")] += count
+        for executor, name, *numbers in self.store.rows(
+            f"""SELECT executor, {by}, count(*), sum(allowed + forbidden + unknown),
+              sum(tests.seconds), sum(forbidden > 0), sum(unknown > 0), sum(ended = 'crashed'),
+              sum(ended = 'timed out')
+            FROM tests JOIN turns ON turns.number = turn GROUP BY 1, 2"""  # noqa: S608
+        ):
+            graphs, outcomes, seconds, forbidden, unknown, crashed, timed_out = numbers
+            title = f"{executor}/{name}"
+            yield Share(
+                name=title,
+                graphs=graphs,
+                outcomes=outcomes,
+                seconds=round(seconds, 3),
+                findings=found[title],
+                forbidden_graphs=forbidden,
+                reached=round(statistics.median(reached[title]), 4) if reached[title] else None,
+                refused=refused[title].total(),
+                crashed=crashed,
+                timed_out=timed_out,
+                unknown={"over the oracle's budget": unknown} if unknown else {},
+            )
+
+    def _workers(self) -> Iterator[WorkerHealth]:
+        for row in self.store.rows(
+            """SELECT host, pid, count(*) AS turns, sum(state = 'lost') AS lost,
+              sum(seconds) AS busy,
+              (SELECT count(*) FROM deaths JOIN turns AS t ON t.number = turn
+                WHERE t.host = turns.host AND t.pid = turns.pid AND sort != 'timed out') AS crashed,
+              (SELECT count(*) FROM deaths JOIN turns AS t ON t.number = turn
+                WHERE t.host = turns.host AND t.pid = turns.pid AND sort = 'timed out') AS hung
+            FROM turns WHERE host != '' GROUP BY host, pid ORDER BY min(number)"""
+        ):
+            yield WorkerHealth(
+                f"process {row['pid']}",
+                row["host"],
+                row["turns"],
+                row["lost"],
+                round(row["busy"], 1),
+                row["crashed"],
+                row["hung"],
+            )
+
+
+def summary(night: Night) -> dict[str, Any]:
+    """What later nights want to know of one."""
+    last = night.moments[-1] if night.moments else None
+    return {
+        "started": night.started,
+        "graphs": last.graphs if last else 0,
+        "outcomes": last.outcomes if last else 0,
+        "findings": len(night.findings),
+        "new": len(night.new),
+        "mutation_score": night.mutation_score,
+        "seen": {
+            f.key: {"count": f.tonight, "first": f.first_seen, "last": f.last_seen}
+            for f in night.findings
+        },
+    }
+
+
+def _earlier(folder: Path) -> Iterator[tuple[Earlier, dict[str, dict[str, int]]]]:
+    """Nights that ended, in the folders beside this one, and the findings of each."""
+    nights = []
+    for path in sorted(folder.resolve().parent.glob(f"*/{NAME}")):
+        if path.parent == folder.resolve():
+            continue
+        try:
+            told = Store(path.parent, write=False)
+        except StoreError:
+            continue
+        try:
+            nights.append(told.meta.get("summary"))
+        except sqlite3.Error:
+            continue
+        finally:
+            told.close()
+    for each in sorted(filter(None, nights), key=lambda each: int(each["started"])):
+        seen = each.pop("seen")
+        yield Earlier(**each), seen

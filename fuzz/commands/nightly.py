@@ -1,0 +1,238 @@
+"""`litmusfuzz nightly`, `whatsup` and `redraw`: campaigns that run unattended."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fuzz.commands.common import (
+    MAX_SEED,
+    Duration,
+    fail,
+    json_option,
+    print_json,
+    python_option,
+    python_or_fail,
+)
+from fuzz.commands.run import families_of, systems_of
+
+if TYPE_CHECKING:
+    from fuzz.campaign.known import KnownFindings
+    from reports.night import Night
+
+ALL = "tf:*,jax:*,native:*"
+
+
+class Size(click.ParamType[int]):
+    """Bytes, from ``500MB`` or ``2GB``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """From text; click reports the message."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(kB|MB|GB|TB)", str(value))
+        if not match:
+            self.fail(f"{value!r} is no size; write 500MB or 2GB", param, ctx)
+        powers = {"kB": 3, "MB": 6, "GB": 9, "TB": 12}
+        return int(float(match[1]) * 10 ** powers[match[2]])
+
+
+@click.command()
+@click.option("--time", "time_s", type=Duration(), default="2h", help="How long.")
+@click.option(
+    "--workers", type=click.IntRange(1, 4096), default=2, help="Processes, or of a cluster threads."
+)
+@click.option("--out", type=click.Path(), default="night", help="The night's folder, a new one.")
+@click.option("--resume", type=click.Path(), default=None, help="Go on with a night in its folder.")
+@click.option("--known", "known_file", type=click.Path(), default=None, help="Known findings.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
+@click.option("--executors", default=ALL, help="As for run; what cannot run here is left out.")
+@click.option("--families", default=None, help="As for run.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@click.option("--turn", "turn_s", type=Duration(), default=None, help="At a time; 60s or less.")
+@python_option
+@click.option("--disk", type=Size(), default="2GB", help="How much the folder may take.")
+@click.option("--dask", default=None, help="Workers of a Dask scheduler: tcp://host:8786.")
+@json_option
+def nightly(
+    time_s: float,
+    workers: int,
+    out: str,
+    resume: str | None,
+    known_file: str | None,
+    seed: int | None,
+    executors: str,
+    families: str | None,
+    count: int | None,
+    turn_s: float | None,
+    python: str | None,
+    disk: int,
+    dask: str | None,
+    as_json: bool,
+) -> None:
+    """Fuzz all executors until the time is up; write reports.
+
+    Each executor's configurations have their share of the time. SIGTERM and Ctrl-C end it
+    with all that was found, a second one at once; --resume goes on with what time is left.
+    Exits 1 if there is a finding that --known does not name, 2 if the canary or a mutant
+    went unreported.
+    """
+    from random import SystemRandom
+
+    from fuzz.campaign import pools
+    from fuzz.campaign.nightly.night import Nightly, asked
+    from fuzz.campaign.nightly.store import Store, StoreError
+
+    known = _known(known_file)
+    if resume is None:
+        chosen = systems_of(executors, None, None)
+        facts = asked(
+            command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+            seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
+            asked_s=time_s,
+            workers=workers,
+            systems=[(name, *(each.name for each in configs)) for name, *configs in chosen],
+            families=families_of(families, [name for name, *_ in chosen]),
+            count=count,
+            turn_s=turn_s,
+            python=python_or_fail(python),
+            disk_bytes=disk,
+        )
+    else:
+        _only_with(resume)
+        facts = {"workers": workers} if _given("workers") else {}
+    folder = Path(resume or out)
+    try:
+        if resume is not None:
+            Store(folder, write=False).close()
+        store = Store(folder, write=True)
+    except StoreError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"--out: {folder}: {error.strerror}")
+    if resume is None and store.meta:
+        fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
+    if resume is not None and not store.meta:
+        fail(f"--resume: {folder}: holds no night")
+    store.note(**facts)
+    workers = store.meta["workers"]
+    terminal = sys.stderr.isatty()
+
+    def show(night: Night) -> None:
+        if terminal:
+            click.echo(f"\r\x1b[K{_line(night)}", err=True, nl=False)
+
+    try:
+        with store, pools.open(workers, dask) as pool:
+            night = Nightly(store, known, pool, show, local=dask is None).run()
+    except pools.PoolError as error:
+        fail(f"--dask: {error}")
+    except sqlite3.Error as error:  # a full disk
+        fail(f"{folder}: {error}; --resume {folder} goes on")
+    if terminal:
+        click.echo("", err=True)
+    if as_json:
+        click.echo((folder / "findings.json").read_text(encoding="utf-8"))
+    else:
+        click.echo((folder / "summary.md").read_text(encoding="utf-8"))
+    sys.exit(night.exit_code())
+
+
+def _given(name: str) -> bool:
+    """Whether an option was on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _only_with(resume: str) -> None:
+    """A night goes on as it was asked for."""
+    for name in (
+        "time_s",
+        "out",
+        "seed",
+        "executors",
+        "families",
+        "count",
+        "turn_s",
+        "python",
+        "disk",
+    ):
+        if _given(name):
+            fail(f"--resume {resume}: goes on as it was asked for, without --{name.split('_')[0]}")
+
+
+def _known(file: str | None) -> KnownFindings:
+    from corpus.textfile import FileError
+    from fuzz.campaign.known import KnownFindings, load
+
+    if file is None:
+        return KnownFindings()
+    try:
+        return load(file)
+    except FileError as error:
+        fail(str(error))
+
+
+def _line(night: Night) -> str:
+    """How it stands, on a terminal."""
+    took = night.until - night.started
+    return (
+        f"{took} of {night.asked_s:.0f} s  {night.graphs} graphs  {night.outcomes} outcomes  "
+        f"{len(night.findings)} findings, {len(night.new)} new"
+    )
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path())
+@json_option
+def whatsup(folders: tuple[str, ...], as_json: bool) -> None:
+    """How nights stand, of one machine or several: from their files `stats`."""
+    from reports.stats import read, together
+
+    nights = {}
+    for folder in folders:
+        path = Path(folder) / "stats"
+        try:
+            nights[folder] = read(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{path}: {getattr(error, 'strerror', None) or 'is no text'}")
+    if as_json:
+        print_json(nights)
+    else:
+        click.echo(together(nights))
+
+
+@click.command()
+@click.argument("folder", type=click.Path())
+@click.option("--tests", type=click.IntRange(min=1), default=1000, help="How many, at most.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, help="Processes.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Draws the records.")
+@json_option
+def redraw(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> None:
+    """Make tests of a night again from their records, and compare them byte for byte.
+
+    Exits 2 if one differs.
+    """
+    from fuzz.campaign import pools
+    from fuzz.campaign.nightly.redraw import redrawn
+    from fuzz.campaign.nightly.store import Store, StoreError
+
+    try:
+        store = Store(Path(folder), write=False)
+    except StoreError as error:
+        fail(str(error))
+    with pools.open(workers) as pool:
+        different, made = redrawn(store, tests, seed, pool)
+    if as_json:
+        print_json({"tests": made, "equal": made - len(different), "different": different})
+    else:
+        click.echo(f"{made - len(different)} of {made} tests made again, byte for byte")
+        for each in different:
+            click.echo(f"  differs: {each}")
+    sys.exit(2 if different or not made else 0)

@@ -1,0 +1,470 @@
+"""Nights on a mutant that needs no framework: ended, killed, resumed, told, made again.
+
+They wait for what the store or a spool says, never for a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from corpus.textfile import load
+from fuzz.campaign.known import KnownFinding, KnownFindings
+from fuzz.campaign.nightly.deaths import alike
+from fuzz.campaign.nightly.spool import LINES, Spool
+from fuzz.campaign.nightly.store import Store, StoreError
+from fuzz.campaign.nightly.telling import Teller, summary
+from fuzz.campaign.nightly.turn import RANGE, Known, Turn, work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+STALE = "mutant/stale-reads"
+META = {
+    "command": "litmusfuzz nightly",
+    "seed": 1,
+    "started": 1_800_000_000,
+    "asked_s": 60,
+    "spent_s": 0,
+    "disk_bytes": 1 << 30,
+}
+
+
+def turn(number: int = 1, **changes: Any) -> Turn:
+    return Turn(
+        **{
+            "number": number,
+            "seed": 1,
+            "executor": STALE,
+            "configs": ("plain",),
+            "time_s": 600.0,
+            "until": time.time() + 600,
+            "families": {"dag": 1.0},
+            "count": 64,
+            **changes,
+        }
+    )
+
+
+Lines = list[dict[str, Any]]
+
+
+def done(asked: Turn, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
+    """Do a turn until what it has written is enough: no clock decides."""
+    from fuzz.campaign.nightly import turn as module
+
+    class Until(Spool):
+        @property
+        def told_to_stop(self) -> bool:
+            """Whether it is."""
+            return enough(lines_of(self.folder))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "Spool", Until)
+        return work(replace(asked, spool=folder and str(folder)))
+
+
+def pending(lines: Lines) -> set[int]:
+    """Graphs that wait to be minimized."""
+    shown = {each["index"] for each in lines if each["kind"] == "test" and each["raw"]}
+    settled = {each["index"] for each in lines if each["kind"] in ("found", "again", "unconfirmed")}
+    return shown - settled - {each["index"] for each in lines if each.get("key")}
+
+
+@pytest.fixture(scope="module")
+def spooled(tmp_path_factory) -> Path:
+    """What a turn left that has a finding, one more graph that shows it, and one that waits."""
+    folder = tmp_path_factory.mktemp("spool")
+
+    def enough(lines: Lines) -> bool:
+        found = sum(each.get("key") is not None for each in lines)
+        return found > 1 and bool(pending(lines))
+
+    done(turn(minimizing_share=1.0), folder, enough)
+    return folder
+
+
+def lines_of(folder: Path) -> Lines:
+    return [json.loads(line) for line in (folder / LINES).read_text().splitlines()]
+
+
+@pytest.fixture
+def store(tmp_path: Path, spooled: Path) -> Iterator[Store]:
+    """A night of one turn that has ended."""
+    with night(tmp_path / "n", spooled) as store:
+        store.finish(1, lost=False)
+        yield store
+
+
+def night(folder: Path, spool: Path | None = None) -> Store:
+    """A store in which turn 1 has begun, and left that."""
+    store = Store(folder, write=True)
+    if not store.meta:
+        store.note(**META)
+        store.begin(turn(), [])
+        store.db.execute("UPDATE turns SET begun = 1800000000")
+    if spool is not None:
+        shutil.copytree(spool, store.spool(1))
+    return store
+
+
+def dump(folder: Path) -> list[str]:
+    with sqlite3.connect(folder / "night.sqlite") as db:
+        return [line for line in db.iterdump() if "INSERT" in line]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    kept = ("findings", "raw", "unconfirmed", "crashed")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for name in kept
+        for path in (folder / name).rglob("*")
+    }
+
+
+# --- a spool is taken over -------------------------------------------------------------
+
+
+def test_a_spool_is_taken_over_once_whatever_is_killed_when(tmp_path: Path, spooled: Path) -> None:
+    """In one go, or cut at any byte with the writer killed after each part: the same."""
+    whole = night(tmp_path / "whole", spooled)
+    whole.finish(1, lost=False)
+    whole.close()
+    data = (spooled / LINES).read_bytes()
+    cut = tmp_path / "cut"
+    night(cut, spooled).close()
+    for size in range(0, len(data) + 4999, 4999):
+        (cut / "turns" / "1" / LINES).write_bytes(data[:size])
+        store = Store(cut, write=True)
+        store.take_over(1)
+        # Killed in the middle of the next lines: all of that transaction is undone.
+        (cut / "turns" / "1" / LINES).write_bytes(data + b'{"kind":"test","at":1}\n')
+        with pytest.raises(KeyError):
+            store.take_over(1)
+        store.close()
+    (cut / "turns" / "1" / LINES).write_bytes(data)
+    store = Store(cut, write=True)
+    store.finish(1, lost=False)
+    store.finish(1, lost=False)
+    store.close()
+    assert dump(cut) == dump(tmp_path / "whole")
+    assert files(cut) == files(tmp_path / "whole")
+    assert not list((cut / "turns").iterdir())
+
+
+def test_a_store_has_one_writer_and_one_version(tmp_path: Path) -> None:
+    with night(tmp_path / "n") as store:
+        with pytest.raises(StoreError, match="another process"):
+            Store(tmp_path / "n", write=True)
+        store.db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="version 99"):
+        Store(tmp_path / "n", write=False)
+    with pytest.raises(StoreError, match="holds no night"):
+        Store(tmp_path / "nothing", write=False)
+
+
+def test_each_graph_is_counted_once_and_its_findings_told(
+    store: Store, tmp_path: Path, spooled: Path
+) -> None:
+    check(store)
+    told = Teller(store, KnownFindings()).night()
+    tests = [line for line in lines_of(spooled) if line["kind"] == "test"]
+    assert sum(share.graphs for share in told.by_config) == len(tests)
+    assert {line["index"] // 32 // RANGE for line in tests} == {1}
+    assert told.findings
+    assert told.not_minimized == len(store.pending(STALE, ("plain",), 1000))
+    for each in told.findings:
+        assert each.tonight == sum(each.configs.values()) > 0
+        assert each.forbidden
+        assert each.nearest in each.allowed
+        assert each.reason
+        assert load(tmp_path / "n" / each.file) == each.entry
+
+
+def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
+    store: Store, tmp_path: Path, spooled: Path
+) -> None:
+    keys = [each.key for each in Teller(store, KnownFindings()).night().findings]
+    entries = tuple(KnownFinding("because", key) for key in [*keys, "v1-0000000000000000"])
+    told = Teller(store, KnownFindings(entries)).night()
+    assert told.exit_code() == 0
+    assert [each.seen for each in told.known] == [True] * len(keys) + [False]
+    told = Teller(store, KnownFindings(entries[1:])).night()
+    assert told.exit_code() == 1
+    assert [each.key for each in told.new] == keys[:1]
+
+
+def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_again(
+    store: Store, tmp_path: Path, spooled: Path
+) -> None:
+    before = store.rows("SELECT key FROM sightings")
+    left = [row["number"] for row in store.pending(STALE, ("plain",), 1000)]
+    assert set(left) == pending(lines_of(spooled)) != set()
+    texts = tuple((tmp_path / "n" / f"raw/raw-1-{n}.yaml").read_text() for n in left)
+    known = tuple(
+        Known(key, (tmp_path / "n" / file).read_text(), ("plain",))
+        for key, file in store.rows("SELECT key, file FROM findings")
+    )
+    second = turn(2, known=known, pending=texts, minimizing_share=1.0)
+    store.begin(second, left)
+    assert not store.pending(STALE, ("plain",), 1000)
+
+    def settled(lines: Lines) -> set[int]:
+        """Of those that were left."""
+        kinds = ("found", "again")
+        return {each["index"] for each in lines if each["kind"] in kinds} & set(left)
+
+    done(second, store.spool(2), lambda lines: bool(settled(lines)))
+    gone = settled(lines_of(store.spool(2)))
+    store.finish(2, lost=False)
+    check(store)
+    assert not gone & {row["number"] for row in store.pending(STALE, ("plain",), 1000)}
+    assert len(store.rows("SELECT key FROM sightings")) > len(before)
+
+
+def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
+    """It returns its files, and they are taken over like a spool."""
+
+    def enough(lines: Lines) -> bool:
+        return bool(pending(lines))
+
+    files = done(turn(), None, enough)
+    with night(tmp_path / "n") as store:
+        store.put(1, files)
+        store.finish(1, lost=False)
+        check(store)
+        assert store.rows("SELECT host != '', seconds > 0, graphs > 0 FROM turns")[0][:] == (
+            1,
+            1,
+            1,
+        )
+        assert store.pending(STALE, ("plain",), 1000)
+
+
+def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path) -> None:
+    with night(store.folder.parent / "later", spooled) as later:
+        assert Teller(later, KnownFindings()).night().earlier == ()  # the first goes on
+        first = Teller(store, KnownFindings()).night()
+        store.note(summary=summary(first))
+        later.finish(1, lost=False)
+        told = Teller(later, KnownFindings()).night()
+    (line,) = told.earlier
+    assert (line.findings, line.graphs) == (len(first.findings), first.graphs)
+    for one, other in zip(first.findings, told.findings, strict=True):
+        assert other.key == one.key
+        assert other.tonight == one.tonight
+        assert other.count == one.count + one.tonight
+        assert other.first_seen == one.first_seen
+
+
+def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(
+    store: Store, tmp_path: Path, spooled: Path
+) -> None:
+    findings = set((tmp_path / "n/findings").iterdir())
+    pending = {file for (file,) in store.rows("SELECT file FROM raws WHERE state = 'pending'")}
+    settled = {file for (file,) in store.rows("SELECT file FROM raws WHERE state = 'settled'")}
+    assert settled
+    assert store.shrink(1 << 30, set()) == store.disk_bytes()
+    assert all((tmp_path / "n" / file).is_file() for file in settled)
+    store.shrink(1, set())
+    assert set((tmp_path / "n/findings").iterdir()) == findings
+    assert all((tmp_path / "n" / file).is_file() for file in pending)
+    assert not any((tmp_path / "n" / file).is_file() for file in settled)
+
+
+def test_deaths_that_look_alike_are_one_finding() -> None:
+    def death(message: str, *ops: str) -> dict[str, str]:
+        told = {"sort": "crashed", "class": "tf/executor", "message": message}
+        return {**told, "ops": json.dumps(ops)}
+
+    deaths = [
+        death("signal 6: free(): invalid pointer 0x7f10", "read", "A", "S"),
+        death("signal 6: free(): invalid pointer 0x7f99", "B", "S"),
+        death("signal 6: free(): invalid pointer 0x7f11", "A", "S"),
+        death("signal 6: free(): invalid pointer 1", "B"),
+        death("signal 11", "S"),
+        death("signal 11", "read"),
+    ]
+    found = alike(deaths, lambda each: "")
+    assert [(each.words[:9], each.op, len(each.deaths)) for each in found] == [
+        ("signal 6:", "S", 3),
+        ("signal 6:", "B", 1),
+        ("signal 11", "S", 1),
+        ("signal 11", "read", 1),
+    ]
+    assert len({each.key for each in found}) == 4
+
+
+def check(store: Store) -> None:
+    """Nothing is lost, nothing is double."""
+    one = lambda query: store.rows(query)[0][0]  # noqa: E731
+    folder = store.folder
+    assert one("SELECT count(*) FROM tests") == one("SELECT count(DISTINCT number) FROM tests")
+    assert one("SELECT count(*) FROM tests") == one("SELECT sum(graphs) FROM turns")
+    assert {n for (n,) in store.rows("SELECT number FROM tests WHERE forbidden > 0")} == {
+        n for (n,) in store.rows("SELECT number FROM raws")
+    }
+    assert {n for (n,) in store.rows("SELECT number FROM raws WHERE state = 'settled'")} == {
+        n for (n,) in store.rows("SELECT number FROM sightings")
+    }
+    found = {file for (file,) in store.rows("SELECT file FROM findings")}
+    assert {f"findings/{path.name}" for path in (folder / "findings").glob("*.yaml")} == found
+    assert {key for (key,) in store.rows("SELECT key FROM sightings")} == {
+        key for (key,) in store.rows("SELECT key FROM findings")
+    }
+    for state, file in store.rows("SELECT state, file FROM raws"):
+        assert (folder / file).is_file(), (state, file)
+    # At most the test in flight is lost: numbers have no gaps but at a turn's end.
+    for (number,) in store.rows("SELECT number FROM turns WHERE state != 'running'"):
+        numbers = [n for (n,) in store.rows("SELECT number FROM tests WHERE turn = ?", number)]
+        assert sorted(numbers) == [32 * (number * RANGE + n) for n in range(len(numbers))]
+
+
+# --- whole nights ----------------------------------------------------------------------
+
+
+class Running:
+    """A night in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fuzz", "nightly", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        self.seen: set[psutil.Process] = set()
+
+    def wait(self, until: Callable[[Store], Any]) -> Any:
+        """Until the store says so; what it says."""
+        end = time.monotonic() + 200
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.process.communicate()
+            self.look()
+            try:
+                store = Store(self.folder, write=False)
+            except StoreError:
+                time.sleep(0.05)
+                continue
+            try:
+                found = until(store)
+            except sqlite3.OperationalError:
+                found = None  # it is being made
+            finally:
+                store.close()
+            if found:
+                return found
+            time.sleep(0.05)
+        self.process.kill()
+        raise AssertionError(self.process.communicate())
+
+    def look(self) -> None:
+        """Remember all processes that belong to it."""
+        self.seen |= {psutil.Process(self.process.pid)}
+        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+
+    def end(self, sent: signal.Signals) -> tuple[int, str, str]:
+        """Send that; no process is left when it has ended."""
+        self.look()
+        self.process.send_signal(sent)
+        out, err = self.process.communicate(timeout=120)
+        _, alive = psutil.wait_procs(self.seen, timeout=120)
+        assert not alive
+        return self.process.returncode, out, err
+
+
+def busy(store: Store) -> int | None:
+    """The last turn that has tested something and goes on."""
+    query = "SELECT max(number) FROM turns WHERE state = 'running' AND graphs > 2"
+    return store.rows(query)[0][0]
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory) -> Path:
+    """A night ended by SIGTERM, resumed, robbed of a worker, killed, resumed, ended by Ctrl-C."""
+    folder = tmp_path_factory.mktemp("nights") / "night"
+    first = Running(
+        folder,
+        *("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7"),
+        *("--time", "20m", "--turn", "10m", "--workers", "2", "--out", str(folder)),
+    )
+    first.wait(lambda store: busy(store) and store.rows("SELECT 1 FROM sightings"))
+    code, out, err = first.end(signal.SIGTERM)
+    assert code == 1
+    assert "Traceback" not in err
+    assert (folder / "summary.md").read_text() in out
+    again = ("--resume", str(folder), "--workers", "2")
+    second = Running(folder, *again)
+    second.wait(busy)
+    with Store(folder, write=False) as store:
+        number = busy(store)
+        ((victim,),) = store.rows("SELECT pid FROM turns WHERE number = ?", number)
+    os.kill(victim, signal.SIGKILL)
+    second.wait(lambda store: number not in store.running)
+    second.wait(lambda store: (busy(store) or 0) > number)
+    assert second.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    with Store(folder, write=False) as store:
+        last = max(n for (n,) in store.rows("SELECT number FROM turns"))
+    third = Running(folder, *again)
+    third.wait(lambda store: (busy(store) or 0) > last)
+    code, _, err = third.end(signal.SIGINT)
+    assert code == 1
+    assert "Traceback" not in err
+    return folder
+
+
+def test_no_finding_is_lost_or_doubled_and_no_process_left(interrupted: Path) -> None:
+    with Store(interrupted, write=False) as store:
+        check(store)
+        assert not store.running
+        states = {state for (state,) in store.rows("SELECT state FROM turns")}
+        told = Teller(store, KnownFindings()).night()
+    assert not list((interrupted / "turns").iterdir())
+    assert "lost" in states
+    assert told.interrupted
+    assert not told.problem
+    assert told.canary[0] == told.canary[1] > 0
+    names = [path.name for path in (interrupted / "findings").glob("*.yaml")]
+    assert sorted(names) == sorted(Path(each.file).name for each in told.findings)
+    for name in names:
+        assert name in (interrupted / "summary.md").read_text()
+
+
+def test_its_tests_are_made_again_byte_for_byte(interrupted: Path) -> None:
+    arguments = ["redraw", str(interrupted), "--tests", "64", "--workers", "3", "--json"]
+    result = subprocess.run(
+        [sys.executable, "-m", "fuzz", *arguments], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    with Store(interrupted, write=False) as store:
+        tests = store.rows("SELECT count(*) FROM tests")[0][0]
+    assert told == {"tests": min(64, tests), "equal": min(64, tests), "different": []}
+
+
+def test_a_record_that_is_wrong_is_told(interrupted: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(interrupted, tmp_path / "wrong")
+    with Store(folder, write=True) as store:
+        store.db.execute("UPDATE tests SET sha256 = 'x' WHERE line = (SELECT min(line) FROM tests)")
+    result = subprocess.run(
+        [sys.executable, "-m", "fuzz", "redraw", str(folder), "--tests", "100000"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert "differs: dag " in result.stdout
