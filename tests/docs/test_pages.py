@@ -31,6 +31,7 @@ NO_RUN = {
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_elsewhere.py run them
     "docs/herd.md": 1,
     "docs/nightly.md": 1,
+    "docs/several-machines.md": 2,
     "docs/tensorflow-scripts.md": 1,
     "docs/tutorial.md": 2,
 }
