@@ -138,7 +138,7 @@ def nightly(
     if terminal:
         click.echo("", err=True)
     if as_json:
-        click.echo((folder / "findings.json").read_text(encoding="utf-8"))
+        click.echo((folder / "night.json").read_text(encoding="utf-8"))
     else:
         click.echo((folder / "summary.md").read_text(encoding="utf-8"))
     sys.exit(night.exit_code())
