@@ -54,9 +54,19 @@ class NativeMutant(NativeExecutor):
         every = super().configurations()
         return tuple(config for config in every if not dict(config.settings).get("processes"))
 
+    @classmethod
+    def sound(cls) -> type[NativeExecutor]:
+        """The same core, in which no defect is on."""
+        return _Sound
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower and load the test."""
         return PreparedMutant(test, config, self.defect)
+
+
+class _Sound(NativeMutant):
+    name = "sound"
+    defect = ""
 
 
 class RelaxedAtomics(NativeMutant):
