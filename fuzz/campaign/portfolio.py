@@ -1,10 +1,11 @@
 """What is tried, and in which order, on an executor that may have any defect.
 
-First the tests of the corpus, then graphs of all families, by weight. Of the corpus
-comes first what shows most that was not shown before, for its size: features, and
-how two ops of some kinds on one resource stand to each other; when nothing is left
-that is new, all counts as new again. So a few dozen small tests hold some of
-everything, and no test is there for a defect.
+Two tests of the corpus, then a graph of some family, by weight, and so on. Of the corpus
+comes first what shows most that was not shown before: features; how two ops of some
+kinds stand to each other, on one resource or in program order; of which sort variables,
+queues, runs, loops and branches are. When nothing is left that is new, all counts as new
+again. So a few dozen small tests hold some of everything, and no test is there for a
+defect.
 
 References
 ----------
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count
+from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import all_nodes
+from corpus.graph import BranchAttrs, LoopAttrs, all_nodes
 from corpus.ops import OPS
+from fuzz.campaign.layout import Layout
+from fuzz.campaign.reducer import widened
 from fuzz.campaign.weights import Weights, pairs
 from fuzz.executors.protocol import Noise
 from fuzz.strategies import WEIGHTS, draw, families_for
@@ -34,19 +37,26 @@ if TYPE_CHECKING:
 
 CORPUS: Final = "corpus"
 """What the tests that were not drawn are counted under, beside the families."""
+_CORPUS_TO_DRAWN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way to run each test: a configuration, the noise, executions.
 
-    Without a configuration it is the executor's first.
+    Without a configuration it is the executor's first. `wide` runs the test with the
+    widest lanes that the reducer tries, so that what tears shows; others are left out.
     """
 
     strategy: str
     config: str
     noise: Noise
     count: int
+    wide: bool = False
+
+    def form(self, test: LitmusTest) -> LitmusTest | None:
+        """The test as it is run; None if it is not."""
+        return next(widened(test), None) if self.wide else test
 
 
 WAYS: Final = MappingProxyType(
@@ -64,8 +74,12 @@ WAYS: Final = MappingProxyType(
             Way("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
         ),
         "jax": (Way("controlled", "controlled", Noise(), 500),),
-        # Of 256 executions 32 race at a time: 0.1 s, of which half goes into the graph.
-        "tf": (Way("sessions", "", Noise(copies=32, steps=8), 256),),
+        # To build 8 copies takes 10 ms, 32 take three times as long. What tears needs
+        # luck, and has more executions.
+        "tf": (
+            Way("sessions", "", Noise(copies=8, steps=8), 64),
+            Way("sessions, wide", "", Noise(copies=8, steps=32), 256, wide=True),
+        ),
     }
 )
 """By the executor that a mutant was made from: strategies of the controlled engine, and
@@ -74,6 +88,8 @@ threads. What no configuration of the mutant has is left out."""
 
 class Portfolio:
     """Tests for executors that run these features, in order; drawn when first wanted.
+
+    The corpus comes again when it is through: what needs luck has another chance.
 
     Parameters
     ----------
@@ -88,17 +104,21 @@ class Portfolio:
     def __init__(self, features: frozenset[str], seed: int, *, sparse: bool = True) -> None:
         self._features = features
         self._sparse = sparse
+        self._corpus = tuple(prioritized(test for test in corpus_tests() if self._takes(test)))
+        self._drawn = self._draws(seed)
         self._tests: list[tuple[str, LitmusTest]] = []
-        self._rest = self._drawn(seed)
 
     def __getitem__(self, index: int) -> tuple[str, LitmusTest]:
         """Number `index`, and the family that it is of."""
         while index >= len(self._tests):
-            self._tests.append(next(self._rest))
+            rounds, place = divmod(len(self._tests), _CORPUS_TO_DRAWN + 1)
+            number = rounds * _CORPUS_TO_DRAWN + place
+            drawn = place == _CORPUS_TO_DRAWN
+            test = self._corpus[number % len(self._corpus)]
+            self._tests.append(next(self._drawn) if drawn else (CORPUS, test))
         return self._tests[index]
 
-    def _drawn(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
-        yield from ((CORPUS, test) for test in in_order() if self._takes(test))
+    def _draws(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
         families = tuple(name for name in families_for(self._features) if WEIGHTS[name])
         weights = Weights({name: WEIGHTS[name] for name in families}, learning=False)
         for index in count():
@@ -108,42 +128,53 @@ class Portfolio:
                 yield family, test
 
     def _takes(self, test: LitmusTest) -> bool:
-        sparse = any(
-            node.definition.sparse and node.definition.kind.writes for node in test.effects
-        )
+        sparse = any(n.definition.sparse and n.definition.kind.writes for n in test.effects)
         return test.features <= self._features and (self._sparse or not sparse)
 
 
 @cache
-def in_order() -> tuple[LitmusTest, ...]:
+def corpus_tests() -> tuple[LitmusTest, ...]:
     """The corpus, and its tests with clusters once more without."""
     whole = [parent(name) for name in names()]
-    bare = [replace(test, clusters=()) for test in whole if test.clusters]
-    return tuple(prioritized([*whole, *bare]))
+    return (*whole, *(replace(test, clusters=()) for test in whole if test.clusters))
 
 
 def prioritized(tests: Iterable[LitmusTest]) -> Iterator[LitmusTest]:
-    """Those first that show most that is new, for their size; of equals the first."""
-    left = {number: (test, shown(test)) for number, test in enumerate(tests)}
-    sizes = {number: size(test) for number, (test, _) in left.items()}
+    """Those first that show most that is new; of equals the smallest."""
+    left = dict(enumerate(sorted(tests, key=size)))
+    has = {number: traits(test) for number, test in left.items()}
     seen: set[Hashable] = set()
-    fresh = True
     while left:
-        gain = {number: len(what - seen) / sizes[number] for number, (_, what) in left.items()}
-        best = max(gain, key=lambda number: gain[number])
-        if not gain[best] and not fresh:
-            seen, fresh = set(), True  # all counts as new again
+        best = max(left, key=lambda number: len(has[number] - seen))  # the first of equals
+        if seen and not has[best] - seen:
+            seen = set()  # all counts as new again
             continue
-        test, what = left.pop(best)
-        seen |= what
-        fresh = False
-        yield test
+        seen |= has[best]
+        yield left.pop(best)
 
 
-def shown(test: LitmusTest) -> frozenset[Hashable]:
-    """The features of a test, and how its ops on one resource stand to each other, by kind."""
-    by_kind = {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
-    return test.features | by_kind
+@cache
+def traits(test: LitmusTest) -> frozenset[Hashable]:
+    """What a test has some of, whatever its names and values are."""
+    found: set[Hashable] = set(test.features)
+    found |= {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
+    above = Layout(test).above
+    for one, other in permutations([node for node in test.effects if node.resources], 2):
+        apart = not set(one.resources) & set(other.resources)
+        if apart and one.name in above.get(other.name, ()):
+            found.add((one.definition.kind, other.definition.kind, "then"))
+    found |= {("variable", bool(each.shape)) for each in test.variables}
+    found |= {("queue", min(each.capacity, 2)) for each in test.queues}
+    found |= {("run", min(len(run.after), 2)) for run in test.runs}
+    for node in (node for graph in test.graphs for node in all_nodes(graph.nodes)):
+        attrs = node.attrs
+        if isinstance(attrs, LoopAttrs):
+            several, in_turn = len(attrs.carried) > 1, attrs.parallel_iterations == 1
+            found.add(("loop", several, in_turn, bool(attrs.takes)))
+        elif isinstance(attrs, BranchAttrs):
+            branches = bool(attrs.then.nodes), bool(attrs.orelse.nodes)
+            found.add(("branch", *branches, bool(attrs.results)))
+    return frozenset(found)
 
 
 def size(test: LitmusTest) -> int:

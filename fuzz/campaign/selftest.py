@@ -16,7 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -98,6 +98,8 @@ class _Lane:
     worker: Worker
     environment: tuple[tuple[str, str], ...] | None = None
     entered: float = 0.0
+    starting: bool = False
+    """Whether it is asked for versions first: it then imports its framework, in nobody's time."""
     subject: _Subject | None = None
     since: float = 0.0
 
@@ -123,7 +125,7 @@ class _Hunt:
         self.time_s = time_s
         self.seed = seed
         self.portfolios: dict[tuple[str, frozenset[str]], Portfolio] = {}
-        self.oracles: dict[tuple[int, str], Oracle | None] = {}
+        self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
         self.strategies: defaultdict[str, Effort] = defaultdict(Effort)
         self.families: defaultdict[str, Effort] = defaultdict(Effort)
         self.died: Counter[str] = Counter()
@@ -148,11 +150,10 @@ class _Hunt:
         """Run test after test, until a kill."""
         made = executor_class(subject.name)
         configs = {config.name: config for config in made.configurations()}
+        configs[""] = made.configurations()[0]
         ways = [way for way in WAYS[subject.origin] if way.config in configs]
-        if not ways:  # no engines, or one configuration that is the defect
-            (way, *_) = WAYS[subject.origin]
-            configs = {way.config: made.configurations()[0]}
-            ways = [way]
+        if subject.origin == "native" and "controlled" not in configs:  # it has no engines
+            ways = [replace(ways[0], config="")]
         key = (subject.origin, made.features)
         if key not in self.portfolios:
             sparse = subject.origin != "tf"
@@ -161,8 +162,11 @@ class _Hunt:
             family, test = self.portfolios[key][index]
             subject.graphs += 1
             for way in ways:
+                form = way.form(test)
+                if form is None:
+                    continue
                 subject.family, subject.strategy = family, way.strategy
-                job = _Job(subject.name, test, configs[way.config], way, self.seed)
+                job = _Job(subject.name, form, configs[way.config], way, self.seed + index)
                 if self._forbidden(job, (yield job)) and (yield from self._confirmed(job)):
                     subject.killed = True
                     return
@@ -189,7 +193,7 @@ class _Hunt:
         if not seen:
             return False
         model = PROMISES[job.config.promises]
-        key = (id(job.test), model.name)  # portfolios keep their tests
+        key = (job.test, model.name)
         if key not in self.oracles:
             oracle = explorer_or_none(job.test, model, CAMPAIGN_BUDGET)
             self.oracles[key] = None if oracle is None else Remembering(oracle)
@@ -244,10 +248,11 @@ class _Hunt:
         if subject.environment != lane.environment:
             lane.worker.close()
             lane.worker = Worker(subject.name)
-            lane.environment, lane.entered = subject.environment, now
+            lane.environment, lane.entered, lane.starting = subject.environment, now, True
         lane.subject, lane.since = subject, now
         assert subject.job is not None
-        lane.worker.send(subject.job.request(), JOB_TIMEOUT_S)
+        request = wire.Request() if lane.starting else subject.job.request()
+        lane.worker.send(request, JOB_TIMEOUT_S)
 
     def _answered(self, lane: _Lane) -> None:
         """Take what it showed, and ask the hunt what comes next."""
@@ -257,6 +262,9 @@ class _Hunt:
         assert subject.hunt is not None
         lane.subject = None
         reply = lane.worker.receive()
+        if lane.starting and isinstance(reply, wire.Reply) and not reply.unavailable:
+            lane.starting = False
+            return
         seconds = time.monotonic() - lane.since
         seen: Seen = None
         if isinstance(reply, Died):
