@@ -16,7 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +46,7 @@ CONTROLS: Final = 16
 STAY_S: Final = 20.0
 """How long a worker stays in one environment while nobody works in another that waits."""
 
+Environment = tuple[tuple[str, str], ...]
 Seen = Mapping[Outcome, int] | None
 Told = Callable[[Selftest], None]
 
@@ -79,7 +80,7 @@ class _Subject:
     name: str
     origin: str
     """The executor that it was made from."""
-    environment: tuple[tuple[str, str], ...]
+    environment: Environment
     hunt: Generator[_Job, Seen, None] | None = None
     job: _Job | None = None
     """What it is to run next."""
@@ -93,19 +94,38 @@ class _Subject:
 
 @dataclass(slots=True)
 class _Lane:
-    """One of the workers, and what it is busy with."""
+    """One job at a time, in a process for each environment; those not in use just wait."""
 
-    worker: Worker
-    environment: tuple[tuple[str, str], ...] | None = None
+    workers: dict[Environment, Worker] = field(default_factory=dict)
+    environment: Environment | None = None
     entered: float = 0.0
-    starting: bool = False
-    """Whether it is asked for versions first: it then imports its framework, in nobody's time."""
     subject: _Subject | None = None
+    starting: bool = False
+    """Whether it was asked for versions: it then imports its framework, in nobody's time."""
     since: float = 0.0
+
+    @property
+    def worker(self) -> Worker:
+        """Of the environment that it works in."""
+        assert self.environment is not None
+        return self.workers[self.environment]
 
     def fileno(self) -> int:
         """Readable when it has answered."""
         return self.worker.fileno()
+
+    def begin(self, subject: _Subject) -> None:
+        """Send its next job, or start a worker for it."""
+        now = time.monotonic()
+        if subject.environment != self.environment:
+            self.environment, self.entered = subject.environment, now
+        self.starting = self.environment not in self.workers
+        if self.starting:
+            self.workers[self.environment] = Worker(subject.name)
+        self.subject, self.since = subject, now
+        assert subject.job is not None
+        request = wire.Request() if self.starting else subject.job.request()
+        self.worker.send(request, JOB_TIMEOUT_S)
 
 
 def mutants() -> tuple[str, ...]:
@@ -131,7 +151,7 @@ class _Hunt:
         self.died: Counter[str] = Counter()
         self.interrupted = False
         self.subjects = [self._subject(name) for name in names]
-        self.lanes = [_Lane(Worker(names[0])) for _ in range(min(workers, len(names)))]
+        self.lanes = [_Lane() for _ in range(min(workers, len(names)))]
         self.started = time.monotonic()
 
     def _subject(self, name: str) -> _Subject:
@@ -219,7 +239,8 @@ class _Hunt:
             self.interrupted = True
         finally:
             for lane in self.lanes:
-                lane.worker.close()
+                for worker in lane.workers.values():
+                    worker.close()
         return self.result()
 
     @property
@@ -243,16 +264,8 @@ class _Hunt:
         if waiting and (not here or now - lane.entered > STAY_S):
             here = waiting
         subject = min(here or idle, key=lambda each: each.seconds, default=None)
-        if subject is None:
-            return
-        if subject.environment != lane.environment:
-            lane.worker.close()
-            lane.worker = Worker(subject.name)
-            lane.environment, lane.entered, lane.starting = subject.environment, now, True
-        lane.subject, lane.since = subject, now
-        assert subject.job is not None
-        request = wire.Request() if lane.starting else subject.job.request()
-        lane.worker.send(request, JOB_TIMEOUT_S)
+        if subject is not None:
+            lane.begin(subject)
 
     def _answered(self, lane: _Lane) -> None:
         """Take what it showed, and ask the hunt what comes next."""
@@ -263,7 +276,6 @@ class _Hunt:
         lane.subject = None
         reply = lane.worker.receive()
         if lane.starting and isinstance(reply, wire.Reply) and not reply.unavailable:
-            lane.starting = False
             return
         seconds = time.monotonic() - lane.since
         seen: Seen = None
