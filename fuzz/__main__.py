@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 
 from fuzz.commands.bench import bench
+from fuzz.commands.cmin import cmin
 from fuzz.commands.common import CLEAN, UNKNOWN, USAGE
 from fuzz.commands.compare import compare
 from fuzz.commands.cover import cover
@@ -52,6 +53,7 @@ COMMANDS = (
     run,
     replay,
     minimize,
+    cmin,
     force,
     cover,
     herd,
