@@ -33,7 +33,7 @@ from fuzz.strategies.mutations import names, parent
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from corpus.graph import LitmusTest
+    from corpus.graph import LitmusTest, Node
 
 CORPUS: Final = "corpus"
 """What the tests that were not drawn are counted under, beside the families."""
@@ -158,11 +158,16 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
     """What a test has some of, whatever its names and values are."""
     found: set[Hashable] = set(test.features)
     found |= {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
-    above = Layout(test).above
+    layout = Layout(test)
+    above = layout.above
     for one, other in permutations([node for node in test.effects if node.resources], 2):
         apart = not set(one.resources) & set(other.resources)
         if apart and one.name in above.get(other.name, ()):
             found.add((one.definition.kind, other.definition.kind, "then"))
+    inside = {name for cluster in test.clusters for name in cluster.members}
+    for one, other in permutations(test.effects, 2):
+        if one.name in inside and other.name not in inside and _race(one, other, layout):
+            found.add((one.definition.kind, other.definition.kind, "of a cluster"))
     found |= {("variable", bool(each.shape)) for each in test.variables}
     found |= {("queue", min(each.capacity, 2)) for each in test.queues}
     found |= {("run", min(len(run.after), 2)) for run in test.runs}
@@ -175,6 +180,11 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
             branches = bool(attrs.then.nodes), bool(attrs.orelse.nodes)
             found.add(("branch", *branches, bool(attrs.results)))
     return frozenset(found)
+
+
+def _race(one: Node, other: Node, layout: Layout) -> bool:
+    shared = set(one.resources) & set(other.resources)
+    return bool(shared) and layout.relation(one, other) == "unordered"
 
 
 def size(test: LitmusTest) -> int:
