@@ -3,7 +3,7 @@
 They share its sources, compiled once more with the defects in
 (``fuzz/native/core/defect.h``), its engines and its configurations. The tests in
 ``tests/kills/test_native_mutants.py`` have for each the shape that kills it and one
-that it survives; ``litmusfuzz selftest`` kills each by the generator's own graphs.
+that it survives; ``litmusfuzz selftest`` kills each by what it tries on any executor.
 """
 
 from __future__ import annotations
