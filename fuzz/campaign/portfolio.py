@@ -2,10 +2,10 @@
 
 Two tests of the corpus, then a graph of some family, by weight, and so on. Of the corpus
 comes first what shows most that was not shown before: features; how two ops of some
-kinds stand to each other, on one resource or in program order; of which sort variables,
-queues, runs, loops and branches are. When nothing is left that is new, all counts as new
-again. So a few dozen small tests hold some of everything, and no test is there for a
-defect.
+kinds stand to each other, on one resource, in program order or across a cluster's border;
+of which sort variables, queues, runs, loops and branches are. When nothing is left that
+is new, all counts as new again. So a few dozen small tests hold some of everything, and no
+test is there for a defect. What comes first comes again soonest, since much needs luck.
 
 References
 ----------
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 CORPUS: Final = "corpus"
 """What the tests that were not drawn are counted under, beside the families."""
 _CORPUS_TO_DRAWN: Final = 2
+_FIRST: Final = 128
+"""Tests of the corpus in the first round; twice as many in the next, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,10 @@ WAYS: Final = MappingProxyType(
             Way("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
         ),
         "jax": (Way("controlled", "controlled", Noise(), 500),),
-        # To build 8 copies takes 10 ms, 32 take three times as long. What tears needs
-        # luck, and has more executions.
+        # To build 8 copies takes 10 ms, 32 take three times as long; an execution that
+        # blocks takes 4 ms. What tears needs luck, and has more executions.
         "tf": (
-            Way("sessions", "", Noise(copies=8, steps=8), 64),
+            Way("sessions", "", Noise(copies=8, steps=16), 128),
             Way("sessions, wide", "", Noise(copies=8, steps=32), 256, wide=True),
         ),
     }
@@ -88,8 +90,6 @@ threads. What no configuration of the mutant has is left out."""
 
 class Portfolio:
     """Tests for executors that run these features, in order; drawn when first wanted.
-
-    The corpus comes again when it is through: what needs luck has another chance.
 
     Parameters
     ----------
@@ -104,19 +104,23 @@ class Portfolio:
     def __init__(self, features: frozenset[str], seed: int, *, sparse: bool = True) -> None:
         self._features = features
         self._sparse = sparse
-        self._corpus = tuple(prioritized(test for test in corpus_tests() if self._takes(test)))
+        self._rounds = self._again_and_again()
         self._drawn = self._draws(seed)
         self._tests: list[tuple[str, LitmusTest]] = []
 
     def __getitem__(self, index: int) -> tuple[str, LitmusTest]:
         """Number `index`, and the family that it is of."""
         while index >= len(self._tests):
-            rounds, place = divmod(len(self._tests), _CORPUS_TO_DRAWN + 1)
-            number = rounds * _CORPUS_TO_DRAWN + place
-            drawn = place == _CORPUS_TO_DRAWN
-            test = self._corpus[number % len(self._corpus)]
-            self._tests.append(next(self._drawn) if drawn else (CORPUS, test))
+            drawn = len(self._tests) % (_CORPUS_TO_DRAWN + 1) == _CORPUS_TO_DRAWN
+            self._tests.append(next(self._drawn if drawn else self._rounds))
         return self._tests[index]
+
+    def _again_and_again(self) -> Iterator[tuple[str, LitmusTest]]:
+        ordered = tuple(prioritized(test for test in corpus_tests() if self._takes(test)))
+        most = _FIRST
+        while True:
+            yield from ((CORPUS, test) for test in ordered[:most])
+            most *= 2
 
     def _draws(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
         families = tuple(name for name in families_for(self._features) if WEIGHTS[name])
