@@ -18,7 +18,7 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
     is wrong in each execution. Five minutes are ten times what it takes.
     """
     names = ("canary", "stale-reads", "dropped-control-edge", "tf-copied-variables")
-    done = litmusfuzz("selftest", *names, "split-snapshot", "--json", timeout_s=400)
+    done = litmusfuzz("selftest", *names, "early-snapshot", "--json", timeout_s=400)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert (told["killed"], told["score"]) == (5, 1.0)
