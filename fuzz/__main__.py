@@ -14,12 +14,15 @@ from typing import NoReturn
 import click
 
 from fuzz.commands.bench import bench
+from fuzz.commands.cmin import cmin
 from fuzz.commands.common import CLEAN, UNKNOWN, USAGE
 from fuzz.commands.compare import compare
 from fuzz.commands.cover import cover
+from fuzz.commands.doctor import doctor
 from fuzz.commands.force import force
 from fuzz.commands.herd import herd
 from fuzz.commands.known import known
+from fuzz.commands.minimize import minimize
 from fuzz.commands.nightly import nightly, redraw, whatsup
 from fuzz.commands.oracle import oracle
 from fuzz.commands.page import page
@@ -49,6 +52,8 @@ COMMANDS = (
     script,
     run,
     replay,
+    minimize,
+    cmin,
     force,
     cover,
     herd,
@@ -56,6 +61,7 @@ COMMANDS = (
     promote,
     known,
     selftest,
+    doctor,
     nightly,
     whatsup,
     redraw,

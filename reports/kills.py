@@ -1,57 +1,100 @@
-"""The kill table: which strategy kills which mutant, and after how many runs."""
+"""The self-test, as text: which mutants were killed, by what, and how soon."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from reports.text import counted, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-NEVER: Final = "-"
+    from reports.night import Kill
+
+
+@dataclass(slots=True)
+class Effort:
+    """What a strategy or a family cost, and how many mutants it was that killed."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    kills: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An executor under each strategy.
+class Selftest:
+    """What became of each mutant, or of each sound form.
 
     Parameters
     ----------
-    name : str
-    runs : mapping of str to (int or None)
-        By strategy: the median over seeds of runs to the first kill; None if
-        that is never.
-    killed : bool
-        Whether any strategy killed it with any seed.
+    kills : tuple of Kill
+        A killed one has a time: seconds of a worker's, starts of frameworks left out.
+    strategies, families : mapping of str to Effort
+    seconds : float
+        That it all took.
+    asked_s : float
+        That it might take.
+    seed : int
+    died : mapping of str to int
+        By mutant, how often its worker crashed or hung.
+    unavailable : mapping of str to str
+        Those that cannot run here, and why.
+    interrupted : bool
     """
 
-    name: str
-    runs: Mapping[str, int | None]
-    killed: bool
+    kills: tuple[Kill, ...]
+    strategies: Mapping[str, Effort]
+    families: Mapping[str, Effort]
+    seconds: float
+    asked_s: float
+    seed: int
+    died: Mapping[str, int] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     @property
-    def mutant(self) -> bool:
-        """Whether it ought to be killed."""
-        return self.name.startswith("mutant/")
+    def killed(self) -> int:
+        """How many."""
+        return sum(kill.seconds is not None for kill in self.kills)
+
+    @property
+    def score(self) -> float:
+        """The share that was killed."""
+        return self.killed / len(self.kills)
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        return asdict(self) | {"killed": self.killed, "score": round(self.score, 4)}
 
 
-def kill_table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
-    """An executor on each line, a column for each strategy."""
+def kill_table(found: Selftest) -> str:
+    """A mutant on each line, whoever was killed last first; then strategies and families."""
     lines = []
-    for row in rows:
-        runs = [NEVER if row.runs.get(s) is None else str(row.runs[s]) for s in strategies]
-        verdict = "killed" if row.killed else "SURVIVED"
-        if not row.mutant:
-            verdict = "REPORTED" if row.killed else "sound"
-        lines.append([row.name.removeprefix("mutant/"), *runs, verdict])
-    return table(["runs to the first kill", *strategies, ""], lines)
+    never = float("inf")
+    for kill in sorted(found.kills, key=lambda k: -(never if k.seconds is None else k.seconds)):
+        alive = found.unavailable.get(kill.mutant, "-")
+        took = alive if kill.seconds is None else f"{kill.seconds:.2f} s"
+        lines.append([kill.mutant, kill.executor, took, str(kill.graphs), kill.by, kill.strategy])
+    parts = [table(["mutant", "executor", "killed in", "tests", "family", "strategy"], lines)]
+    for title, efforts in (("strategy", found.strategies), ("family", found.families)):
+        rows = [
+            [name, str(each.kills), str(each.runs), f"{each.seconds:.1f} s"]
+            for name, each in sorted(efforts.items(), key=lambda item: -item[1].kills)
+        ]
+        parts.append(table([title, "kills", "runs", "time"], rows))
+    return "\n\n".join(parts)
 
 
-def score(rows: Sequence[Row]) -> str:
+def score_line(found: Selftest, *, sound: bool) -> str:
     """The last line."""
-    mutants = [row for row in rows if row.mutant]
-    line = f"{sum(row.killed for row in mutants)} of {counted(len(mutants), 'mutant')} killed"
-    reported = [row.name for row in rows if row.killed and not row.mutant]
-    return line + (f"; reported though sound: {', '.join(reported)}" if reported else "")
+    took = f"in {found.seconds:.0f} of {found.asked_s:.0f} s"
+    if sound:
+        wrong = [kill.mutant for kill in found.kills if kill.seconds is not None]
+        total = counted(len(found.kills), "sound form")
+        return f"{found.killed} of {total} reported {took}" + (
+            f": {', '.join(wrong)}" if wrong else ""
+        )
+    left = [kill.mutant for kill in found.kills if kill.seconds is None]
+    line = f"{found.killed} of {counted(len(found.kills), 'mutant')} killed {took}"
+    return line + (f"; not killed: {', '.join(left)}" if left else "")

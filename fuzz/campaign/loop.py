@@ -1036,8 +1036,8 @@ class Campaign:
 
     def _check_canary(self) -> None:
         record = self.record
-        if record.problem or record.interrupted:
-            return
+        if record.problem or record.interrupted or self.settings.tests == 0:
+            return  # where nothing is drawn, there is nothing for the canary
         if record.canary_runs == 0 or record.canary_reported < record.canary_runs:
             record.problem = (
                 f"the canary was reported in {record.canary_reported} of {record.canary_runs} "

@@ -1,152 +1,351 @@
-"""Whether this program finds what it says it finds: every mutant, by random graphs.
+"""Whether this program finds what it says it finds: every mutant, by what it tries on any.
 
-Each mutant runs the generator's own graphs, of all families, until one of its
-outcomes is forbidden. No graph is chosen for a mutant; what is drawn for one is drawn
-for all, and for the executor that they were made from, which must survive it.
+Each mutant runs the tests of one portfolio (`fuzz.campaign.portfolio`), in its order and
+in each of its ways, until one of its outcomes is forbidden, and again so in another run,
+while its sound form shows nothing that is. No test is chosen for a mutant. Those that
+are still alive take turns: whoever has had least time is next.
+
+Worker processes are shared by the mutants of one environment: to start a framework
+takes as long as dozens of tests.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from contextlib import closing
-from dataclasses import dataclass
-from functools import lru_cache
-from types import MappingProxyType
+import select
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Verdict
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor
-from fuzz.executors.protocol import Noise, Refused, Unavailable
-from fuzz.executors.table import EXECUTORS, executor_class
-from fuzz.executors.tensorflow import TensorFlowExecutor
-from fuzz.strategies import FAMILIES, draw
-from oracles.explorer import Explorer
-from oracles.model import MODELS
-from reports.kills import Row
+from corpus.outcome import Outcome, Verdict
+from corpus.textfile import Entry, dumps
+from fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
+from fuzz.campaign.portfolio import WAYS, Portfolio, Way
+from fuzz.campaign.settings import CAMPAIGN_BUDGET
+from fuzz.executors import wire
+from fuzz.executors.process import Died, Worker
+from fuzz.executors.protocol import Mutant
+from fuzz.executors.table import CANARY, EXECUTORS, MUTANT, SOUND, executor_class
+from oracles.model import PROMISES
+from reports.kills import Effort, Selftest
+from reports.night import Kill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Config, Executor
+    from fuzz.executors.protocol import Config
 
-SOUND: Final = "native"
-"""The executor that the mutants were made from."""
-_DRAWN: Final = tuple(name for name in FAMILIES if name != "clusters")  # which none of them runs
+DEFAULT_S: Final = 300.0
+JOB_TIMEOUT_S: Final = 60.0
+AGAIN: Final = 8
+"""Further runs of a mutant in which what it showed must show once more."""
+CONTROLS: Final = 16
+"""Runs of the sound form, none of which may show anything forbidden."""
+STAY_S: Final = 20.0
+"""How long a worker stays in one environment while nobody works in another that waits."""
+
+Environment = tuple[tuple[str, str], ...]
+Seen = Mapping[Outcome, int] | None
+Told = Callable[[Selftest], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Hunt:
-    """A way to run each graph: a configuration, the noise, executions of each graph."""
+class _Job:
+    """One run of a test by an executor."""
 
-    config: str
-    noise: Noise
-    count: int
+    executor: str
+    test: LitmusTest
+    config: Config
+    way: Way
+    seed: int
 
-
-HUNTS: Final = MappingProxyType(
-    {
-        **{
-            name: Hunt(name, Noise(), 200)
-            for name in ("controlled", "pct", "pos", "urw", "surw", "inline")
-        },
-        "pool": Hunt("plain", Noise(copies=64), 1024),
-        "two devices": Hunt("two_devices", Noise(copies=64), 1024),
-        # Lanes, so that a torn value shows.
-        "pool, wide": Hunt("plain", Noise(copies=32, lanes=2048), 512),
-        # Each copy's chains on threads of their own, begun within nanoseconds.
-        "gang": Hunt("gang", Noise(copies=1024, shuffle=False, together=True, pinned=True), 4096),
-    }
-)
-"""Columns of the kill table: strategies of the controlled engine, then real threads."""
+    def request(self) -> wire.Request:
+        """As a worker takes it."""
+        return wire.Request(
+            test=dumps(Entry(self.test)),
+            executor=self.executor,
+            config=self.config.name,
+            count=self.way.count,
+            noise=asdict(self.way.noise),
+            seed=self.seed,
+        )
 
 
-@lru_cache(maxsize=4096)
-def _drawn(seed: int, index: int) -> LitmusTest:
-    return draw(_DRAWN[index % len(_DRAWN)], seed, index)
+@dataclass(slots=True, eq=False)
+class _Subject:
+    """A mutant, or its sound form, and how far it is."""
+
+    name: str
+    origin: str
+    """The executor that it was made from."""
+    environment: Environment
+    hunt: Generator[_Job, Seen, None] | None = None
+    job: _Job | None = None
+    """What it is to run next."""
+    seconds: float = 0.0
+    graphs: int = 0
+    family: str = ""
+    strategy: str = ""
+    killed: bool = False
+    unavailable: str = ""
 
 
-@lru_cache(maxsize=8192)
-def _judge(seed: int, index: int, model: str) -> Explorer:
-    return Explorer(_drawn(seed, index), MODELS[model])
+@dataclass(slots=True)
+class _Lane:
+    """One job at a time, in a process for each environment; those not in use just wait."""
+
+    workers: dict[Environment, Worker] = field(default_factory=dict)
+    environment: Environment | None = None
+    entered: float = 0.0
+    subject: _Subject | None = None
+    starting: bool = False
+    """Whether it was asked for versions: it then imports its framework, in nobody's time."""
+    since: float = 0.0
+
+    @property
+    def worker(self) -> Worker:
+        """Of the environment that it works in."""
+        assert self.environment is not None
+        return self.workers[self.environment]
+
+    def fileno(self) -> int:
+        """Readable when it has answered."""
+        return self.worker.fileno()
+
+    def begin(self, subject: _Subject) -> None:
+        """Send its next job, or start a worker for it."""
+        now = time.monotonic()
+        if subject.environment != self.environment:
+            self.environment, self.entered = subject.environment, now
+        self.starting = self.environment not in self.workers
+        if self.starting:
+            self.workers[self.environment] = Worker(subject.name)
+        self.subject, self.since = subject, now
+        assert subject.job is not None
+        request = wire.Request() if self.starting else subject.job.request()
+        self.worker.send(request, JOB_TIMEOUT_S)
 
 
 def mutants() -> tuple[str, ...]:
-    """Names of the mutants of `SOUND`, and of those that need no framework.
-
-    Not of `jax`: to compile what one graph needs takes as long as running thousands of
-    them, and some of its mutants take thousands of graphs. Nor of `tf`, which a campaign
-    runs (docs/decisions/0010-tensorflow-mutants.md). ``make test`` kills these.
-    """
-    ours = (name for name in EXECUTORS if name.startswith("mutant/"))
-    others = (JaxClusteredExecutor, TensorFlowExecutor)
-    return tuple(name for name in ours if not issubclass(executor_class(name), others))
+    """Names of all of them."""
+    return tuple(name for name in EXECUTORS if name.startswith(MUTANT))
 
 
-def hunt(executor: str, strategy: str, seeds: int, tests: int) -> list[int | None]:
-    """Run random graphs until one is a kill, with each of several seeds.
+def sound_forms() -> tuple[str, ...]:
+    """Names of all mutants' sound forms. The canary has none: it runs nothing."""
+    return tuple(SOUND + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
+
+
+class _Hunt:
+    """One self-test: subjects, lanes, and what they share."""
+
+    def __init__(self, names: tuple[str, ...], time_s: float, workers: int, seed: int) -> None:
+        self.time_s = time_s
+        self.seed = seed
+        self.portfolios: dict[tuple[str, frozenset[str]], Portfolio] = {}
+        self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
+        self.strategies: defaultdict[str, Effort] = defaultdict(Effort)
+        self.families: defaultdict[str, Effort] = defaultdict(Effort)
+        self.died: Counter[str] = Counter()
+        self.interrupted = False
+        self.subjects = [self._subject(name) for name in names]
+        self.lanes = [_Lane() for _ in range(min(workers, len(names)))]
+        self.started = time.monotonic()
+
+    def _subject(self, name: str) -> _Subject:
+        made = executor_class(name)
+        origins = (o for o in ("tf", "jax") if issubclass(made, executor_class(o)))
+        origin = next(origins, "native")  # what is in Python needs no framework either
+        (config, *_) = made.configurations()
+        subject = _Subject(name, origin, config.environment)
+        subject.hunt = self._hunt(subject)
+        subject.job = next(subject.hunt)
+        return subject
+
+    # --- one subject -------------------------------------------------------------------
+
+    def _hunt(self, subject: _Subject) -> Generator[_Job, Seen, None]:
+        """Run test after test, until a kill."""
+        made = executor_class(subject.name)
+        configs = {config.name: config for config in made.configurations()}
+        configs[""] = made.configurations()[0]
+        ways = [way for way in WAYS[subject.origin] if way.config in configs]
+        if subject.origin == "native" and "controlled" not in configs:  # it has no engines
+            ways = [replace(ways[0], config="")]
+        key = (subject.origin, made.features)
+        if key not in self.portfolios:
+            sparse = subject.origin != "tf"
+            self.portfolios[key] = Portfolio(made.features, self.seed, sparse=sparse)
+        for index in count():
+            family, test = self.portfolios[key][index]
+            subject.graphs += 1
+            for way in ways:
+                form = way.form(test)
+                if form is None:
+                    continue
+                subject.family, subject.strategy = family, way.strategy
+                job = _Job(subject.name, form, configs[way.config], way, self.seed + index)
+                if self._forbidden(job, (yield job)) and (yield from self._confirmed(job)):
+                    subject.killed = True
+                    return
+
+    def _confirmed(self, job: _Job) -> Generator[_Job, Seen, bool]:
+        """Whether it shows again, and its sound form shows nothing."""
+        for number in range(1, AGAIN + 1):
+            again = _with(job, job.executor, number)
+            if self._forbidden(again, (yield again)):
+                break
+        else:
+            return False
+        if not isinstance(executor_class(job.executor), Mutant):
+            return True
+        sound = SOUND + job.executor.partition("/")[2]
+        for number in range(1, CONTROLS + 1):
+            control = _with(job, sound, number)
+            if self._forbidden(control, (yield control)):
+                return False
+        return True
+
+    def _forbidden(self, job: _Job, seen: Seen) -> bool:
+        """Whether it showed anything forbidden. What is unknown is not."""
+        if not seen:
+            return False
+        model = PROMISES[job.config.promises]
+        key = (job.test, model.name)
+        if key not in self.oracles:
+            oracle = explorer_or_none(job.test, model, CAMPAIGN_BUDGET)
+            self.oracles[key] = None if oracle is None else Remembering(oracle)
+        judge = self.oracles[key]
+        return judge is not None and any(judge.judge(o) is Verdict.FORBIDDEN for o in seen)
+
+    # --- all of them -------------------------------------------------------------------
+
+    def run(self, told: Told) -> Selftest:
+        """Until all are killed, or the time is up."""
+        try:
+            while self.left_s > 0 and self.alive:
+                for lane in self.lanes:
+                    if lane.subject is None:
+                        self._assign(lane)
+                busy = [lane for lane in self.lanes if lane.subject is not None]
+                ready, _, _ = select.select(busy, [], [], min(0.25, max(0.0, self.left_s)))
+                for lane in busy:
+                    if lane in ready or lane.worker.overdue:
+                        self._answered(lane)
+                told(self.result())
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            for lane in self.lanes:
+                for worker in lane.workers.values():
+                    worker.close()
+        return self.result()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the end."""
+        return self.time_s - (time.monotonic() - self.started)
+
+    @property
+    def alive(self) -> list[_Subject]:
+        """Not killed, and able to run."""
+        return [each for each in self.subjects if not (each.killed or each.unavailable)]
+
+    def _assign(self, lane: _Lane) -> None:
+        """Give a lane the next job of whoever has had least time."""
+        busy = {id(each.subject) for each in self.lanes}
+        idle = [each for each in self.alive if id(each) not in busy]
+        here = [each for each in idle if each.environment == lane.environment]
+        taken = {each.environment for each in self.lanes}
+        waiting = [each for each in idle if each.environment not in taken]
+        now = time.monotonic()
+        if waiting and (not here or now - lane.entered > STAY_S):
+            here = waiting
+        subject = min(here or idle, key=lambda each: each.seconds, default=None)
+        if subject is not None:
+            lane.begin(subject)
+
+    def _answered(self, lane: _Lane) -> None:
+        """Take what it showed, and ask the hunt what comes next."""
+        subject = lane.subject
+        assert subject is not None
+        assert subject.job is not None
+        assert subject.hunt is not None
+        lane.subject = None
+        reply = lane.worker.receive()
+        if lane.starting and isinstance(reply, wire.Reply) and not reply.unavailable:
+            return
+        seconds = time.monotonic() - lane.since
+        seen: Seen = None
+        if isinstance(reply, Died):
+            self.died[subject.name] += 1
+        elif reply.unavailable:
+            subject.unavailable = reply.unavailable
+        elif not reply.refused:
+            seen = wire.histogram(subject.job.test, reply)
+            seconds = reply.seconds  # a framework's start is nobody's time
+        subject.seconds += seconds
+        family, strategy = subject.family, subject.strategy
+        with suppress(StopIteration):
+            subject.job = subject.hunt.send(seen)
+        for effort in (self.families[family], self.strategies[strategy]):
+            effort.runs += 1
+            effort.seconds += seconds
+            effort.kills += subject.killed
+
+    def result(self) -> Selftest:
+        """How it stands."""
+        return Selftest(
+            kills=tuple(map(_kill, self.subjects)),
+            strategies=dict(self.strategies),
+            families=dict(self.families),
+            seconds=time.monotonic() - self.started,
+            asked_s=self.time_s,
+            seed=self.seed,
+            died=dict(self.died),
+            unavailable={s.name: s.unavailable for s in self.subjects if s.unavailable},
+            interrupted=self.interrupted,
+        )
+
+
+def _kill(subject: _Subject) -> Kill:
+    return Kill(
+        mutant=subject.name,
+        executor=subject.origin,
+        seconds=round(subject.seconds, 3) if subject.killed else None,
+        graphs=subject.graphs,
+        by=subject.family if subject.killed else "",
+        strategy=subject.strategy if subject.killed else "",
+    )
+
+
+def _with(job: _Job, executor: str, number: int) -> _Job:
+    """The same test once more, by that executor and with another seed."""
+    return _Job(executor, job.test, job.config, job.way, job.seed + number)
+
+
+def selftest(
+    names: tuple[str, ...] = (),
+    *,
+    time_s: float = DEFAULT_S,
+    workers: int = 2,
+    seed: int = 0,
+    told: Told = lambda _: None,
+) -> Selftest:
+    """Kill mutants until none is left, or the time is up.
 
     Parameters
     ----------
-    executor : str
-    strategy : str
-        One of `HUNTS`.
-    seeds : int
-    tests : int
-        Graphs for each seed, at most.
-
-    Returns
-    -------
-    list of (int or None)
-        For each seed, executions up to and with the test that killed it; None
-        if none did.
+    names : tuple of str
+        Of mutants, or of sound forms, none of which should be reported; all mutants if empty.
+    time_s : float
+    workers : int
+        Processes that run tests.
+    seed : int
+        Of what is drawn, and of the noise.
+    told : callable
+        Hears how it stands, now and then.
     """
-    made = executor_class(executor)
-    how = HUNTS[strategy]
-    config = next((c for c in made.configurations() if c.name == how.config), None)
-    if config is None:  # a mutant of another kind has no engines
-        return [None] * seeds
-    return [_first_kill(made(), config, how, seed, tests) for seed in range(seeds)]
-
-
-def median(runs: list[int | None]) -> int | None:
-    """Over all seeds; those that did not kill are taken for infinite."""
-    known = [run for run in runs if run is not None]
-    if 2 * len(known) <= len(runs):
-        return None
-    never = [math.inf] * (len(runs) - len(known))
-    return int(statistics.median_high([*known, *never]))
-
-
-def _first_kill(executor: Executor, config: Config, how: Hunt, seed: int, tests: int) -> int | None:
-    """Executions up to the first kill."""
-    runs = 0
-    for index in range(tests):
-        try:
-            prepared = executor.prepare(_drawn(seed, index), config)
-        except (Refused, Unavailable):
-            continue
-        with closing(prepared):
-            try:
-                seen = prepared.run(how.count, how.noise, seed)
-            except Unavailable:
-                continue
-        runs += sum(seen.values())
-        judge = _judge(seed, index, config.promises)
-        if any(judge.judge(outcome) is Verdict.FORBIDDEN for outcome in seen):
-            return runs
-    return None
-
-
-def hunts(
-    chosen: tuple[str, ...], seeds: int, tests: int, told: Callable[[str, str], None]
-) -> Iterator[Row]:
-    """A row for each executor; `told` hears of each strategy before it is tried."""
-    for executor in chosen:
-        found = {}
-        for strategy in HUNTS:
-            told(executor, strategy)
-            found[strategy] = hunt(executor, strategy, seeds, tests)
-        killed = any(run is not None for runs in found.values() for run in runs)
-        yield Row(executor, {name: median(runs) for name, runs in found.items()}, killed)
+    return _Hunt(names or mutants(), time_s, workers, seed).run(told)

@@ -107,7 +107,7 @@ def replay(
     python = python_or_fail(python)
     entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
     chosen = [
-        executors_of(*_found_on(entry, executors, config_name), engine, threads)
+        executors_of(*found_on(entry, executors, config_name), engine, threads)
         for _, entry in entries
     ]
     several = len(chosen[0]) > 1
@@ -146,7 +146,7 @@ def replay(
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
 
-def _found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
+def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
     """Executors and configuration that were asked for; else those of the finding."""
     found = entry.finding
     named = executors or (found.executor if found else "tf")

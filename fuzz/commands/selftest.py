@@ -3,55 +3,56 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from reports.kills import Row
+from fuzz.commands.common import CLEAN, USAGE, Duration, fail, json_option, print_json
 
-from fuzz.commands.common import fail, json_option, print_json
+if TYPE_CHECKING:
+    from reports.kills import Selftest
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[MUTANT]...")
-@click.option("--seeds", type=click.IntRange(1, 100), default=3, help="Of which the median counts.")
-@click.option("--tests", type=click.IntRange(1, 10_000), default=60, help="Graphs for each seed.")
+@click.option("--time", "time_s", type=Duration(), default="5m", help="When to stop at the latest.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, help="Processes that run tests.")
+@click.option("--seed", type=click.IntRange(0, (1 << 31) - 1), default=0, help="Of what is drawn.")
+@click.option("--sound", is_flag=True, help="Run each with its defect off: none may be reported.")
 @json_option
-def selftest(names: tuple[str, ...], seeds: int, tests: int, as_json: bool) -> None:
-    """Kill every mutant by the generator's random graphs.
+def selftest(
+    names: tuple[str, ...], time_s: float, workers: int, seed: int, sound: bool, as_json: bool
+) -> None:
+    """Kill every mutant, of all executors, by what is tried on any.
 
-    Prints after how many runs each strategy kills each mutant (`-` for never);
-    the executor that they were made from stands first, and must survive. Takes
-    some minutes. Exits 0 only if all mutants are killed, else 1.
+    Tests of the corpus, then random graphs, in one order for all, until each mutant
+    has shown a forbidden outcome twice while the same without its defect shows none.
+    Prints by what and how soon each was killed. Exits 0 if all were, else 2;
+    with --sound 0 if none was.
     """
-    from fuzz.campaign.selftest import HUNTS, SOUND, hunts, mutants
-    from reports.kills import kill_table, score
+    from fuzz.campaign.selftest import mutants, selftest, sound_forms
+    from fuzz.executors.table import MUTANT, SOUND
+    from reports.kills import kill_table, score_line
 
-    known = mutants()
-    chosen = tuple(f"mutant/{name.removeprefix('mutant/')}" for name in names)
+    prefix, known = (SOUND, sound_forms()) if sound else (MUTANT, mutants())
+    chosen = tuple(dict.fromkeys(f"{prefix}{name.removeprefix(MUTANT)}" for name in names))
     for name in chosen:
         if name not in known:
-            known_names = ", ".join(each.removeprefix("mutant/") for each in known)
-            fail(f"no mutant {name.removeprefix('mutant/')!r}; there are {known_names}")
+            those = ", ".join(each.removeprefix(prefix) for each in known)
+            fail(f"no mutant {name.removeprefix(prefix)!r}; there are {those}")
 
-    def told(executor: str, strategy: str) -> None:
+    def told(found: Selftest) -> None:
         if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{executor}: {strategy} ...", err=True, nl=False)
+            line = f"\r\x1b[K{found.killed} of {len(found.kills)} after {found.seconds:.0f} s ..."
+            click.echo(line, err=True, nl=False)
 
-    rows: list[Row] = []
-    wanted = (SOUND, *(chosen or known))
-    try:
-        for row in hunts(wanted, seeds, tests, told):
-            rows.append(row)
-    finally:  # of what was interrupted there is what there is
-        if sys.stderr.isatty():
-            click.echo("\r\x1b[K", err=True, nl=False)
-        complete = len(rows) == len(wanted) and all(row.killed == row.mutant for row in rows)
-        if as_json:
-            print_json({"rows": [asdict(row) for row in rows], "complete": complete})
-        else:
-            click.echo(kill_table(rows, list(HUNTS)))
-            click.echo(score(rows))
-    sys.exit(0 if complete else 1)
+    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, told=told)
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(kill_table(found))
+        click.echo(score_line(found, sound=sound))
+    wanted = 0 if sound else len(found.kills)
+    sys.exit(CLEAN if found.killed == wanted and not found.interrupted else USAGE)

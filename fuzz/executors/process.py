@@ -77,7 +77,8 @@ class Worker:
 
         The process's start is not counted in.
         """
-        environment = dict(configuration(self.executor, request.config or None).environment)
+        executor = request.executor or self.executor
+        environment = dict(configuration(executor, request.config or None).environment)
         if self._process is not None and environment != self._environment:
             self._end()
         if self._process is None:

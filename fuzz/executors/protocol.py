@@ -291,6 +291,15 @@ class Configurable(Protocol):
 
 
 @runtime_checkable
+class Mutant(Protocol):
+    """An executor that is wrong on purpose, and can be had without its defect. Optional."""
+
+    @classmethod
+    def sound(cls) -> type[Executor]:
+        """The same with its defect switched off: whatever it shows is allowed."""
+
+
+@runtime_checkable
 class Counts(Protocol):
     """An executor that counts what it does. Optional."""
 

@@ -42,26 +42,31 @@ if TYPE_CHECKING:
 class _Server:
     """Keeps the last test prepared: the reducer and a replay run one repeatedly."""
 
-    def __init__(self, executor: Executor, name: str) -> None:
-        self.executor = executor
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.key: tuple[str, str] | None = None
+        self.executors: dict[str, Executor] = {name: executor_class(name)()}
+        self.key: tuple[str, str, str] | None = None
         self.prepared: Prepared | None = None
 
     def answer(self, request: wire.Request) -> wire.Reply:
-        reply = self.outcome(request)
-        if isinstance(self.executor, Counts):
-            counters = dict(self.executor.counters())
+        name = request.executor or self.name
+        if name not in self.executors:
+            self.executors[name] = executor_class(name)()
+        executor = self.executors[name]
+        reply = self.outcome(executor, name, request)
+        if isinstance(executor, Counts):
+            counters = dict(executor.counters())
             reply = msgspec.structs.replace(reply, counters=counters)
         return reply
 
-    def outcome(self, request: wire.Request) -> wire.Reply:
+    def outcome(self, executor: Executor, name: str, request: wire.Request) -> wire.Reply:
         try:
             if not request.test:
-                self.check(request.config)
-                return wire.Reply(versions=dict(self.executor.versions()))
+                if request.config and isinstance(executor, Configurable):
+                    executor.check(configuration(name, request.config))
+                return wire.Reply(versions=dict(executor.versions()))
             start = time.perf_counter()
-            prepared = self.prepare(request)
+            prepared = self.prepare(executor, name, request)
             if request.task == "clusters":
                 return _clustered(prepared)
             if request.task != "run":
@@ -75,18 +80,14 @@ class _Server:
             return wire.Reply(unavailable=str(missing))
         return wire.Reply(rows=wire.rows(found), seconds=time.perf_counter() - start)
 
-    def check(self, config: str) -> None:
-        if config and isinstance(self.executor, Configurable):
-            self.executor.check(configuration(self.name, config))
-
-    def prepare(self, request: wire.Request) -> Prepared:
-        key = (request.test, request.config)
+    def prepare(self, executor: Executor, name: str, request: wire.Request) -> Prepared:
+        key = (name, request.test, request.config)
         if self.prepared is None or self.key != key:
             if self.prepared is not None:
                 self.prepared.close()
                 self.prepared = None
             test = loads(request.test).test
-            self.prepared = self.executor.prepare(test, configuration(self.name, request.config))
+            self.prepared = executor.prepare(test, configuration(name, request.config))
             self.key = key
         return self.prepared
 
@@ -150,7 +151,7 @@ def main() -> None:
     requests = sys.stdin.buffer
     answer: Callable[[wire.Request], wire.Reply]
     try:
-        answer = _Server(executor_class(name)(), name).answer
+        answer = _Server(name).answer
     except (ImportError, UnknownExecutor) as error:
         answer = _absent(error)
     while (request := wire.read_request(requests)) is not None:

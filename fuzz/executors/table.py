@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from fuzz.executors.protocol import Configurable
+from fuzz.executors.protocol import Configurable, Mutant
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from fuzz.executors.protocol import Config, Executor
 
 GROUP: Final = "litmusfuzz.executors"
+MUTANT: Final = "mutant/"
 CANARY: Final = "mutant/canary"
+SOUND: Final = "sound/"
+"""In place of ``mutant/``: the same with its defect switched off."""
 
 # Module and class, not the class: a framework is imported by its own worker only.
 EXECUTORS: Final = MappingProxyType(
@@ -104,6 +107,11 @@ def executor_class(name: str) -> type[Executor]:
     UnknownExecutor
         Naming those there are, or what is wrong with the entry point, in one line.
     """
+    if name.startswith(SOUND):
+        mutant = executor_class(MUTANT + name.removeprefix(SOUND))
+        if isinstance(mutant, Mutant):
+            return mutant.sound()
+        raise UnknownExecutor(f"{mutant.name} has no sound form")
     points = [point for point in _points(tuple(sys.path)) if point.name == name]
     named = [EXECUTORS[name]] if name in EXECUTORS else []
     named += [_origin(point) for point in points]

@@ -44,10 +44,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `Schedulable` test: *record* executions, at most `count` of them, until one
     shows an outcome of `wanted`; *replay* `choices`. Of a `Forceable` one: *force*
     `order`. `timeout_s` ends a record or an order. Of a `Clustered` one: its *clusters*.
+    `executor` asks for another than the worker's own, of the same environment.
     """
 
     test: str = ""
     task: Literal["run", "record", "replay", "force", "clusters"] = "run"
+    executor: str = ""
     config: str = ""
     count: int = 0
     noise: dict[str, int | bool] = {}

@@ -33,6 +33,11 @@ class WrongClusterer(JaxClusteredExecutor):
     """The executor with the clusterer of the same name; its own clusters a test keeps."""
 
     @classmethod
+    def sound(cls) -> type[JaxClusteredExecutor]:
+        """With the clusterer that looks at everything."""
+        return JaxClusteredExecutor
+
+    @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
         """The test with the clusters that it runs as."""
         if test.clusters:
@@ -146,9 +151,19 @@ class WrongCore(JaxClusteredExecutor):
 
     defect: ClassVar[str]
 
+    @classmethod
+    def sound(cls) -> type[JaxClusteredExecutor]:
+        """The same core, in which no defect is on."""
+        return _Sound
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""
         return PreparedMutant(self.clustered(test, config), config, self.compiler(), self.defect)
+
+
+class _Sound(WrongCore):
+    name: ClassVar[str] = "sound"
+    defect: ClassVar[str] = ""
 
 
 class SplitSnapshot(WrongCore):

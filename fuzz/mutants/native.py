@@ -3,7 +3,7 @@
 They share its sources, compiled once more with the defects in
 (``fuzz/native/core/defect.h``), its engines and its configurations. The tests in
 ``tests/kills/test_native_mutants.py`` have for each the shape that kills it and one
-that it survives; ``litmusfuzz selftest`` kills each by the generator's own graphs.
+that it survives; ``litmusfuzz selftest`` kills each by what it tries on any executor.
 """
 
 from __future__ import annotations
@@ -54,9 +54,19 @@ class NativeMutant(NativeExecutor):
         every = super().configurations()
         return tuple(config for config in every if not dict(config.settings).get("processes"))
 
+    @classmethod
+    def sound(cls) -> type[NativeExecutor]:
+        """The same core, in which no defect is on."""
+        return _Sound
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower and load the test."""
         return PreparedMutant(test, config, self.defect)
+
+
+class _Sound(NativeMutant):
+    name = "sound"
+    defect = ""
 
 
 class RelaxedAtomics(NativeMutant):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     test: LitmusTest
+    stale: bool
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         test = self.test
@@ -34,7 +35,9 @@ class _Prepared:
                 values[node.name] = test.constant(node)
             elif kind is Kind.READ:
                 variable = node.resources[0]
-                values[node.name] = gathered(node, initial[variable], rows[variable])
+                values[node.name] = gathered(
+                    node, (initial if self.stale else memory)[variable], rows[variable]
+                )
             elif kind.writes:
                 seen = [memory[name] for name in node.resources]
                 stored = written(node, seen, operands, rows[node.resources[0]])
@@ -60,6 +63,7 @@ class StaleReads:
 
     name: ClassVar[str] = "mutant/stale-reads"
     features: ClassVar[frozenset[str]] = frozenset()
+    stale: ClassVar[bool] = True
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -75,4 +79,14 @@ class StaleReads:
         """Takes tests of one graph over variables."""
         for feature in sorted(test.features):
             raise Refused(feature)
-        return _Prepared(test)
+        return _Prepared(test, self.stale)
+
+    @classmethod
+    def sound(cls) -> type[StaleReads]:
+        """Reads see memory as it is; ops come in the order of the file."""
+        return _FreshReads
+
+
+class _FreshReads(StaleReads):
+    name: ClassVar[str] = "sound"
+    stale: ClassVar[bool] = False

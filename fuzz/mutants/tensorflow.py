@@ -60,6 +60,19 @@ class UncheckedClusters(TensorFlowExecutor):
         unchecked = "--tf_xla_disable_resource_variable_safety_checks_for_debugging"
         return (clustering("autocluster", unchecked),)
 
+    @classmethod
+    def sound(cls) -> type[TensorFlowExecutor]:
+        """With the analysis."""
+        return _Checked
+
+
+class _Checked(TensorFlowExecutor):
+    name: ClassVar[str] = "sound"
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        return (clustering("autocluster"),)
+
 
 # --- a test, lowered as another ----------------------------------------------------------
 
@@ -93,6 +106,11 @@ class TensorFlowMutant(TensorFlowExecutor):
         return super().configurations()[:1]
 
     @classmethod
+    def sound(cls) -> type[TensorFlowExecutor]:
+        """With the test left as it was."""
+        return _Unchanged
+
+    @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test that is run instead; it has all names of the one asked for."""
         raise NotImplementedError
@@ -104,6 +122,14 @@ class TensorFlowMutant(TensorFlowExecutor):
         except MalformedTest:  # what it would be is no litmus test
             other = test
         return PreparedMutant(test, super().prepare(other, config))
+
+
+class _Unchanged(TensorFlowMutant):
+    name = "sound"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        return test
 
 
 def _levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:

@@ -94,8 +94,12 @@ def test_it_survives_another(kill: Kill) -> None:
 
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_the_executor_survives_both(kill: Kill) -> None:
+    """As it is, and as the mutant with its defect switched off."""
+    sound = executor_class(kill.mutant.name.replace("mutant/", "sound/"))
     assert not forbidden(JaxClusteredExecutor, kill.killed_by)
     assert not forbidden(JaxClusteredExecutor, kill.survived_by)
+    assert not forbidden(sound, kill.killed_by)
+    assert not forbidden(sound, kill.survived_by)
 
 
 def test_no_mutant_is_forgotten() -> None:

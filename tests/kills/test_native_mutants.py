@@ -177,11 +177,14 @@ def test_it_survives_another(kill: Kill) -> None:
 
 @pytest.mark.parametrize("kill", [*KILLS, *RACES], ids=str)
 def test_the_executor_survives_both(kill: Kill) -> None:
+    """As it is, and as the mutant with its defect switched off."""
     config = next(c for c in NativeExecutor.configurations() if c.name == kill.config)
+    sound = executor_class(kill.mutant.name.replace("mutant/", "sound/"))
     for shape in (kill.killed_by, kill.survived_by):
         test = shape.test()
-        seen = execute(NativeExecutor, test, kill)
-        assert not forbidden(test, MODELS[config.promises], seen)
+        for executor in (NativeExecutor, sound):
+            seen = execute(executor, test, kill)
+            assert not forbidden(test, MODELS[config.promises], seen)
 
 
 def test_split_updates_are_silent_under_rfc() -> None:

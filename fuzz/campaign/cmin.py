@@ -1,0 +1,198 @@
+"""The smallest set of tests that shows all that a larger one shows.
+
+What a test shows, beside its features and how its ops on one resource stand to each
+other (`fuzz.campaign.weights.pairs`):
+
+- *outcomes*: of each allowed outcome the oracle's witness tells, of every two ops on one
+  resource, which came first. A test in which two orders make no difference has one
+  outcome, and one witness; so these are orders that can be told apart;
+- how its outcomes end, and which models allow different ones;
+- *kills*: mutants of the native executor that show a forbidden outcome on it, under the
+  controlled engine, where a seed decides everything; and the cause of its own finding.
+
+The set is a cover. It is as small as any if that can be proved: there are as many things
+of which no test shows two, or z3 says that none is smaller. Its own count of steps bounds
+that, not a clock, so that the answer repeats.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+import z3
+
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, dumps
+from fuzz.campaign.causes import likely_cause
+from fuzz.campaign.judge import explorer_or_none
+from fuzz.campaign.layout import Layout
+from fuzz.campaign.settings import CAMPAIGN_BUDGET
+from fuzz.campaign.weights import pairs
+from fuzz.executors import wire
+from fuzz.executors.process import Died, Worker
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import EXECUTORS, configuration, executor_class
+from fuzz.mutants.native import NativeMutant
+from oracles.model import MODELS, PROMISES
+from reports.cmin import Cover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from oracles.allowed import AllowedSet
+
+Shown = frozenset[str]
+"""What a test shows, each in words."""
+
+_CONFIG: Final = "controlled"
+_COUNT: Final = 200
+_TIMEOUT_S: Final = 30.0
+_STEPS: Final = 20_000_000
+"""z3's, for each question: some seconds."""
+
+
+def shown(entry: Entry) -> Shown:
+    """All but kills; of allowed outcomes nothing if there are too many to list."""
+    test = entry.test
+    found = set(test.features) | {f"{one}, {other}: {how}" for one, other, how in pairs(test)}
+    if entry.finding is not None:
+        for outcome, _ in entry.finding.forbidden:
+            found.add(f"finding on {entry.finding.executor}: {likely_cause(test, outcome)}")
+    allowed = {}
+    for model in MODELS.values():
+        oracle = explorer_or_none(test, model, CAMPAIGN_BUDGET)
+        made = oracle.allowed_outcomes() if oracle else None
+        if made is not None and made.complete:
+            allowed[model.name] = made
+            found |= _orders(entry, made)
+    for (one, left), (other, right) in combinations(allowed.items(), 2):
+        if left.witnesses.keys() != right.witnesses.keys():
+            found.add(f"{one} and {other} allow different outcomes")
+    return frozenset(found)
+
+
+def _orders(entry: Entry, allowed: AllowedSet) -> set[str]:
+    """How outcomes end, and in which order ops on one resource make them."""
+    layout = Layout(entry.test)
+    found = set()
+    for outcome, witness in allowed.witnesses.items():
+        found.add(f"ends {outcome.status}")
+        # A cluster's snapshot and write-back are no nodes.
+        events = [event for event in witness if event.node.name in layout.paths]
+        for one, other in combinations(events, 2):
+            if one.node is other.node or not set(one.variables) & set(other.variables):
+                continue
+            if layout.relation(one.node, other.node) == "unordered":
+                found.add(f"{one.node.op} before {other.node.op}")
+    return found
+
+
+def kills(entries: Sequence[Entry], progress: Callable[[str], None]) -> list[set[str]]:
+    """For each test, the mutants of the native executor that it kills."""
+    names = [
+        name
+        for name, target in EXECUTORS.items()
+        if target.startswith(NativeMutant.__module__)
+        and _CONFIG in {config.name for config in executor_class(name).configurations()}
+    ]
+    found = []
+    with closing(Worker(names[0])) as worker:
+        for number, entry in enumerate(entries):
+            progress(f"{number} of {len(entries)}: {entry.test.name}")
+            found.append({f"kills {n}" for n in names if _killed(worker, n, entry)})
+    return found
+
+
+def _killed(worker: Worker, name: str, entry: Entry) -> bool:
+    if not entry.test.features <= executor_class(name).features:
+        return False
+    config = configuration(name, _CONFIG)
+    request = wire.Request(
+        test=dumps(Entry(entry.test)),
+        executor=name,
+        config=config.name,
+        count=_COUNT,
+        noise=asdict(Noise()),
+    )
+    reply = worker.ask(request, _TIMEOUT_S)
+    if isinstance(reply, Died):
+        return True  # and told by no outcome
+    oracle = explorer_or_none(entry.test, PROMISES[config.promises], CAMPAIGN_BUDGET)
+    seen = wire.histogram(entry.test, reply)
+    return oracle is not None and any(oracle.judge(o) is Verdict.FORBIDDEN for o in seen)
+
+
+def minimum(sets: Mapping[str, Shown]) -> Cover:
+    """As few of these as together show all, and what is known of fewer."""
+    chosen = _greedy(sets)
+    least = len(_apart(sets))
+    while least < len(chosen):
+        better = _within(sets, least)
+        if better is None:  # not known
+            break
+        if better:
+            chosen = better
+            break
+        least += 1
+    alone = {
+        name: sets[name] - frozenset().union(*(sets[other] for other in chosen if other != name))
+        for name in chosen
+    }
+    total = len(frozenset().union(*sets.values()))
+    return Cover({name: tuple(sorted(alone[name])) for name in sorted(chosen)}, least, total)
+
+
+def _greedy(sets: Mapping[str, Shown]) -> list[str]:
+    """Whoever shows most that is still missing, and so on; then without the superfluous."""
+    missing = set().union(*sets.values())
+    chosen: list[str] = []
+    while missing:
+        best = max(sorted(sets), key=lambda name: len(sets[name] & missing))
+        chosen.append(best)
+        missing -= sets[best]
+    for name in list(reversed(chosen)):
+        others = [sets[other] for other in chosen if other != name]
+        if sets[name] <= frozenset().union(*others):
+            chosen.remove(name)
+    return chosen
+
+
+def _apart(sets: Mapping[str, Shown]) -> list[str]:
+    """Things of which no test shows two: each needs a test of its own."""
+    showing: dict[str, set[str]] = {}
+    for name in sorted(sets):
+        for thing in sets[name]:
+            showing.setdefault(thing, set()).add(name)
+    found: list[str] = []
+    taken: set[str] = set()
+    for thing in sorted(showing, key=lambda each: (len(showing[each]), each)):
+        if not showing[thing] & taken:
+            found.append(thing)
+            taken |= showing[thing]
+    return found
+
+
+def _within(sets: Mapping[str, Shown], most: int) -> list[str] | None:
+    """A cover of so many at most; empty if there is none, None if z3 does not say in time."""
+    names = sorted(sets)
+    taken = {name: z3.Bool(name) for name in names}
+    solver = z3.SolverFor("QF_FD")
+    solver.set("rlimit", _STEPS)
+    rows = {tuple(name for name in names if thing in sets[name]) for thing in _all(sets)}
+    for row in sorted(rows):
+        solver.add(z3.Or([taken[name] for name in row]))
+    solver.add(z3.PbLe([(taken[name], 1) for name in names], most))
+    answer = solver.check()
+    if answer == z3.unsat:
+        return []
+    if answer != z3.sat:
+        return None
+    model = solver.model()
+    return [name for name in names if z3.is_true(model[taken[name]])]
+
+
+def _all(sets: Mapping[str, Shown]) -> list[str]:
+    return sorted(frozenset().union(*sets.values()))

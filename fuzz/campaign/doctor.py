@@ -1,0 +1,203 @@
+"""What works here, what does not, and how to get what is missing.
+
+What may crash is tried in a worker process: an executor's configuration is asked
+whether it can run, or runs a test; flags are those of a real session.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+from corpus.builder import litmus
+from corpus.textfile import Entry, dumps
+from fuzz.executors import wire
+from fuzz.executors.process import Died, Worker
+from fuzz.executors.protocol import Noise
+from fuzz.executors.table import EXECUTORS, configuration, executor_class, names
+from reports.doctor import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_TIMEOUT_S: Final = 10.0
+"""For an answer, beside the start of a framework."""
+_PACKAGES: Final = {
+    "tensorflow-cpu": ("tensorflow_cpu", "tensorflow", "tf-nightly"),
+    "jax": ("jax",),
+    "numpy": ("numpy",),
+    "hypothesis": ("hypothesis",),
+    "msgspec": ("msgspec",),
+    "pyyaml": ("pyyaml",),
+    "click": ("click",),
+    "rich": ("rich",),
+    "z3-solver": ("z3-solver",),
+    "psutil": ("psutil",),
+    "tbb": ("tbb",),
+}
+"""What we need, by the name to install it by, and the names that it may have."""
+_TOOLS: Final = (
+    ("herd7", ("herd7",), "sets of other models: `herd`", "opam install herdtools7"),
+    ("graphviz", ("dot",), "DOT as a picture: `show --dot`", "apt install graphviz"),
+    (
+        "Chromium",
+        ("chromium", "chromium-browser", "google-chrome"),
+        "the tests that look at reports",
+        "apt install chromium",
+    ),
+    ("C++ compiler", ("c++", "g++", "clang++"), "building, `make sanitize`", "apt install g++"),
+    ("NVIDIA driver", ("nvidia-smi",), "configurations `gpu`", "a GPU, and its driver"),
+)
+_SB: Final = "X=1; r0=Y || Y=1; r1=X"
+_FREE_DISK: Final = 1 << 30
+_FREE_MEMORY: Final = 2 << 30
+_CLUSTERED: Final = ("autocluster", "autocluster_lazy")
+"""Together they have all of XLA's flags that do not end the process now and then
+(docs/tensorflow-findings.md), but for sizes of clusters."""
+
+
+def examine(progress: Callable[[str], None] = lambda _: None) -> list[Check]:
+    """Look at everything; the slow parts side by side."""
+    probes: list[Callable[[], list[Check]]] = [
+        partial(_runs, "tf", "plain", basic=True),  # the slowest first
+        *(partial(_runs, "tf", config) for config in _CLUSTERED),
+        partial(_runs, "jax", "plain"),
+        partial(_engines, "jax"),
+        partial(_engines, "native"),
+        _oracle,
+    ]
+    found = [*_machine(), *_packages(), *_tools(), *_others()]
+    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2))) as pool:
+        for made in [pool.submit(probe) for probe in probes]:
+            found += made.result()
+            progress(found[-1].what)
+    return found
+
+
+def _machine() -> Iterator[Check]:
+    good = (3, 11) <= sys.version_info[:2] < (3, 14)
+    yield Check("Python", platform.python_version(), "Python 3.11 to 3.13", good=good, basic=True)
+    yield Check("litmusfuzz", f"{version('litmusfuzz')} in {Path(__file__).parents[2]}")
+    cores = len(os.sched_getaffinity(0))
+    busy = f"load {os.getloadavg()[0]:.1f}"
+    yield Check("CPU", f"{cores} cores, {platform.machine()}, {platform.system()}, {busy}")
+    memory = psutil.virtual_memory().available
+    enough = f"{_FREE_MEMORY >> 30} GiB: end what is not needed"
+    yield Check("memory", f"{memory / 2**30:.1f} GiB free", enough, good=memory >= _FREE_MEMORY)
+    disk = shutil.disk_usage(Path.cwd()).free
+    says = f"{disk / 2**30:.1f} GiB free in {Path.cwd()}"
+    yield Check("disk", says, "1 GiB for findings and records", good=disk >= _FREE_DISK)
+    for flags in ("XLA_FLAGS", "TF_XLA_FLAGS"):
+        if flags in os.environ:
+            yield Check(flags, f"{os.environ[flags]} (from the environment)")
+
+
+def _packages() -> Iterator[Check]:
+    for wanted, known_as in _PACKAGES.items():
+        there = ", ".join(f"{name} {found}" for name in known_as if (found := _version(name)))
+        yield Check(wanted, there or "missing", f"pip install {wanted}", good=bool(there))
+    there = _version("distributed")
+    says = there or "missing: campaigns on several machines"
+    yield Check("distributed", says, "pip install 'litmusfuzz[dask]'", good=bool(there))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _tools() -> Iterator[Check]:
+    for what, commands, purpose, get in _TOOLS:
+        path = next((found for each in commands if (found := shutil.which(each))), None)
+        yield Check(what, path or f"missing: {purpose}", get, good=path is not None)
+
+
+def _others() -> Iterator[Check]:
+    """Executors by entry point."""
+    for name in names():
+        if name in EXECUTORS:
+            continue
+        try:
+            configs = executor_class(name).configurations()
+        except Exception as error:  # noqa: BLE001 - somebody else's code: told, not ended by
+            yield Check(f"executor {name}", f"does not load: {error}", good=False)
+        else:
+            yield Check(f"executor {name}", ", ".join(each.name for each in configs))
+
+
+def _oracle() -> list[Check]:
+    """The C++ explorer, in a process of its own."""
+    code = "from corpus.builder import litmus; from oracles.explorer import Explorer\n"
+    code += "from oracles.model import RFC\n"
+    code += f"explorer = Explorer(litmus({_SB!r}), RFC)\n"
+    code += "print(len(explorer.allowed_outcomes().witnesses))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    says = "decides SB" if done.stdout == "3\n" else (done.stderr or done.stdout).strip()[-200:]
+    return [Check("oracle (C++)", says, "make setup", good=done.stdout == "3\n", basic=True)]
+
+
+def _engines(executor: str) -> list[Check]:
+    """Each configuration of an executor that can say whether it runs here."""
+    works, found = [], []
+    with closing(Worker(executor)) as worker:
+        for config in executor_class(executor).configurations():
+            reply = worker.ask(wire.Request(config=config.name), _TIMEOUT_S)
+            why = reply.message if isinstance(reply, Died) else reply.unavailable
+            if not why:
+                works.append(config.name)
+                continue
+            what = f"{executor}/{config.name}"
+            found.append(Check(what, why, _how_to_get(config.name), good=False))
+    basic = executor == "native"
+    says = f"{len(works)} configurations: {', '.join(works)}"
+    return [
+        Check(f"executor {executor}", says, "make setup", good=bool(works), basic=basic),
+        *found,
+    ]
+
+
+def _how_to_get(config: str) -> str:
+    if "gpu" in config:
+        return "an NVIDIA GPU; for jax: pip install 'jax[cuda12]'"
+    if "tbb" in config:
+        return "pip install tbb; building it needs tbb-devel (make setup)"
+    return "apt install g++, then make setup" if "openmp" in config else "make setup"
+
+
+def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
+    """A test is run, by a worker that is started for it."""
+    made = configuration(executor, config)
+    request = wire.Request(
+        test=dumps(Entry(litmus(_SB))),
+        config=config,
+        count=8,
+        noise=asdict(Noise(copies=2, steps=4)),
+    )
+    with closing(Worker(executor)) as worker:
+        reply = worker.ask(request, _TIMEOUT_S)
+    flags = [v for name, v in made.environment if name.endswith("XLA_FLAGS")]
+    if isinstance(reply, Died):
+        ran, says = False, reply.message
+    else:
+        ran, says = bool(reply.rows), reply.refused or reply.unavailable or "runs SB"
+    says = "; ".join([says, *(f"flags {each}" for each in flags)])
+    if basic:
+        says += f"; {len(executor_class(executor).configurations())} configurations"
+    get = f"pip install {'tensorflow-cpu' if executor == 'tf' else executor}"
+    return [Check(f"{executor}/{config}", says, get, good=ran, basic=basic)]

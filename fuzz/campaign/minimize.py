@@ -1,0 +1,132 @@
+"""Make one test that shows a forbidden outcome as small as it gets, by hand.
+
+What a campaign does with each that it draws: the test is run until it shows something,
+reduced, and seen again in a fresh process. No graph is drawn.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corpus.textfile import Finding
+from fuzz.campaign.judge import explorer_or_none
+from fuzz.campaign.loop import Campaign
+from fuzz.campaign.replay import Replay, replay_entry
+from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
+from fuzz.executors.process import Worker
+from fuzz.executors.protocol import Noise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpus.textfile import Entry
+    from fuzz.campaign.judge import Judgement
+    from fuzz.executors.protocol import Config
+    from oracles.model import Model
+    from reports.records import ReportedFinding, RunRecord
+
+_SEEKING: float = 0.4
+"""The part of the time in which it must show at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minimized:
+    """What came of it: a finding, or in one line why there is none."""
+
+    found: ReportedFinding | None = None
+    problem: str = ""
+
+
+def minimize(
+    entry: Entry,
+    executor: str,
+    config: Config,
+    model: Model,
+    out: Path,
+    *,
+    time_s: float,
+    show: Callable[[RunRecord], None] = lambda _: None,
+) -> Minimized:
+    """Reduce a test on an executor; the finding is a file in `out`, with its script.
+
+    Parameters
+    ----------
+    entry : Entry
+        With a finding, which says how it was run; or without.
+    executor : str
+    config : Config
+    model : Model
+        By which it is judged.
+    out : Path
+    time_s : float
+        Of which a part is for seeing it the first time.
+    show : callable
+        As of a `Campaign`.
+    """
+    oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
+    if oracle is None:
+        return Minimized(problem="some order makes a value of 2**24")
+    with closing(Worker(executor)) as worker:
+        how = Replay(_SEEKING * time_s, schedule=False)
+        seen = replay_entry(entry, oracle, worker, config, how)
+    if seen.problem:
+        return Minimized(problem=seen.problem)
+    assert seen.judgement is not None
+    if not seen.judgement.forbidden:
+        died = f"; {'; '.join(seen.died)}" if seen.died else ""
+        runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
+        return Minimized(problem=f"shows nothing that {model.name} forbids {runs}{died}")
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        campaign = Campaign(
+            Settings(
+                seed=entry.finding.seed if entry.finding else 0,
+                out=Path(folder),
+                executors=((executor, config),),
+                time_s=(1 - _SEEKING) * time_s,
+                tests=0,
+                model=model,
+            ),
+            show,
+        )
+        campaign.take_up(_raw(entry, executor, config, model, seen.judgement))
+        record = campaign.run()
+        if record.findings:
+            return Minimized(_moved(record.findings[0], out))
+        why = record.problem or "a fresh process does not show it again"
+        return Minimized(problem=why)
+
+
+def _raw(entry: Entry, executor: str, config: Config, model: Model, judgement: Judgement) -> Entry:
+    """The test as a campaign keeps one that showed something."""
+    found = entry.finding
+    raw = Finding(
+        executor=executor,
+        config=config.name,
+        model=model.name,
+        forbidden=judgement.forbidden,
+        executions=judgement.executions,
+        noise=found.noise if found else asdict(Noise()),
+        settings=dict(config.settings),
+        versions={},
+        seed=found.seed if found else 0,
+        index=found.index if found else 0,
+        family=found.family if found else "file",
+        minimized=False,
+        confirmed=False,
+        run_seed=found.run_seed if found else None,
+    )
+    return replace(entry, finding=raw)
+
+
+def _moved(found: ReportedFinding, out: Path) -> ReportedFinding:
+    """The finding, its file and its script in the folder where they were wanted."""
+    path = Path(found.path)
+    for file in (path.with_suffix(".py"), path):
+        if file.exists():
+            file.replace(out / file.name)
+    return replace(found, path=str(out / path.name), configs=Counter())

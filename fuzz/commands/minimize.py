@@ -1,0 +1,87 @@
+"""`litmusfuzz minimize`: the smallest test that still shows it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fuzz.commands.common import (
+    FORBIDDEN,
+    UNKNOWN,
+    Duration,
+    engine_option,
+    fail,
+    file_argument,
+    json_option,
+    load_or_fail,
+    model_of,
+    model_option,
+    print_json,
+    threads_option,
+)
+from fuzz.commands.replay import found_on
+from fuzz.commands.run import executors_of
+
+if TYPE_CHECKING:
+    from reports.records import RunRecord
+
+
+@click.command()
+@file_argument
+@click.option(
+    *("--executor", "executor"), default=None, help="Another than the finding's: NAME, NAME:CONFIG."
+)
+@engine_option
+@threads_option
+@click.option(
+    "--time", "time_s", type=Duration(), default="60s", help="When to stop at the latest."
+)
+@click.option("--out", type=click.Path(), default=".", help="Folder for the finding.")
+@model_option
+@json_option
+def minimize(
+    file: str,
+    executor: str | None,
+    engine: str | None,
+    threads: int | None,
+    time_s: float,
+    out: str,
+    model_name: str | None,
+    as_json: bool,
+) -> None:
+    """Make a test that shows a forbidden outcome as small as it gets.
+
+    FILE is a raw finding of a campaign, or any test. It is run until it shows something,
+    reduced while it still does, and seen again in a fresh process; the finding is
+    written to --out. Exits 1 if there is one, 3 if it did not show.
+    """
+    from fuzz.campaign.minimize import minimize
+    from reports.records import finding_json
+    from reports.text import finding
+
+    entry = load_or_fail(file)
+    chosen = executors_of(*found_on(entry, executor, None), engine, threads)
+    if len(chosen) > 1:
+        fail("--executor: one")
+    ((name, config),) = chosen
+    there = entry.finding.model if entry.finding and executor is None else config.promises
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def told(record: RunRecord) -> None:
+        if sys.stderr.isatty():
+            executions = sum(state.outcomes for state in record.executors)
+            click.echo(f"\r\x1b[Kminimizing: {executions} executions ...", err=True, nl=False)
+
+    model = model_of(model_name or there)
+    done = minimize(entry, name, config, model, folder, time_s=time_s, show=told)
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if as_json:
+        print_json({"finding": done.found and finding_json(done.found), "problem": done.problem})
+    else:
+        click.echo(finding(done.found) if done.found else f"{file}: {done.problem}")
+    sys.exit(FORBIDDEN if done.found else UNKNOWN)

@@ -1,0 +1,59 @@
+"""What `litmusfuzz cmin` kept, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reports.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Tests that together show all.
+
+    Parameters
+    ----------
+    kept : mapping of str to tuple of str
+        By test, what no other of them shows.
+    least : int
+        With fewer it is not possible.
+    things : int
+        That are shown.
+    """
+
+    kept: Mapping[str, tuple[str, ...]]
+    least: int
+    things: int
+
+    @property
+    def proved(self) -> bool:
+        """Whether there is no smaller set."""
+        return len(self.kept) == self.least
+
+
+def cover_text(cover: Cover, tests: int) -> str:
+    """A line for each test that is kept, then how many these are."""
+    lines = []
+    for name, alone in cover.kept.items():
+        more = f", and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+        lines.append(f"{name}: {'; '.join(alone[:_NAMED])}{more}")
+    fewest = "none smaller does" if cover.proved else f"at least {cover.least} are needed"
+    kept = f"{len(cover.kept)} of {counted(tests, 'test')} kept"
+    return "\n".join([*lines, f"{kept}, which show all {cover.things} things; {fewest}"])
+
+
+def cover_json(cover: Cover, tests: int) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "tests": tests,
+        "things": cover.things,
+        "kept": {name: list(alone) for name, alone in cover.kept.items()},
+        "least": cover.least,
+        "proved": cover.proved,
+    }

@@ -1,0 +1,112 @@
+"""`litmusfuzz minimize`, `cmin` and `doctor`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from helpers import LITMUS
+
+from corpus.textfile import load, save
+from reports.doctor import Check, doctor_text, works
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORPUS = LITMUS[0].parent
+
+
+def test_a_test_is_made_smaller_and_still_shows_it(litmusfuzz, tmp_path: Path) -> None:
+    """Under the controlled engine a seed decides."""
+    arguments = ("--executor", "mutant/early-sink:controlled", "--out", "found", "--json")
+    done = litmusfuzz("minimize", str(CORPUS / "runs-diamond.yaml"), *arguments)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads(done.stdout)["finding"]
+    (file,) = (tmp_path / "found").iterdir()  # nothing else is left there
+    assert tmp_path / found["file"] == file
+    entry = load(file)
+    assert entry.finding is not None
+    assert entry.finding.minimized
+    assert entry.finding.confirmed
+    assert (entry.finding.executor, entry.finding.model) == ("mutant/early-sink", "executor")
+    assert len(entry.test.effects) == 2
+    assert litmusfuzz("replay", str(file)).returncode == 1
+
+
+def test_a_finding_is_run_as_it_was_found(litmusfuzz, tmp_path: Path) -> None:
+    arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
+    litmusfuzz("run", *arguments, "--tests", "6", "--seed", "1", "--time", "60s", "--out", "out")
+    raw = sorted((tmp_path / "out" / "raw").iterdir())[0]
+    done = litmusfuzz("minimize", str(raw), "--out", "small", "--json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    before, after = load(raw), load(tmp_path / json.loads(done.stdout)["finding"]["file"])
+    assert before.finding is not None
+    assert after.finding is not None
+    assert (after.finding.seed, after.finding.index) == (1, before.finding.index)
+    assert len(after.test.effects) < len(before.test.effects)
+
+
+def test_what_shows_nothing_is_said_in_one_line(litmusfuzz) -> None:
+    done = litmusfuzz("minimize", str(CORPUS / "SB.yaml"), "--executor", "native:controlled")
+    assert done.returncode == 3
+    assert "shows nothing that executor forbids in " in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_bad_file_is_one_line(litmusfuzz, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("litmusfuzz: 1\nname: 3\n")
+    done = litmusfuzz("minimize", "bad.yaml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("litmusfuzz: bad.yaml")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_few_tests_show_what_many_do(litmusfuzz, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for name in ("SB", "MP", "runs-diamond", "loop-sum-carried", "loop-in-turn"):
+        shutil.copy(CORPUS / f"{name}.yaml", folder)
+    entry = load(CORPUS / "SB.yaml")
+    save(replace(entry, test=replace(entry.test, name="SB-again")), folder / "SB-again.yaml")
+    done = litmusfuzz("cmin", "many", "--out", "few", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    kept = sorted(file.name for file in (tmp_path / "few").iterdir())
+    assert kept == sorted(told["kept"])
+    assert told["proved"]
+    assert told["tests"] == 6
+    assert "kills mutant/old-frame" in told["kept"]["loop-sum-carried.yaml"]
+    assert not {"SB.yaml", "SB-again.yaml"} <= set(kept)
+    for name in kept:
+        assert (tmp_path / "few" / name).read_bytes() == (folder / name).read_bytes()
+    again = litmusfuzz("cmin", "many", "--out", "few")
+    assert (again.returncode, again.stderr) == (2, "litmusfuzz: --out: few is not empty\n")
+    assert litmusfuzz("cmin", "nowhere", "--out", "x").returncode == 2
+
+
+def test_the_doctor_says_what_works_here(litmusfuzz) -> None:
+    done = litmusfuzz("doctor", "--json", timeout_s=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    for name in ("Python", "oracle (C++)", "executor native", "tf/plain"):
+        assert told[name]["good"]
+        assert told[name]["basic"]
+    assert "--tf_xla_cpu_global_jit" in told["tf/autocluster"]["says"]
+    assert all(check["get"] for check in told.values() if not check["good"])
+
+
+def test_the_doctor_says_how_to_get_what_is_missing() -> None:
+    fine = Check("Python", "3.12.1", basic=True)
+    lacking = Check("graphviz", "missing", "apt install graphviz", good=False)
+    broken = Check("tf/plain", "signal 4", "pip install tensorflow-cpu", good=False, basic=True)
+    assert works([fine, lacking])
+    assert doctor_text([fine, lacking]).splitlines() == [
+        "Python    ok       3.12.1",
+        "graphviz  missing  missing",
+        "graphviz: apt install graphviz",
+        "the basics work; 1 thing missing",
+    ]
+    assert not works([fine, broken])
+    assert doctor_text([fine, broken]).splitlines()[-1] == "the basics do not work; 1 thing missing"
