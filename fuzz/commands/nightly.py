@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from reports.night import Night
 
 ALL = "tf:*,jax:*,native:*"
+SELFTEST_S = 600.0
+LONG_S = 3600.0
+"""A night in which that is not too much."""
 
 
 class Size(click.ParamType[int]):
@@ -57,6 +60,13 @@ class Size(click.ParamType[int]):
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @click.option("--turn", "turn_s", type=Duration(), default=None, help="At a time; 60s or less.")
 @python_option
+@click.option(
+    "--selftest",
+    "selftest_s",
+    type=Duration(),
+    default=None,
+    help="At most, for the mutants; ten minutes in a night of an hour or more, else none.",
+)
 @click.option("--disk", type=Size(), default="2GB", help="How much the folder may take.")
 @click.option("--dask", default=None, help="Workers of a Dask scheduler: tcp://host:8786.")
 @json_option
@@ -72,6 +82,7 @@ def nightly(
     count: int | None,
     turn_s: float | None,
     python: str | None,
+    selftest_s: float | None,
     disk: int,
     dask: str | None,
     as_json: bool,
@@ -102,6 +113,7 @@ def nightly(
             count=count,
             turn_s=turn_s,
             python=python_or_fail(python),
+            selftest_s=selftest_s or (SELFTEST_S if time_s >= LONG_S else 0.0),
             disk_bytes=disk,
         )
     else:
@@ -161,6 +173,7 @@ def _only_with(resume: str) -> None:
         "count",
         "turn_s",
         "python",
+        "selftest_s",
         "disk",
     ):
         if _given(name):

@@ -26,7 +26,8 @@ from fuzz.campaign.nightly.deaths import alike
 from fuzz.campaign.nightly.spool import LINES, Spool
 from fuzz.campaign.nightly.store import Store, StoreError
 from fuzz.campaign.nightly.telling import Teller, summary
-from fuzz.campaign.nightly.turn import RANGE, Known, Turn, work
+from fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
+from reports.night import Kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -267,6 +268,25 @@ def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path)
         assert other.tonight == one.tonight
         assert other.count == one.count + one.tonight
         assert other.first_seen == one.first_seen
+
+
+def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
+    killed = Kill("mutant/stale-reads", "native", 1.5, 7, "dag", "controlled")
+    alive = Kill("mutant/early-sink", "native", None, 900)
+    with night(tmp_path / "n") as store:
+        for number, kill in ((1, killed), (2, alive)):
+            if number == 2:
+                store.begin(turn(2), [])
+            with Spool(store.spool(number), SELFTEST, ()) as spool:
+                spool.killed(kill)
+                spool.canary(reported=True)
+                spool.finished(2.0)
+            store.finish(number, lost=False)
+            store.note(ended=1_800_000_100)
+            told = Teller(store, KnownFindings()).night()
+            assert told.exit_code() == (0 if number == 1 else 2)
+    assert told.kills == (alive, killed)
+    assert told.mutation_score == 0.5
 
 
 def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(

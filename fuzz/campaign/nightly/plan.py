@@ -3,7 +3,7 @@
 Every executor gets the same time, and of an executor every *group*: its configurations of
 one environment (another one is another process) and one class (findings are told apart by
 it). Who had least is next. What is pending of a group is given to its turns; towards the
-end they do little else.
+end they do little else. First of all comes the self-test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fuzz.campaign.canonical import executor_class
-from fuzz.campaign.nightly.turn import Known, Turn
+from fuzz.campaign.nightly.turn import SELFTEST, Known, Turn
 from fuzz.executors.table import configuration
 from oracles.model import PROMISES
 
@@ -70,6 +70,7 @@ class Plan:
         meta = store.meta
         self.seed: int = meta["seed"]
         self.families: Mapping[str, float] = meta["families"]
+        self.selftest_s: float = meta["selftest_s"]
         self.count: int | None = meta["count"]
         self.python: str | None = meta["python"]
         self.asked_s: float = meta["asked_s"]
@@ -83,6 +84,11 @@ class Plan:
 
     def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Turn, list[int]] | None:
         """The next turn, and the numbers of the raw findings in it; None if nothing can run."""
+        number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM turns")[0][0]
+        spool = str(self.store.spool(number).resolve()) if spooled else None
+        if 0 < self.selftest_s <= left_s and self._untested():
+            turn = Turn(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
+            return turn, []
         spent = self._spent()
         running = {group: configs for group in self.groups if (configs := self._running(group))}
         if not running:
@@ -95,7 +101,6 @@ class Plan:
         late = left_s < (1 - LAST) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
         texts = [(row["number"], self._text(row["file"])) for row in pending]
-        number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM turns")[0][0]
         turn = Turn(
             number=number,
             seed=self.seed,
@@ -109,9 +114,16 @@ class Plan:
             python=self.python,
             known=tuple(self._known(chosen)),
             pending=tuple(text for _, text in texts),
-            spool=str(self.store.spool(number).resolve()) if spooled else None,
+            spool=spool,
         )
         return turn, [row for row, _ in texts]
+
+    def _untested(self) -> bool:
+        """Whether a self-test is still to be done, and worth another try."""
+        turns = self.store.rows("SELECT state FROM turns WHERE executor = ?", SELFTEST)
+        if len(turns) >= MAX_FAILURES or any(state == "running" for (state,) in turns):
+            return False
+        return not self.store.rows("SELECT 1 FROM kills LIMIT 1")
 
     def _text(self, file: str) -> str:
         return (self.store.folder / file).read_text(encoding="utf-8")
@@ -131,7 +143,7 @@ class Plan:
         """Seconds that each group has had, or is about to have."""
         spent = dict.fromkeys(self.groups, 0.0)
         for executor, configs, state, seconds in self.store.rows(
-            "SELECT executor, configs, state, seconds FROM turns"
+            "SELECT executor, configs, state, seconds FROM turns WHERE executor != ?", SELFTEST
         ):
             group = self.of[executor, json.loads(configs)[0]]
             spent[group] += max(seconds, self.turn_s) if state == "running" else seconds

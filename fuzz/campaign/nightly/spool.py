@@ -13,6 +13,7 @@ import json
 import os
 import re
 import time
+from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from corpus.textfile import Entry, dumps
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
     from oracles.reason import Reason
-    from reports.records import ReportedFinding, RunRecord
+    from reports.night import Kill
+    from reports.records import ReportedFinding
 
 LINES: Final = "journal.jsonl"
 STOP: Final = "stop"
@@ -203,14 +205,13 @@ class Spool(Journal):
         """Counted."""
         self._write("canary", reported=reported)
 
-    def ended(self, record: RunRecord, seconds: float) -> None:
+    def killed(self, kill: Kill) -> None:
+        """What became of a mutant in the self-test."""
+        self._write("kill", **asdict(kill))
+
+    def finished(self, seconds: float, problem: str = "", restarts: int = 0) -> None:
         """The turn came to its end."""
-        self._write(
-            "end",
-            seconds=round(seconds, 3),
-            problem=record.problem,
-            restarts=sum(each.restarts for each in record.executors),
-        )
+        self._write("end", seconds=round(seconds, 3), problem=problem, restarts=restarts)
 
 
 def held(folder: Path) -> bool:

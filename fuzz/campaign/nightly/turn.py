@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from corpus.textfile import loads
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.nightly.spool import Spool
+from fuzz.campaign.selftest import selftest
 from fuzz.campaign.settings import Settings
 from fuzz.executors.table import configuration
 from reports.records import ReportedFinding
@@ -84,6 +85,11 @@ class Turn:
     spool: str | None = None
 
 
+SELFTEST: Final = "selftest"
+"""In place of an executor: the turn hunts mutants."""
+SELFTEST_WORKERS: Final = 2
+
+
 def work(turn: Turn) -> dict[str, str]:
     """Do a turn; its files, by name, unless it has a spool.
 
@@ -98,7 +104,30 @@ def work(turn: Turn) -> dict[str, str]:
         return {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in files}
 
 
+def _selftest(turn: Turn, folder: Path) -> None:
+    """Hunt all mutants; of a hunt that is cut short nothing is told."""
+    begun = time.monotonic()
+    with Spool(folder, turn.executor, ()) as spool:
+        spool.started({})
+
+        def told(_: object) -> None:
+            if spool.told_to_stop or time.time() >= turn.until:
+                raise KeyboardInterrupt  # as it takes Ctrl-C
+
+        found = selftest(
+            time_s=turn.time_s, workers=SELFTEST_WORKERS, seed=turn.seed % (1 << 31), told=told
+        )
+        if not found.interrupted:
+            for kill in found.kills:
+                if kill.mutant not in found.unavailable:
+                    spool.killed(kill)
+        spool.finished(time.monotonic() - begun)
+
+
 def _work(turn: Turn, folder: Path) -> None:
+    if turn.executor == SELFTEST:
+        _selftest(turn, folder)
+        return
     begun = time.monotonic()
     known = []
     for each in turn.known:
@@ -113,7 +142,8 @@ def _work(turn: Turn, folder: Path) -> None:
         for text in turn.pending:
             campaign.take_up(loads(text))
         record = campaign.run()
-        spool.ended(record, time.monotonic() - begun)
+        restarts = sum(each.restarts for each in record.executors)
+        spool.finished(time.monotonic() - begun, record.problem, restarts)
 
 
 def _settings(turn: Turn, folder: Path) -> Settings:
