@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from corpus.graph import all_nodes
 from corpus.outcome import Verdict
-from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save
+from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save, write_text
 from fuzz.campaign.canonical import form
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
 from fuzz.campaign.dealing import Dealer, Drawn, System
@@ -420,10 +420,7 @@ class Campaign:
         """Keep the record, whole at any moment: what `litmusfuzz page` reads."""
         self.saved = self.record.elapsed_s
         path = self.settings.out / f"record-{self.record.seed}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        written = path.with_suffix(".part")
-        written.write_text(json.dumps(self.record.as_json(), indent=1) + "\n", encoding="utf-8")
-        written.replace(path)
+        write_text(json.dumps(self.record.as_json(), indent=1) + "\n", path)
 
     @staticmethod
     def _wait(busy: list[_Slot], timeout_s: float) -> list[_Slot]:

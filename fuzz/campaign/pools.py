@@ -80,11 +80,11 @@ def is_lost(error: BaseException) -> bool:
 # --- this machine ----------------------------------------------------------------------
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     """In a worker's process: the parent alone decides what Ctrl-C means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    die_with_parent(os.getppid())
+    die_with_parent(parent)
 
 
 class _Worker:
@@ -100,7 +100,9 @@ class _Worker:
 
     @staticmethod
     def _new() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_begin)
+        return ProcessPoolExecutor(
+            1, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+        )
 
     @property
     def pending(self) -> int:

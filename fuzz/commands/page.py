@@ -14,6 +14,8 @@ from fuzz.commands.common import fail, json_option, print_json
 def _as_it_lies(path: Path) -> dict[str, Any]:
     """A record, its files named where they are now: a folder may have been moved since."""
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(record, dict):
+        raise TypeError("a table is expected")
     out, here = record["out"], str(path.parent)
     for each in (*record["findings"], *record["unsound"]):
         each["file"] = str(path.parent / Path(each["file"]).relative_to(out))

@@ -77,7 +77,10 @@ def test_what_is_no_record_is_refused_in_one_line(litmusfuzz, tmp_path: Path) ->
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "record-1.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "list").mkdir()
+    (tmp_path / "list" / "record-1.json").write_text("[]", encoding="utf-8")
     for folder, said in (
+        ("list", "a table is expected"),
         ("empty", "holds no record"),
         ("absent", "holds no record"),
         ("bad", "of"),

@@ -26,6 +26,7 @@ from corpus.textfile import (
     outcome_from_plain,
     outcome_order,
     save,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -737,3 +738,10 @@ def test_a_finding_counts_its_forbidden_outcomes() -> None:
     assert finding.count == 7
     entry = Entry(test, {}, finding)
     assert loads(dumps(entry)) == entry
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_text("x", tmp_path / "taken")
+    assert [each.name for each in tmp_path.iterdir()] == ["taken"]

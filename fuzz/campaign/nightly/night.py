@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
+from corpus.textfile import write_text
 from fuzz.campaign.nightly.plan import Plan
 from fuzz.campaign.nightly.spool import STOP, held
 from fuzz.campaign.nightly.telling import Teller, summary
@@ -267,10 +268,7 @@ class Nightly:
         self.store.moment(size)
 
     def _write_stats(self, night: Night) -> None:
-        path = self.store.folder / "stats"
-        part = path.with_name(".stats.part")
-        part.write_text(text(night), encoding="utf-8")
-        part.replace(path)
+        write_text(text(night), self.store.folder / "stats")
 
     def _finish(self) -> Night:
         """The last word, for now: reports, and what later nights want to know."""
