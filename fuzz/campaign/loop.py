@@ -63,8 +63,6 @@ PROBE_STEP: Final = 3072
 """A run stops after so many executions, or twice as many, ..., once it has seen it
 often enough. As many as there are in one build (`Noise`)."""
 MAX_PROBE_COUNT: Final = 1 << 15
-MAX_REDUCTION_S: Final = 20.0
-"""Or a sixtieth of the campaign, if that is longer."""
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 RECORD_S: Final = 2.0
 """How long an execution that shows a finding is looked for, to be recorded."""
@@ -747,7 +745,6 @@ class Campaign:
     def _reduce(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, bool]:
         """Make `best` as small as it gets; False if that took too long."""
         start = time.monotonic()
-        longest_s = max(MAX_REDUCTION_S, self.settings.time_s / 60)
         if best.rate < 0.05:
             for wider in widened(best.test):
                 shown = yield from self._probe(wider, best, raw, rng)
@@ -758,7 +755,7 @@ class Campaign:
         answer: bool | None = None
         outcomes, state = raw.profile.state.outcomes, raw.profile.state
         while (
-            time.monotonic() - start < longest_s
+            time.monotonic() - start < self.settings.longest_reduction_s
             and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
         ):
             try:

@@ -90,6 +90,7 @@ def minimize(
                 time_s=(1 - _SEEKING) * time_s,
                 tests=0,
                 model=model,
+                reduction_s=time_s,
             ),
             show,
         )

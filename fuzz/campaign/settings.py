@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from oracles.model import Model
 
+MAX_REDUCTION_S: Final = 20.0
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """For each question: a tenth of a second. A verdict takes some microseconds."""
 
@@ -39,7 +40,8 @@ class Settings:
     (`fuzz.executors.elsewhere`), not for the canary's: that tests this program.
     `first` is the number of each family's first graph. Of the time, `minimizing_share` is
     for findings, the rest for new graphs. What is not minimized when the campaign ends
-    stays in ``raw/`` if another `goes_on` with it, else as small as it has become.
+    stays in ``raw/`` if another `goes_on` with it, else as small as it has become. One
+    finding takes `reduction_s` at most; if None, as `longest_reduction_s` says.
     """
 
     seed: int
@@ -60,6 +62,12 @@ class Settings:
     first: int = 0
     minimizing_share: float = 0.5
     goes_on: bool = False
+    reduction_s: float | None = None
+
+    @property
+    def longest_reduction_s(self) -> float:
+        """For one finding: so many seconds, or a sixtieth of the campaign, if that is longer."""
+        return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 60)
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""
