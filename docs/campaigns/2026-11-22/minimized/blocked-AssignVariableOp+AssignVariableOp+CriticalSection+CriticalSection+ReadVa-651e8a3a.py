@@ -2,37 +2,25 @@
 
 The memory model (RFC 20190610, resource variables): a graph's operations behave as if
 executed one by one, in some order that its edges allow; reads and writes of a whole
-variable are atomic. Beyond it, TensorFlow's executor on the CPU locks a variable during a
-dense update (AssignAdd, AssignSub, ResourceApply*), which is thus one operation.
+variable are atomic.
 
 The test; ops in different columns have no edge between them unless it is said:
 
-  X: int32[3, 4096] = 1
+  X: int32[] = 0
+  M: mutex
 
-  graph g0:
-  | chain 0               | chain 1
-  | branch0: if 1 == 5    | w1: X += 56
-  |   then
-  |     y0 = 1
-  |   else
-  |     w0: X[1,1] -= 24
-  |     y0 = 39
+  | chain 0     | chain 1    | chain 2
+  | s0: lock M  | w0: X = 1  | s1: lock M
+  |   r0 = X                 |   w1: X = r0   (after r0, w0)
 
-  graph g1:
-  | chain 0
-  | r0 = X[0,1,2,2]
+  observed: the final value of every variable
 
-  the client runs:
-    run0: graph g1
-    run1: graph g0
+Seen       _status=blocked X=0, in 98 of 121 executions
 
-  observed: reads run0.r0, run1.branch0.y0 and the final value of every variable
+Allowed    X=0 is the nearest
 
-Seen       run0.r0=torn run1.branch0.y0=39 X=[57,9,57], in 29 of 32768 executions
-
-Allowed    run0.r0=[1,-47,1,1] run1.branch0.y0=39 X=[57,9,57] is the nearest
-
-Forbidden  torn: "The writes and reads themselves are atomic" (RFC)
+Forbidden  w0 would still happen: all that it waits for is done; the unlock of s1 would
+           still happen: all that it waits for is done
 
 Needs TensorFlow and NumPy only. Racing ops have to meet, so that chance has a part: on busy
 cores it takes longer. Ends when a forbidden outcome has shown (exit code 1), or after a
@@ -40,6 +28,7 @@ minute, or as many seconds as the first argument says (exit code 0).
 """
 
 
+import os
 import random
 import sys
 import time
@@ -47,26 +36,21 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
+
+os.environ['TF_XLA_FLAGS'] = '--tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1 --tf_xla_enable_lazy_compilation=false --tf_xla_enable_lazy_compilation=true'
 import tensorflow as tf
 
 
 raw = tf.raw_ops
-COPIES, STEPS, SECONDS = 32, 96, 60
+COPIES, STEPS, SECONDS = 1, 384, 60
 PADDING = 1024  # elements, at most, of work before an op
+BLOCKED_S = 2  # what is not done by then waits for ever
 
 # Type, shape and what it holds at first.
-VARIABLES = {'X': (tf.int32, [3, 4096], 1)}
+VARIABLES = {'X': (tf.int32, [], 0)}
 
-NAMES = ['run0.r0', 'run1.branch0.y0', 'X']
-ALLOWED = {
-    ((1, -47, 1, 1), 39, (1, -47, 1)),
-    ((1, -47, 1, 1), 39, (57, 9, 57)),
-    ((1, 1, 1, 1), 39, (1, -47, 1)),
-    ((1, 1, 1, 1), 39, (57, 9, 57)),
-    ((57, 57, 57, 57), 39, (1, -47, 1)),
-    ((57, 57, 57, 57), 39, (57, 9, 57)),
-    ((57, 9, 57, 57), 39, (57, 9, 57)),
-}
+NAMES = ['ended', 'X']
+ALLOWED = {('completed', 0), ('completed', 1), ('blocked', 1)}
 
 
 class Copy:
@@ -83,6 +67,8 @@ class Copy:
             dtype, shape, _ = VARIABLES[name]
             return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
 
+        return raw.MutexV2(shared_name=f"{name}{self.number}")
+
     def start(self):
         """Set everything to what it holds at first."""
         done = []
@@ -98,74 +84,46 @@ class Copy:
         return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
 
     def handle(self, name, begin, *before):
-        """An op's own handle, there early or late: so ops come to race on several threads."""
-        gate = [begin, *(before if random.random() < 0.5 else ())]
-        if self.padding and random.random() < 0.5:
-            with tf.control_dependencies(gate):
-                size = int(self.padding ** random.random())
-                gate = [raw.Digamma(x=tf.constant(1.5, shape=[size]))]
-        with tf.control_dependencies(gate):
-            return self.resource(name)
+        """One handle for all ops on a variable: XLA takes no variable twice."""
+        key = name, begin.name
+        if key not in self.handles:
+            with tf.control_dependencies([begin]):
+                self.handles[key] = self.resource(name)
+        return self.handles[key]
+
+    def acquire(self, name, begin, *before):
+        """Lock a mutex; it is free again when the last reference to the result is gone."""
+        mutex = self.handle(name, begin, *before)
+        with tf.control_dependencies([begin, *before]):
+            return raw.MutexLock(mutex=mutex)
 
 
-def conditional(copy, after, predicate, takes, then, orelse):
-    """A conditional in raw ops; the last result says that all of the branch is done."""
-    with tf.control_dependencies(after):
-        predicate = tf.identity(predicate)
-    with tf.control_dependencies(None):
-        branches = []
-        for way, branch in (("output_true", then), ("output_false", orelse)):
-            begin, *taken = [
-                tf.identity(getattr(raw.Switch(data=value, pred=predicate), way))
-                for value in (predicate, *takes)
-            ]
-            results, tails = branch(copy, begin, *taken)
-            with tf.control_dependencies(tails):
-                branches.append([*results, tf.identity(begin)])
-        return [raw.Merge(inputs=list(both)).output for both in zip(*branches)]
+def main_graph(copy, begin):
+    """Graph main of a copy: what is observed, and what else is to be done."""
+    s0_lock = copy.acquire("M", begin)
+    c0 = tf.constant(1, tf.int32, [], name="c0")
+    s1_lock = copy.acquire("M", begin)
+    h0 = copy.handle("X", begin, s0_lock)
+    with tf.control_dependencies([s0_lock]):
+        r0 = raw.ReadVariableOp(resource=h0, dtype=tf.int32, name="r0")
+    w0 = raw.AssignVariableOp(resource=copy.handle("X", begin, c0), value=c0, name="w0")
+    with tf.control_dependencies([r0]):
+        s0 = raw.ConsumeMutexLock(mutex_lock=s0_lock, name="s0")
+    h0 = copy.handle("X", begin, r0, w0, s1_lock)
+    with tf.control_dependencies([w0, s1_lock]):
+        w1 = raw.AssignVariableOp(resource=h0, value=r0, name="w1")
+    with tf.control_dependencies([w1]):
+        s1 = raw.ConsumeMutexLock(mutex_lock=s1_lock, name="s1")
+    return [], [s0, s1]
 
 
-def branch0_then_body(copy, begin):
-    with tf.control_dependencies([begin]):
-        c2 = tf.constant(1, tf.int32, [], name="c2")
-        return [c2], []
-
-
-def branch0_else_body(copy, begin):
-    with tf.control_dependencies([begin]):
-        c3 = tf.constant(24, tf.int32, [2, 4096], name="c3")
-        w0 = raw.ResourceScatterSub(
-            resource=copy.handle("X", begin, c3), indices=[1, 1], updates=c3, name="w0"
-        )
-        c4 = tf.constant(39, tf.int32, [], name="c4")
-        return [c4], [w0]
-
-
-def g0_graph(copy, begin):
-    """Graph g0 of a copy: what is observed, and what else is to be done."""
-    c0 = tf.constant(5, tf.int32, [], name="c0")
-    c1 = tf.constant(1, tf.int32, [1, 4096], name="c1")
-    t0 = raw.Equal(x=c1, y=c0, name="t0")
-    *branch0, branch0_rest = conditional(copy, [begin], tf.reshape(t0, [-1])[0], [], branch0_then_body, branch0_else_body)
-    branch0_y0, = branch0
-    c5 = tf.constant(56, tf.int32, [3, 4096], name="c5")
-    w1 = raw.AssignAddVariableOp(resource=copy.handle("X", begin, c5), value=c5, name="w1")
-    return [branch0_y0], [*branch0, branch0_rest, w1]
-
-
-def g1_graph(copy, begin):
-    """Graph g1 of a copy: what is observed, and what else is to be done."""
-    r0 = raw.ResourceGather(
-        resource=copy.handle("X", begin), indices=[0, 1, 2, 2], dtype=tf.int32, name="r0"
-    )
-    return [r0], [r0]
-
-
-GRAPHS = {'g0': g0_graph, 'g1': g1_graph}
+GRAPHS = {'main': main_graph}
+# Nodes that XLA may take into clusters.
+COMPILED = {'r0', 's0', 'c0', 'w0', 'w1', 's1'}
 # Of which graph, and after which runs.
-RUNS = {'run0': ('g1', []), 'run1': ('g0', [])}
+RUNS = {'main': ('main', [])}
 # Of which run, and which value of its graph.
-OBSERVED = [('run0', 0), ('run1', 0)]
+OBSERVED = []
 
 
 def build():
@@ -192,6 +150,9 @@ def build():
             values = [tf.stack(each).name for each in zip(*seen[name])]
             run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
     nodes = graph.as_graph_def()
+    for node in nodes.node:
+        if not COMPILED.intersection(node.name.split("/")[1:2]):
+            node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
     # The order of nodes has a part in the order in which what is ready is taken.
     mixed = random.sample(list(nodes.node), len(nodes.node))
     with tf.Graph().as_default() as graph:
@@ -204,16 +165,12 @@ def config():
     """Of a session."""
     made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
     made.device_count["CPU"], made.device_count["GPU"] = 1, 0
-    made.inter_op_parallelism_threads = 4
-    made.use_per_session_threads = False
+    made.session_inter_op_thread_pool.add(num_threads=4)
     rewrites = made.graph_options.rewrite_options
     rewrites.disable_meta_optimizer = True
     made.graph_options.optimizer_options.opt_level = -1
+    made.graph_options.optimizer_options.global_jit_level = 2
     return made
-
-
-OPTIONS = tf.compat.v1.RunOptions()
-OPTIONS.experimental.use_run_handler_pool = True
 
 
 def columns(array):
@@ -228,12 +185,9 @@ def columns(array):
 
 
 def execute(session, run, end):
-    """Execute all copies, each run on a thread of its own: their outcomes."""
+    """Execute the test, each run on a thread of its own, until one is blocked."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
-    calls = {
-        name: lambda name=name: session.run(run[f"graph {name}"], options=OPTIONS)
-        for name in GRAPHS
-    }
+    calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
 
     def call(graph, earlier):
         for each in earlier:
@@ -246,10 +200,19 @@ def execute(session, run, end):
             runs = {}
             for name, (graph, after) in RUNS.items():
                 runs[name] = pool.submit(call, graph, [runs[each] for each in after])
-            ended = {name: each.result() for name, each in runs.items()}
-            arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
-            yield from zip(*map(columns, arrays))
-            if time.monotonic() > end:
+            done, waiting = wait(runs.values(), BLOCKED_S)
+            if any(each.exception() for each in done):
+                yield ("failed", *(None for _ in NAMES[1:]))
+                session.close()
+                return
+            values = []
+            for name, i in OBSERVED:
+                values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
+            # What there is in the end is read before anything is cancelled.
+            values += [columns(array)[0] for array in final()[:-1]]
+            yield ("blocked" if waiting else "completed", *values)
+            if waiting or time.monotonic() > end:
+                session.close()  # cancels what is blocked
                 return
 
 
