@@ -174,16 +174,21 @@ class LitmusItem(pytest.Item):
         if judgement.forbidden:
             self.litmus.worker(self.executor).close()
             again = self.run(oracle, Entry(self.test), self.litmus.how)
-            if not again.forbidden:
-                outcome, times = judgement.forbidden[0]
-                pytest.skip(
-                    f"unconfirmed: {outcome} is forbidden, and was seen {times} times in "
-                    f"{judgement.executions}, but not by a fresh process in {again.executions}"
-                )
-            entries = [self.entry(symptom(outcome), again) for outcome, _ in again.forbidden]
-            if entries[0] is not None and None not in entries:
-                self.known(again, entries[0].why)
-            raise Failed(self.told(again))
+            shown = again if again.forbidden else judgement
+            entries = [self.entry(symptom(outcome), shown) for outcome, _ in shown.forbidden]
+            known = None if None in entries else entries[0]
+            if again.forbidden:
+                if known is not None:
+                    self.known(again, known.why)
+                raise Failed(self.told(again))
+            outcome, times = judgement.forbidden[0]
+            unconfirmed = (
+                f"{outcome} is forbidden, and was seen {times} times in "
+                f"{judgement.executions}, but not by a fresh process in {again.executions}"
+            )
+            if known is None:
+                pytest.skip(f"unconfirmed: {unconfirmed}")
+            self.note(f"known: {unconfirmed}: {known.why}")
         self.decided(judgement)
 
     def entry(self, what: str, judgement: Judgement | None = None) -> KnownFinding | None:

@@ -14,6 +14,7 @@ import select
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -55,6 +56,8 @@ fresh sessions, show a forbidden outcome often enough."""
 PROBE_HITS: Final = 3
 """How often at least. A replay of as many executions then misses with
 probability about exp(-3), and goes on until it sees one."""
+PROBE_DEATHS: Final = 1
+"""So often a process may crash in it: what an op has corrupted says nothing of the race."""
 CONFIRM_COUNT: Final = 1024
 CONFIRM_S: Final = 6.0
 """How long a fresh process may take to show a minimized finding again. When the
@@ -69,6 +72,8 @@ RECORD_S: Final = 2.0
 MAX_RECORDED: Final = 1 << 14
 SAVE_S: Final = 30.0
 """How often the record is saved while the campaign goes on."""
+QUICKER: Final = 3.0
+"""By so much another profile must be faster at graphs, to be worth a start of its own."""
 SWITCH_S: Final = 8.0
 """To start a framework in another environment, and then again in this one."""
 MAX_KEPT_BYTES: Final = 1 << 25
@@ -160,6 +165,12 @@ class _Slot:
         new = {name: number - self.counted.get(name, 0) for name, number in counters.items()}
         self.state.count(new)
         self.counted = counters
+
+    def move(self, profile: Profile) -> None:
+        """Go on in another profile."""
+        if profile.config.environment != self.config.environment:
+            self.restarted()  # as the worker does, when it is asked
+        self.profile = profile
 
     def restarted(self) -> None:
         """Begin with another process."""
@@ -395,8 +406,15 @@ class Campaign:
         """Seconds until the end."""
         return self.settings.time_s - (time.monotonic() - self.record.started)
 
+    @property
+    def _to_finish(self) -> bool:
+        """Whether findings are left, and time to minimize them, when that for graphs is up."""
+        minimizing = any(s.task is not None and s.state.state == "minimizing" for s in self.slots)
+        left = self.time_left_s + self.settings.finishing_s > 0
+        return left and (minimizing or bool(self.raw))
+
     def _loop(self) -> None:
-        while self.time_left_s > 0 and not self.stop():
+        while (self.time_left_s > 0 or self._to_finish) and not self.stop():
             for slot in self.slots:
                 if slot.task is None:
                     self._assign(slot)
@@ -404,9 +422,10 @@ class Campaign:
             if not (busy or self.raw) and self.dealer.empty:
                 return  # as many graphs as were asked for, and nothing to minimize
             ready = self._wait(busy, 0.0)
-            if not ready and self.dealer.low and self.dealer.deal():
+            if not ready and self.time_left_s > 0 and self.dealer.low and self.dealer.deal():
                 continue
-            for slot in ready or self._wait(busy, min(0.25, max(0.0, self.time_left_s))):
+            until_end = self.time_left_s if self.time_left_s > 0 else 0.25
+            for slot in ready or self._wait(busy, min(0.25, until_end)):
                 self._advance(slot)
             self.record.elapsed_s = time.monotonic() - self.record.started
             self.show(self.record)
@@ -432,6 +451,8 @@ class Campaign:
         if raw is not None:
             self._begin(slot, raw.profile, self._minimize(slot, raw))
             return
+        if self.time_left_s <= 0:
+            return  # findings are finished, nothing is begun
         if not (slot.system.waiting or slot.state.canary):
             self.dealer.deal()
         drawn = slot.system.take()
@@ -441,9 +462,7 @@ class Campaign:
             self._begin(slot, profile, task(slot, drawn))
 
     def _begin(self, slot: _Slot, profile: Profile, task: Task) -> None:
-        if profile.config.environment != slot.config.environment:
-            slot.restarted()  # as the worker does, when it is asked
-        slot.profile = profile
+        slot.move(profile)
         slot.task = task
         try:
             self._send(slot, next(task))
@@ -681,7 +700,8 @@ class Campaign:
             if known is not None:
                 self._again(raw, known)
                 return
-            complete = yield from self._reduce(raw, best, rng)
+            complete = yield from self._reduce_elsewhere(slot, raw, best, rng)
+            complete = complete or (yield from self._reduce(slot, raw, best, rng))
             self._normalize(raw, best)  # from here on it is what the file will hold
             yield from self._record(raw, best, rng)
             confirmed = yield from self._confirm(raw, best, rng)
@@ -742,7 +762,43 @@ class Campaign:
                 return known
         return None
 
-    def _reduce(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, bool]:
+    def _reduce_elsewhere(
+        self, slot: _Slot, raw: _Raw, best: _Best, rng: random.Random
+    ) -> Generator[Job, Result, bool]:
+        """Make `best` small in a profile that is much quicker, if it shows there.
+
+        Then it is run at home, where it counts; False if it has to be done there. Where each
+        test is compiled, that takes minutes; and most races are not the compiler's.
+        """
+        quick = self._quicker(raw)
+        if quick is None:
+            return False
+        there = copy(best)
+        slot.move(quick)
+        quick.state.state = "minimizing"
+        try:
+            shown = yield from self._probe(best.test, there, raw, rng)
+            if shown is None:
+                return False
+            complete = yield from self._reduce(slot, raw, there, rng)
+        finally:
+            quick.state.state = "idle"
+            slot.move(raw.profile)
+        shown = yield from self._probe(there.test, best, raw, rng)
+        if shown is None:
+            return False
+        best.improve(there.test, shown)
+        return complete
+
+    @staticmethod
+    def _quicker(raw: _Raw) -> Profile | None:
+        """The executor's first profile, if it runs graphs so much faster than a finding's own."""
+        first, own = raw.system.rota.running[0], raw.profile
+        return first if 0 < first.seconds_each * QUICKER < own.seconds_each else None
+
+    def _reduce(
+        self, slot: _Slot, raw: _Raw, best: _Best, rng: random.Random
+    ) -> Generator[Job, Result, bool]:
         """Make `best` as small as it gets; False if that took too long."""
         start = time.monotonic()
         if best.rate < 0.05:
@@ -753,7 +809,7 @@ class Campaign:
                     break
         reduction = reduce(best.test)
         answer: bool | None = None
-        outcomes, state = raw.profile.state.outcomes, raw.profile.state
+        outcomes, state = slot.state.outcomes, slot.state
         while (
             time.monotonic() - start < self.settings.longest_reduction_s
             and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
@@ -820,7 +876,7 @@ class Campaign:
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
-        failed = 0
+        failed = deaths = 0
         for done in range(PROBE_RUNS):
             if failed + PROBE_RUNS - done < PROBE_NEEDED:
                 return None
@@ -828,6 +884,9 @@ class Campaign:
             while ran < best.count and hits < best.needed:
                 count = min(best.count - ran, PROBE_STEP)
                 result = yield Job(test, count, raw.noise, rng.getrandbits(31))
+                if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
+                    deaths += 1
+                    continue
                 if not isinstance(result, dict):
                     return None
                 total.update(result)
@@ -893,7 +952,7 @@ class Campaign:
 
         new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
         chosen = min(new or waiting, key=cost_s)
-        if self.dealer.drawn_out and not system.waiting:
+        if self.time_left_s <= 0 or (self.dealer.drawn_out and not system.waiting):
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
             return None  # a run of so many tests draws them all first: it is repeatable

@@ -53,6 +53,11 @@ class Profile:
         each = self.spent / self.ran if self.ran else 1.0
         return self.spent + self.waiting * each
 
+    @property
+    def seconds_each(self) -> float:
+        """What a graph took, on average; 0 before the first."""
+        return self.state.fuzzing_s / self.state.tests if self.state.tests else 0.0
+
 
 class Rota:
     """Deals out the time among profiles.

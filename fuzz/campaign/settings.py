@@ -40,8 +40,9 @@ class Settings:
     (`fuzz.executors.elsewhere`), not for the canary's: that tests this program.
     `first` is the number of each family's first graph. Of the time, `minimizing_share` is
     for findings, the rest for new graphs. What is not minimized when the campaign ends
-    stays in ``raw/`` if another `goes_on` with it, else as small as it has become. One
-    finding takes `reduction_s` at most; if None, as `longest_reduction_s` says.
+    stays in ``raw/`` if another `goes_on` with it; else `finishing_s` more are for it, and what
+    is begun even then is kept as small as it has become. One finding takes `reduction_s` at
+    most; if None, as `longest_reduction_s` says.
     """
 
     seed: int
@@ -66,8 +67,16 @@ class Settings:
 
     @property
     def longest_reduction_s(self) -> float:
-        """For one finding: so many seconds, or a sixtieth of the campaign, if that is longer."""
-        return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 60)
+        """For one finding: so many seconds, or a twelfth of the campaign, if that is longer.
+
+        Few take a fifth of that. What does is compiled again for each smaller test, or rare.
+        """
+        return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 12)
+
+    @property
+    def finishing_s(self) -> float:
+        """How long findings are minimized when no time for new graphs is left, at most."""
+        return 0.0 if self.goes_on else self.time_s / 10
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""

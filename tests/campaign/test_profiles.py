@@ -17,6 +17,7 @@ from fuzz.executors.table import executor_class
 from reports.summary import summary
 
 if TYPE_CHECKING:
+    from corpus.textfile import Entry
     from reports.records import ExecutorState, RunRecord
 
 TESTS = Path(__file__).parents[1]
@@ -126,3 +127,76 @@ def test_the_summary_has_a_line_for_each(ended: RunRecord) -> None:
     titles = [line.split()[0] for line in lines[start + 2 : start + 7]]
     names = ("sound", "stale", "split", "weak", "stale_too")
     assert titles == [f"{NAME}/{name}" for name in names]
+
+
+# --- what is minimized where, and until when ---------------------------------------------
+
+
+def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
+    """A campaign over some of them that draws nothing."""
+    known = {config.name: config for config in executor_class(NAME).configurations()}
+    chosen = tuple(known[name] for name in configs)
+    asked = {"tests": 0, "count": 64, "model": None, "families": ("dag",), "time_s": 600} | changes
+    settings = Settings(2, out, ((NAME, *chosen),), **asked)
+    return Campaign(settings, lambda record: None)
+
+
+@pytest.fixture(scope="module")
+def raw(ended: RunRecord) -> Entry:
+    """A graph, as it was drawn, that `stale_too` has shown something on."""
+    entries = map(load, sorted(Path(ended.out, "raw").iterdir()))
+    found = (e for e in entries if e.finding.config == "stale_too" and len(e.test.effects) > 3)
+    return next(found)
+
+
+def with_times(made: Campaign, **seconds: float) -> Campaign:
+    """As if each had run a graph, which took so long."""
+    for state in made.record.executors:
+        if state.config in seconds:
+            state.tests, state.fuzzing_s = 1, seconds[state.config]
+    return made
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
+    tmp_path: Path, raw: Entry, *, slow: bool
+) -> None:
+    made = alone(tmp_path, ("stale", "stale_too"))
+    with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2).take_up(raw)
+    record = made.run()
+    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
+    (found,) = record.findings
+    assert (found.entry.finding.config, set(found.configs)) == ("stale_too", {"stale_too"})
+    assert found.entry.finding.minimized
+    assert found.entry.finding.confirmed
+    assert len(found.entry.test.effects) < len(raw.test.effects)
+    assert (quick.outcomes > home.outcomes) is slow
+    assert home.outcomes > 0
+    assert "minimizing" not in (quick.state, home.state)
+
+
+def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, raw: Entry) -> None:
+    made = alone(tmp_path, ("sound", "stale_too"))
+    with_times(made, sound=0.1, stale_too=1.0).take_up(raw)
+    record = made.run()
+    (found,) = record.findings
+    assert found.entry.finding.minimized
+    assert states(record)["stale_too"].outcomes > states(record)["sound"].outcomes > 0
+
+
+def test_a_finding_is_finished_though_the_time_is_up(
+    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is begun or cut off at the end, as long as there is time for finishing."""
+    monkeypatch.setattr(Settings, "finishing_s", 60.0)
+    made = alone(tmp_path / "all", ("stale_too",), time_s=1e-9, tests=None)
+    made.take_up(raw)
+    record = made.run()
+    assert (record.executors[0].tests, record.raw_findings, record.interrupted) == (0, 0, False)
+    assert [f.entry.finding.minimized for f in record.findings] == [True]
+    assert record.elapsed_s < 60.0
+
+    monkeypatch.setattr(Settings, "finishing_s", 0.0)
+    made = alone(tmp_path / "none", ("stale_too",), time_s=1e-9, tests=None)
+    made.take_up(raw)
+    assert made.run().raw_findings == 1

@@ -10,7 +10,7 @@ from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from corpus.ops import SectionAttrs
 from corpus.sketch import Sketch
 from corpus.textfile import Entry, dumps, loads
-from fuzz.campaign.passes import PASSES
+from fuzz.campaign.passes import LANES, PASSES
 from fuzz.campaign.reducer import candidates, normalized, reduce, widened
 from fuzz.strategies import FAMILIES, draw
 
@@ -154,8 +154,29 @@ def test_normalized_tests_are_themselves_and_keep_their_outcomes_order(tests) ->
 
 def test_wider_lanes_are_those_of_everything_that_meets() -> None:
     test = next(t for t in drawn() if any(v.shape for v in t.variables) and not t.whole)
-    for lanes, wider in zip((4096, 1024), widened(test), strict=True):
-        assert all(v.shape[1:] == (lanes,) for v in wider.variables if v.shape)
+    (wider,) = widened(test)
+    assert all(v.shape[1:] == (LANES,) for v in wider.variables if v.shape)
+    assert not [*widened(wider)]
+
+
+@pytest.mark.parametrize(("least", "width"), [(0, 0), (2, LANES), (40, LANES)])
+def test_lanes_end_at_none_or_at_the_one_width(least: int, width: int) -> None:
+    """Whatever width a test was drawn with, and whatever width would do."""
+
+    def lanes(test: LitmusTest) -> list[int]:
+        return [v.shape[1] if len(v.shape) > 1 else 0 for v in test.variables if v.shape]
+
+    def racing(test: LitmusTest) -> bool:
+        return racing_scatters(test) and min(lanes(test), default=0) >= least
+
+    wide = [test for test in racing_tests() if max(lanes(test), default=0) > 1]
+    widths = set()
+    for test in wide:
+        widths |= set(lanes(test))
+        small, _ = run_reduction(test, racing)
+        if racing(test):
+            assert set(lanes(small)) <= {width}
+    assert len(widths - {0, 1, LANES}) >= 2
 
 
 def written_inside(op: str, test: LitmusTest) -> bool:

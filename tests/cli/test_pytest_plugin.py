@@ -21,13 +21,26 @@ if TYPE_CHECKING:
 
 FILES = {path.stem: path for path in LITMUS}
 DIES = example().replace("rng = random.Random(seed)", "import os; os._exit(7)")
+FIRST = """
+        import os, pathlib
+        mark = pathlib.Path("first")
+        if not mark.exists():
+            mark.write_text(str(os.getpid()))
+        self.wrong = mark.read_text() == str(os.getpid())
+"""
+MOODY = (
+    example()
+    .replace("        rng = random.Random(seed)\n", f"{FIRST}        rng = random.Random(seed)\n")
+    .replace("*n.after}", "*(() if self.wrong else n.after)}")
+)
+"""Wrong in the first process that runs it, and in no other."""
 STALE = "mutant/stale-reads"
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """With the guide's executor, one that is wrong, and one that dies."""
-    modules = {"interleaver": example(), "careless": mutant(), "dies": DIES}
+    modules = {"interleaver": example(), "careless": mutant(), "dies": DIES, "moody": MOODY}
     points = {name: f"{name}:Interleaver" for name in modules}
     return installed(tmp_path_factory.mktemp("theirs") / "theirs", modules, points)
 
@@ -164,6 +177,22 @@ def test_what_the_known_findings_file_explains_is_an_xfail(
     assert line.startswith(f"XFAIL litmus/SB.yaml::{executor}/plain - known: {shown}")
     assert line.endswith("they are stale")
     assert run(*on)[0] == 1
+
+
+def test_what_a_fresh_process_does_not_show_is_no_failure_and_known_no_gap(
+    run, project: Path
+) -> None:
+    """In 1,000 executions, of which one in six is wrong."""
+    (project / "known.yaml").write_text(KNOWN.format(symptom="wrong", of="moody"))
+    on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "moody")
+    code, output = run(*on)
+    assert code == 0, output
+    assert re.search("^SKIPPED .* unconfirmed: r0=0 r1=0 .* is forbidden", output, re.MULTILINE)
+    (project / "first").unlink()
+    code, output = run(*on, "--litmus-known", "known.yaml")
+    assert results(output) == ["PASSED litmus/SB.yaml::moody/plain"]
+    note = "litmus/SB.yaml::moody/plain: known: r0=0 r1=0"
+    assert note in output[output.index("litmus: notes") :]
 
 
 def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run, project: Path) -> None:
