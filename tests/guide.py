@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAME = "interleaver"
-CHANGED = "values.keys() >= {*n.inputs, *n.after}", "values.keys() >= {*n.inputs}"
+CHANGED = "held.keys() >= {*n.inputs, *n.after}", "held.keys() >= {*n.inputs}"
 """The one line that the page has changed, before and after."""
 
 

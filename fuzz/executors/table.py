@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -120,9 +121,19 @@ def executor_class(name: str) -> type[Executor]:
     if points:
         return _loaded(points[0])
     if not named:
-        raise UnknownExecutor(f"no executor {name!r}; there are {', '.join(names())}")
+        raise UnknownExecutor(f"no executor {name!r}; {_there_are(name)}")
     module, _, attribute = named[0].partition(":")
     return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
+
+
+def _there_are(name: str) -> str:
+    """The executors, or what a name may have been meant for."""
+    close = get_close_matches(name, names(), 3, 0.75)
+    if close:
+        return f"is it {' or '.join(close)}?"
+    systems = [each for each in names() if not each.startswith(MUTANT)]
+    mutants = len(names()) - len(systems)
+    return f"there are {', '.join(systems)}, and {mutants} as {MUTANT}NAME"
 
 
 @cache

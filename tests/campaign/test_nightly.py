@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,12 @@ import pytest
 from corpus.textfile import load
 from fuzz.campaign.known import KnownFinding, KnownFindings
 from fuzz.campaign.nightly.deaths import alike
+from fuzz.campaign.nightly.plan import Plan
 from fuzz.campaign.nightly.spool import LINES, Spool
 from fuzz.campaign.nightly.store import Store, StoreError
 from fuzz.campaign.nightly.telling import Teller, summary
 from fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
+from fuzz.executors.table import executor_class
 from reports.night import Kill
 
 if TYPE_CHECKING:
@@ -287,6 +290,38 @@ def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
             assert told.exit_code() == (0 if number == 1 else 2)
     assert told.kills == (alive, killed)
     assert told.mutation_score == 0.5
+
+
+def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_path: Path) -> None:
+    names = [config.name for config in executor_class("tf").configurations()]
+    asked = {
+        "systems": [["tf", *names], ["native", "plain"]],
+        "turn_s": 10.0,
+        "selftest_s": 0.0,
+        "workers": 2,
+        "families": {},
+        "count": None,
+        "python": None,
+        "asked_s": 36_000.0,
+    }
+    had: Counter[tuple[str, int]] = Counter()
+    with Store(tmp_path / "n", write=True) as store:
+        store.note(**META | asked)
+        plan = Plan(store)
+        for _ in range(600):
+            made = plan.next(30_000.0, 0.0, spooled=False)
+            assert made is not None
+            store.begin(made[0], [])
+            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
+            had[made[0].executor, len(made[0].configs)] += 1
+    assert had["native", 1] == 300
+    groups = Counter(len(group.configs) for group in plan.groups if group.executor == "tf")
+    assert max(groups) >= 20
+    assert groups[1] >= 5
+    each = {size: had["tf", size] / count for size, count in groups.items()}
+    for size, turns in each.items():
+        # One turn more or less.
+        assert abs(turns / size**0.5 - each[1]) <= 1
 
 
 def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILES = {path.stem: path for path in LITMUS}
-DIES = example().replace("rng = random.Random(seed)", "import os; os._exit(7)")
+DIES = example().replace("    waiting = ", "    import os; os._exit(7)\n    waiting = ")
 FIRST = """
-        import os, pathlib
-        mark = pathlib.Path("first")
-        if not mark.exists():
-            mark.write_text(str(os.getpid()))
-        self.wrong = mark.read_text() == str(os.getpid())
+    import os, pathlib
+    mark = pathlib.Path("first")
+    if not mark.exists():
+        mark.write_text(str(os.getpid()))
+    wrong = mark.read_text() == str(os.getpid())
 """
 MOODY = (
     example()
-    .replace("        rng = random.Random(seed)\n", f"{FIRST}        rng = random.Random(seed)\n")
-    .replace("*n.after}", "*(() if self.wrong else n.after)}")
+    .replace("    while waiting:\n", f"{FIRST}    while waiting:\n")
+    .replace("*n.after}", "*(() if wrong else n.after)}")
 )
 """Wrong in the first process that runs it, and in no other."""
 STALE = "mutant/stale-reads"

@@ -1,14 +1,16 @@
 """Which turn is next.
 
-Every executor gets the same time, and of an executor every *group*: its configurations of
-one environment (another one is another process) and one class (findings are told apart by
-it). Who had least is next. What is pending of a group is given to its turns; towards the
-end they do little else. First of all comes the self-test.
+Every executor gets the same time. Of an executor each *group*, its configurations of one
+environment (another one is another process) and one class (findings are told apart by it), gets
+time by the square root of how many it has: thirty configurations need more than one, and are
+more alike than thirty executors. Who had least is next. What is pending of a group is given to
+its turns; towards the end they do little else. First of all comes the self-test.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -96,7 +98,13 @@ class Plan:
         by_executor: dict[str, float] = defaultdict(float)
         for group in running:
             by_executor[group.executor] += spent[group]
-        chosen = min(running, key=lambda group: (by_executor[group.executor], spent[group]))
+        chosen = min(
+            running,
+            key=lambda group: (
+                by_executor[group.executor],
+                spent[group] / math.sqrt(len(group.configs)),
+            ),
+        )
         configs = running[chosen]
         late = left_s < (1 - LAST) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)

@@ -17,7 +17,7 @@ from corpus.textfile import loads
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.nightly.spool import Spool
 from fuzz.campaign.selftest import selftest
-from fuzz.campaign.settings import Settings
+from fuzz.campaign.settings import MAX_REDUCTION_S, Settings
 from fuzz.executors.table import configuration
 from reports.records import ReportedFinding
 
@@ -159,6 +159,7 @@ def _settings(turn: Turn, folder: Path) -> Settings:
         first=turn.number * RANGE,
         minimizing_share=turn.minimizing_share,
         goes_on=True,
+        reduction_s=max(MAX_REDUCTION_S, turn.time_s / 2),
         python=turn.python,
     )
     return settings if turn.count is None else replace(settings, count=turn.count)
