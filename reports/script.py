@@ -24,7 +24,7 @@ from reports.text import broken_rule, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Queue
+    from corpus.graph import LitmusTest, Node, Queue
     from corpus.outcome import Value
     from corpus.textfile import Entry, Finding
 
@@ -83,6 +83,9 @@ def _missing(test: LitmusTest, found: Finding) -> str:
         return "clusters of the test's own"
     if found.model not in ("rfc", "executor"):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
+    put = {n.resources[0] for n in _nodes(test) if n.op.startswith("QueueEnqueue")}
+    if test.mutexes and len(test.runs) > 1 and len(put) > 1:
+        return "several full queues beside sections of several runs"  # as `LiveSession` has it
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
 
 
@@ -98,8 +101,12 @@ def _left_out(found: Finding) -> list[str]:
 
 def _devices(test: LitmusTest) -> list[str]:
     """Those that the test names."""
-    nodes = (node for graph in test.graphs for node in all_nodes(graph.nodes))
-    return sorted({each.device for each in (*test.resources, *nodes)} - {""})
+    return sorted({each.device for each in (*test.resources, *_nodes(test))} - {""})
+
+
+def _nodes(test: LitmusTest) -> list[Node]:
+    """All of them."""
+    return [node for graph in test.graphs for node in all_nodes(graph.nodes)]
 
 
 class _Script:
@@ -126,7 +133,7 @@ class _Script:
         # One copy that is blocked, or fails, would hold up all those behind it.
         self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
         self.threads = self.alone or len(test.runs) > 1
-        self.nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+        self.nodes = _nodes(test)
         self.kinds = {node.definition.kind for node in self.nodes}
         self.placed = _devices(test)
         pool = found.settings.get("pool", "own")

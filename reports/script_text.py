@@ -179,7 +179,8 @@ BUILD_QUEUES: Final = """
             queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
             (held,) = raw.QueueDequeueManyV2(handle=queue, n=count, component_types=[dtype])
             size = raw.QueueSizeV2(handle=queue)
-            run[f"queue {name}"] = size.name, held.name, count.name
+            halt = raw.QueueCloseV2(handle=queue, cancel_pending_enqueues=True)
+            run[f"queue {name}"] = size.name, held.name, count.name, halt.name
 """
 BACK: Final = """
     for node in nodes.node:
@@ -286,14 +287,24 @@ def execute(session, run, end):
 '''
 QUEUE_CALLS: Final = """
     queues = [
-        (session.make_callable(size), session.make_callable(held, [count]))
-        for size, held, count in (run[f"queue {name}"] for name in QUEUES)
+        (session.make_callable(size), session.make_callable(held, [count]), halt, capacity)
+        for (size, held, count, halt), (_, _, capacity, _) in (
+            (run[f"queue {name}"], QUEUES[name]) for name in QUEUES
+        )
     ]
 """
 QUEUE_VALUES: Final = """
-            for size, take in queues:
-                count = size()
-                values.append(tuple(columns(take(count))) if count else ())
+            # To take lets an op go on that waits to put something, and what comes after it. So
+            # what is full comes last; if several are, such ops are ended before.
+            counts = [size() for size, *_ in queues]
+            full = [count == capacity for count, (*_, capacity) in zip(counts, queues)]
+            if waiting and sum(full) > 1:
+                for i in range(len(queues)):
+                    session.run([queues[i][2]] * full[i])
+            held = {}
+            for i in sorted(range(len(queues)), key=full.__getitem__):
+                held[i] = tuple(columns(queues[i][1](counts[i]))) if counts[i] else ()
+            values += [held[i] for i in range(len(queues))]
 """
 UNTIL_BLOCKED: Final = """
             if waiting or time.monotonic() > end:

@@ -15,7 +15,7 @@ from corpus.graph import Graph, LitmusTest, Node, Queue, Variable
 from corpus.outcome import Outcome, Status, Verdict
 from corpus.textfile import load
 from fuzz.campaign.judge import judge
-from fuzz.executors.protocol import Noise
+from fuzz.executors.protocol import Noise, Refused
 from fuzz.executors.tensorflow import TensorFlowExecutor
 from fuzz.executors.tensorflow.quiescence import quiet
 from fuzz.executors.tensorflow.tally import DROPPED, Batch, Tally
@@ -67,6 +67,60 @@ def test_what_blocks_hides_its_run_and_not_its_effects(copies: int) -> None:
 def test_a_run_that_is_done_shows_what_it_saw_beside_one_that_blocks() -> None:
     (outcome,) = execute(load(BY_NAME["blocked-hides-run-not-effects"]).test, 12, Noise(4))
     assert str(outcome) == "_status=blocked other.t2=4 other.r2=4 X=4 P=[] Q=[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "queues"),
+    [
+        ("Q!1; Q!2; P!3; P!4; r0=Q?", {"Q": 2, "P": 1}),
+        ("Q!1; P!3; P!4; r0=Q?; Q!5; P!6", {"Q": 1, "P": 1}),
+        ("Q!1; Q!2; r0=Q? || P!3; P!4; r1=P?", {"Q": 1, "P": 1}),
+        ("P!3; P!4; r0=R? || R!1; r1=R?2", {"P": 1, "R": 2}),
+    ],
+)
+@pytest.mark.parametrize("copies", [1, 6])
+def test_to_look_into_a_full_queue_lets_nobody_go_on(
+    text: str, queues: dict[str, int], copies: int
+) -> None:
+    """Who waits to put would, if something were taken out, and then what comes after it.
+
+    What that took from another queue was gone before we looked, in half of the executions.
+    """
+    test = litmus(text, queues=queues)
+    seen = execute(test, 24, Noise(copies, padding=8))
+    assert {outcome.status for outcome in seen} == {Status.BLOCKED}
+    judged = judge(Explorer(test, EXECUTOR), seen)
+    assert judged.verdicts.keys() == {Verdict.ALLOWED}, seen
+
+
+SECTIONS = {
+    "waits": "lock M; {}S!0; P!1; P!2; unlock M ||| r0=S?; lock M; Q!7; unlock M",
+    "has had it": "r0=S?; lock M; {}P!1; P!2; unlock M ||| lock M; Q!7; unlock M; S!0",
+}
+"""A run waits to put, in a section; the other waits for its lock, or has had it before."""
+
+
+@pytest.mark.parametrize(
+    ("other", "full", "told"),
+    [
+        ("waits", "", "P=[1] Q=[] S=[]"),
+        ("waits", "R!9; ", None),
+        ("has had it", "", "P=[1] Q=[7] S=[]"),
+        ("has had it", "R!9; ", "P=[1] Q=[7] R=[9] S=[]"),
+    ],
+)
+def test_what_a_lock_that_we_set_free_may_have_changed_is_not_told(
+    other: str, full: str, told: str | None
+) -> None:
+    """With two full queues we end the run that waits."""
+    queues = dict.fromkeys("PQRS" if full else "PQS", 1)
+    test = litmus(SECTIONS[other].format(full), queues=queues)
+    if told is None:
+        with pytest.raises(Refused, match="sections of several runs"):
+            execute(test, 1, Noise(1))
+    else:
+        (outcome,) = execute(test, 4, Noise(2))
+        assert str(outcome) == f"_status=blocked {told}"
 
 
 @pytest.mark.parametrize("name", ["close-many-too-few", "close-one-too-many"])

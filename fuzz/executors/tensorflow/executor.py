@@ -15,7 +15,7 @@ from corpus.graph import FEATURES
 from fuzz.executors.protocol import Noise, Refused, Unavailable
 from fuzz.executors.tensorflow.clock import Clock
 from fuzz.executors.tensorflow.profiles import PROFILES, Settings
-from fuzz.executors.tensorflow.tally import Tally
+from fuzz.executors.tensorflow.tally import HELD_UP, Tally
 from fuzz.executors.tensorflow.workers import Workers
 from fuzz.executors.wire import NO_CLUSTERS
 from fuzz.passes.placement import place
@@ -162,6 +162,8 @@ class PreparedTest:
                 spent += not live.usable
                 # Where most copies block, a row of them ends with its first.
                 in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
+        if not tally.count:
+            raise Refused(HELD_UP)
         with self._clock.part("counting_s"):
             return tally.histogram()
 

@@ -35,7 +35,7 @@ from fuzz.executors.tensorflow import lowering
 from fuzz.executors.tensorflow.protos import Emitter, const, typed
 from fuzz.executors.tensorflow.quiescence import quiet
 from fuzz.executors.tensorflow.session import LiveSession, callable_of
-from fuzz.executors.tensorflow.tally import Tally
+from fuzz.executors.tensorflow.tally import HELD_UP, Tally
 from fuzz.passes.gates import gated
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class Forcing:
             live.abandon()
         if drive.late:
             raise TimeoutError(f"after {drive.at} of {len(steps)} ops {timeout_s:g} s were over")
+        if not tally.count:
+            raise Refused(HELD_UP)
         (outcome,) = tally.histogram()
         if outcome.status is not Status.FAILED:
             _check(self._test, self._gated, steps, drive, dict(outcome.values))

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2
+from tensorflow.core.framework import graph_pb2, types_pb2
 
 from corpus.graph import all_nodes
 from corpus.ops import BOOL, Kind, TensorType
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 
 INIT: Final = "init"
 RACE: Final = "race"
+HOLD: Final = "hold"
 FLAG: Final = TensorType(BOOL, ())
 
 
@@ -121,7 +122,8 @@ class Built:
     """A GraphDef, and what to fetch from it.
 
     A step is a run of target `INIT`; for each run of the test one of its unit's
-    target, with `Unit.observed`; then runs that fetch `final`, and `contents`.
+    target, with `Unit.observed`; then runs that fetch `final`, and `contents`. Where
+    something waits, one of target `HOLD` comes before `contents`.
     Of a test that may block nothing is fetched from a unit, since it may not
     end: what is observed is then part of `final`, as are flags that say whether
     a run has begun, and whether it is done, in each copy (`begun_key`, `done_key`).
@@ -342,6 +344,9 @@ class _State:
         self.rng = rng
         self.kept: dict[TensorType, list[str]] = {}
         self.sets: list[str] = []
+        self.holds: list[str] = []
+        self.rest: list[str] = []
+        self.may_block = template.may_block
         self._constants: set[str] = set()
         for variable in self.test.variables:
             self.kept.setdefault(variable.type, []).append(variable.name)
@@ -446,7 +451,37 @@ class _State:
             last = emit.helper(f"{name}/set", put, [handle, value, f"^{last}"])
         self.sets.append(f"^{last}")
         size = emit.helper(f"{name}/size", typed("QueueSizeV2", queue.dtype), [handle])
-        emit.helper(f"{name}/elements", take, [handle, size, "^contents/counted"])
+        if not self.may_block:
+            emit.helper(f"{name}/elements", take, [handle, size])
+            return
+        # Of two counts one is 0: what is full is taken after all that is not.
+        room = self._constant(f"room/{queue.capacity}", np.array(queue.capacity, np.int32))
+        none = self._constant("none", np.array(0, np.int32))
+        axis = self._constant("contents/axis", np.array(0, np.int32))
+        full = emit.helper(f"{name}/full", typed("Equal", "int32"), [size, room])
+        parts = []
+        for part, counts, after in (
+            ("rest", (none, size), "counted"),
+            ("whole", (size, none), "rest"),
+        ):
+            count = emit.helper(f"{name}/{part}/count", typed("Select", "int32"), [full, *counts])
+            inputs = [handle, count, f"^contents/{after}"]
+            parts.append(emit.helper(f"{name}/{part}", take, inputs))
+        self.rest.append(f"^{name}/rest")
+        joined = typed("ConcatV2", queue.dtype)
+        joined.attr["N"].i = len(parts)
+        joined.attr["Tidx"].type = protos.DATA_TYPES["int32"]
+        emit.helper(f"{name}/elements", joined, [*parts, axis])
+        self._held(name, queue, handle, full)
+
+    def _held(self, name: str, queue: Queue, handle: str, full: str) -> None:
+        """Close a queue if it is full: only then may an op wait to put something."""
+        switch = protos.proto("Switch")
+        switch.attr["T"].type = types_pb2.DT_RESOURCE
+        chosen = self.emit.helper(f"{name}/if_full", switch, [handle, full], queue.device)
+        close = protos.proto("QueueCloseV2")
+        close.attr["cancel_pending_enqueues"].b = True
+        self.holds.append(f"^{self.emit.helper(f'{name}/held', close, [f'{chosen}:1'])}")
 
     def _constant(self, name: str, value: npt.NDArray[Any]) -> str:
         if name not in self._constants:
@@ -455,8 +490,10 @@ class _State:
         return name
 
     def end(self) -> None:
-        """Emit the target that sets all."""
+        """Emit the target that sets all, and that after which nothing is put any more."""
         self.emit.helper(INIT, protos.proto("NoOp"), self.sets)
+        if self.holds:
+            self.emit.helper(HOLD, protos.proto("NoOp"), self.holds)
 
     def final(self) -> tuple[Shown, ...]:
         """Emit the stacks of all variables, ours included."""
@@ -489,9 +526,11 @@ class _State:
         found = []
         count = TensorType("int32", ())
         axis = self._constant("contents/axis", np.array(0, np.int32))
-        # All are counted before one is touched: taking lets others put.
+        # Where something may wait: all are counted before one is touched.
         sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
         self.emit.helper("contents/counted", protos.proto("NoOp"), sizes)
+        if self.may_block:
+            self.emit.helper("contents/rest", protos.proto("NoOp"), self.rest)
         for queue in self.test.queues:
             counts = self._stack(f"contents/{queue.name}/sizes", count, [f"{queue.name}/size"])
             elements = f"{self.copies[0]}/{queue.name}/elements"

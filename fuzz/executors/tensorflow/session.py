@@ -13,10 +13,19 @@ Blocked
 A race that may not end is watched. When nothing happens in the process any more
 (`quiescence`: no clock decides), the state is read while its runs wait: variables,
 flags that say which copies are done, what these showed, then queues; the session
-is then closed, which cancels them. Copies stand in a row, so that one that blocks
-keeps those after it from beginning: they are dropped, as is every copy in which a
-run could begin and has not (a flag in the graph tells). An op that fails ends its copy
-in the same way.
+is then closed, which cancels them.
+
+To look into a queue is to take what it holds, and that lets an op go on that waits to
+put something, and those after it, which may take from another queue before we do. At a
+queue that is not full nothing waits to put: those are looked into first. If one is
+left in each copy, all of it is taken at once. If several are, they are closed before
+(`HOLD`), which ends their puts, and with them their runs; what they hold stays. Locks
+that such a run holds then go to other runs: a copy in which another has not ended
+either is dropped.
+
+Copies stand in a row, so that one that blocks keeps those after it from beginning:
+they are dropped, as is every copy in which a run could begin and has not (a flag in the
+graph tells). An op that fails ends its copy in the same way.
 
 Why what we see is what a node returned
 ---------------------------------------
@@ -55,8 +64,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
+from corpus.graph import all_nodes
 from corpus.outcome import Status
-from fuzz.executors.tensorflow.lowering import INIT, begun_key, done_key, observed_key
+from fuzz.executors.tensorflow.lowering import HOLD, INIT, begun_key, done_key, observed_key
 from fuzz.executors.tensorflow.options import run_options, session_config
 from fuzz.executors.tensorflow.quiescence import quiet
 from fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
@@ -115,8 +125,9 @@ class LiveSession:
     ) -> None:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
-        nodes = (node for graph in self._test.graphs for node in graph.nodes)
+        nodes = [node for graph in self._test.graphs for node in all_nodes(graph.nodes)]
         self._closes = any(node.op == "QueueCloseV2" for node in nodes)
+        self._put = {n.resources[0] for n in nodes if n.op.startswith("QueueEnqueue")}
         self.usable = True
         """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
         self._in_background = settings.in_background
@@ -165,6 +176,9 @@ class LiveSession:
                     self._unstack(unit.observed, race.shown[run], values, run)
         self._unstack(self._built.final, self._run_final(), values)
         contents = {}
+        held = race.blocked and self._crowded()
+        if held:
+            callable_of(self._session, (), HOLD)()
         if self._built.contents:
             fetched = self._run_contents()
             for position, each in enumerate(self._built.contents):
@@ -172,10 +186,23 @@ class LiveSession:
         if not self._may_block:
             return Batch(values)
         status, absent = self._endings(race, values)
+        if held and self._test.mutexes:
+            undone = sum(~values[done_key(run.name)] for run in self._test.runs)
+            status[undone > 1] = DROPPED
         if race.blocked or race.failure:
             self._cancel(race)
         self.usable = not (race.blocked or race.failure or self._closes)
         return Batch(values, contents, status, absent)
+
+    def _crowded(self) -> bool:
+        """Whether ops of a copy may wait to put something into several queues."""
+        sizes = [each.sizes for each in self._built.contents if each.queue.name in self._put]
+        if len(sizes) < 2:
+            return False
+        held = callable_of(self._session, sizes)()
+        room = [q.capacity for q in self._test.queues if q.name in self._put]
+        full = sum(each == most for each, most in zip(held, room, strict=True))
+        return bool((full > 1).any())
 
     def _endings(
         self, race: _Race, values: Mapping[str, npt.NDArray[Any]]

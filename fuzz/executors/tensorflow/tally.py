@@ -102,6 +102,8 @@ class Batch:
 STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 DROPPED: Final = -1
 """An execution that had not begun in all of its runs: nothing is known of it."""
+HELD_UP: Final = "several full queues beside sections of several runs, where it blocks"
+"""Why nothing at all may be known of a test: all executions are dropped."""
 _TORN, _ABSENT = 1, 2
 
 
