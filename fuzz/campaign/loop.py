@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from corpus.graph import all_nodes
-from corpus.outcome import Verdict
+from corpus.outcome import Status, Verdict
 from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save, write_text
 from fuzz.campaign.canonical import form
 from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
@@ -65,6 +65,8 @@ machine's other core is busy, racing ops seldom meet, for seconds on end."""
 PROBE_STEP: Final = 3072
 """A run stops after so many executions, or twice as many, ..., once it has seen it
 often enough. As many as there are in one build (`Noise`)."""
+MIN_PROBE_COUNT: Final = 256
+MIN_BLOCKED_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 RECORD_S: Final = 2.0
@@ -227,7 +229,9 @@ class _Best:
     @property
     def count(self) -> int:
         """Executions in which it shows about 24 times, if that is possible."""
-        return _probe_count(self.rate)
+        # What blocks costs a session, which others would share.
+        blocked = self.symptom == Status.BLOCKED
+        return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
 
     @property
     def needed(self) -> int:
@@ -1105,8 +1109,8 @@ def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
     return (finding.executor,) if spread else (finding.executor, finding.config)
 
 
-def _probe_count(rate: float) -> int:
-    return min(MAX_PROBE_COUNT, max(256, int(24 / max(rate, 1e-6))))
+def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:
+    return min(MAX_PROBE_COUNT, max(least, int(24 / max(rate, 1e-6))))
 
 
 def _expected_cost_s(raw: _Raw) -> float:
