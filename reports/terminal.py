@@ -71,12 +71,17 @@ class LiveView:
                 print(f"finding: {unsound_headline(found)}", file=self.out, flush=True)
             if now >= self.next and record.elapsed_s:
                 self.next = now + _LINE_S
-                print(status_line(record), file=self.out, flush=True)
+                print(status_line(record) + self._doing(record), file=self.out, flush=True)
         elif now >= self.next or new or (record.latest is not None and not self.table):
             # What executors show of a graph, side by side, is drawn as soon as there is some.
             self.table = record.latest is not None
             self.next = now + _REDRAW_S
             self.live.update(self._panel(record), refresh=True)
+
+    def _doing(self, record: RunRecord) -> str:
+        """What takes long, if anything does."""
+        finishing = ", time is up" if record.elapsed_s > self.time_s else ""
+        return finishing + (f", minimizing {record.minimizing}" if record.minimizing else "")
 
     @staticmethod
     def _headline(reported: ReportedFinding) -> str:
@@ -114,8 +119,9 @@ class LiveView:
         parts += [escape(f"finding: {unsound_headline(each)}") for each in record.unsound[-2:]]
         for reported in record.findings[-8:]:
             parts.append(escape(self._headline(reported)))
-        left = max(0, round(self.time_s - record.elapsed_s))
-        title = f"litmusfuzz, seed {record.seed}, {left} s left"
+        left_s = round(self.time_s - record.elapsed_s)
+        left = f"{left_s} s left" if left_s >= 0 else "time is up, findings are finished"
+        title = f"litmusfuzz, seed {record.seed}, {left}"
         return Panel(Group(*parts), title=title, title_align="left")
 
 
