@@ -119,23 +119,34 @@ def join_runs(test: LitmusTest) -> Iterator[Sketch]:
 
 
 def inline(test: LitmusTest) -> Iterator[Sketch]:
-    """A branch's nodes, or those of one iteration, in the place of the node around them."""
+    """A branch's nodes, or those of one iteration, in the place of the node around them.
+
+    What comes after that node comes after them; or else not even that: what is in a loop may
+    run beside what waits for the loop's values.
+    """
     for node in _nodes(test):
-        if isinstance(node.attrs, BranchAttrs):
-            inner = dict(node.attrs.takes)
-            for body in (node.attrs.then, node.attrs.orelse):
-                # They come after the predicate, whatever it is.
-                yield _inlined(test, node, body, inner, node.attrs.results, node.inputs)
-        elif isinstance(node.attrs, LoopAttrs):
-            attrs = node.attrs
-            inner = dict(attrs.takes) | dict(zip(attrs.carried, node.inputs, strict=True))
-            both = Body(attrs.condition.nodes + attrs.body.nodes, attrs.body.results)
-            for body in (attrs.body, both):
-                yield _inlined(test, node, body, inner, attrs.carried, ())
+        attrs = node.attrs
+        whole = Sketch.of(test)
+        free = whole.each_node(partial(_not_after, node.name))
+        for sketch in (whole,) if free == whole else (whole, free):
+            if isinstance(attrs, BranchAttrs):
+                inner = dict(attrs.takes)
+                for body in (attrs.then, attrs.orelse):
+                    # They come after the predicate, whatever it is.
+                    yield _inlined(sketch, node, body, inner, attrs.results, node.inputs)
+            elif isinstance(attrs, LoopAttrs):
+                inner = dict(attrs.takes) | dict(zip(attrs.carried, node.inputs, strict=True))
+                both = Body(attrs.condition.nodes + attrs.body.nodes, attrs.body.results)
+                for body in (attrs.body, both):
+                    yield _inlined(sketch, node, body, inner, attrs.carried, ())
+
+
+def _not_after(name: str, node: Node) -> Node:
+    return replace(node, after=tuple(each for each in node.after if each != name))
 
 
 def _inlined(
-    test: LitmusTest,
+    sketch: Sketch,
     node: Node,
     body: Body,
     inner: dict[str, str],
@@ -154,7 +165,7 @@ def _inlined(
         f"{node.name}.{result}": swap(value)
         for result, value in zip(results, body.results, strict=True)
     }
-    return Sketch.of(test).instead(node.name, refs, tuple(nodes))
+    return sketch.instead(node.name, refs, tuple(nodes))
 
 
 # --- loops, sections -------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from corpus.builder import litmus
 from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from corpus.ops import SectionAttrs
 from corpus.sketch import Sketch
@@ -79,8 +80,6 @@ def test_a_property_that_never_holds_again_returns_the_test_itself() -> None:
 
 def test_dropping_a_node_keeps_the_order_around_it() -> None:
     """a -> b -> c less b is a -> c: one candidate drops only the middle."""
-    from corpus.builder import litmus
-
     test = litmus("X=1; Y=1; Z=1")
     wanted = litmus("X=1; Z=1")
     _, asked = run_reduction(test, lambda _: False)
@@ -198,6 +197,25 @@ def held_together(test: LitmusTest) -> bool:
         for node in test.effects
         if isinstance(node.attrs, SectionAttrs)
     )
+
+
+def test_a_loop_goes_though_what_races_inside_would_be_ordered_in_its_place() -> None:
+    """A read waits for a loop, and not for the write in it: they race all the same.
+
+    Without that edge it would come long before the loop has begun, so that nothing shows.
+    """
+    test = litmus("loop 2 {X[0]-=1}; r0=X", shape=(1,))
+    assert "While" in {node.op for node in test.effects}
+
+    def races(test: LitmusTest) -> bool:
+        ops = {node.op for node in test.effects}
+        if "While" in ops:
+            waits = any(node.after for node in test.effects if node.op == "ReadVariableOp")
+            return waits and "ResourceScatterSub" in ops
+        return racing_scatters(test)
+
+    small, _ = run_reduction(test, races)
+    assert sorted(node.op for node in small.effects) == ["ReadVariableOp", "ResourceScatterSub"]
 
 
 KEPT = {
