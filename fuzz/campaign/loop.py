@@ -1,9 +1,9 @@
 """One campaign: draw, run, judge, minimize, store, until the time is up.
 
-One thread, many processes. What is to be done with an executor is written as
-a *task*: a generator that yields jobs and is sent their results, so that
-fuzzing and minimizing read as straight code while all workers stay busy. The
-loop gives a task to each idle worker, and waits for whichever answers first.
+One thread, many processes. The loop gives a task (`fuzz.campaign.jobs`) to each
+idle worker, and waits for whichever answers first. Which graph is next says
+`fuzz.campaign.dealing`; how a finding is made small `fuzz.campaign.reducing`; what
+is told of it `fuzz.campaign.findings`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ import json
 import random
 import select
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from corpus.graph import all_nodes
-from corpus.outcome import Status, Verdict
-from corpus.textfile import Entry, Finding, Schedule, Script, dumps, save, write_text
-from fuzz.campaign.canonical import form
-from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause, symptom
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
+from fuzz.campaign.causes import symptom
 from fuzz.campaign.dealing import Dealer, Drawn, System
+from fuzz.campaign.findings import Findings
+from fuzz.campaign.jobs import Job, Slot
 from fuzz.campaign.journal import Journal, Tested
-from fuzz.campaign.judge import Judgement, explorer_or_none, judge, listed, together
-from fuzz.campaign.reducer import normalized, reduce, widened
+from fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
+from fuzz.campaign.reducing import Best, Raw, Reducing, expected_cost_s
 from fuzz.campaign.rota import Profile, Rota
 from fuzz.campaign.scripts import ScriptRun, script_of
 from fuzz.campaign.tuning import Shown, Tuning, described
@@ -35,212 +32,25 @@ from fuzz.executors import wire
 from fuzz.executors.process import Died, Worker
 from fuzz.executors.protocol import Clusters, Noise
 from fuzz.executors.table import CANARY, configuration, executor_class
-from oracles.explorer import Explorer
-from oracles.model import MODELS, PROMISES
-from oracles.reason import explain
+from oracles.model import PROMISES
 from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.script import NoScript
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from collections.abc import Callable, Generator, Sequence
+
+    from fuzz.campaign.jobs import Result, Task
     from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Choice, Config
+    from fuzz.executors.protocol import Config
     from reports.sides import Sides
 
 JOB_TIMEOUT_S: Final = 60.0
-PROBE_RUNS: Final = 3
-PROBE_NEEDED: Final = 2
-"""A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
-fresh sessions, show a forbidden outcome often enough."""
-PROBE_HITS: Final = 3
-"""How often at least. A replay of as many executions then misses with
-probability about exp(-3), and goes on until it sees one."""
-PROBE_DEATHS: Final = 1
-"""So often a process may crash in it: what an op has corrupted says nothing of the race."""
-CONFIRM_COUNT: Final = 1024
-CONFIRM_S: Final = 6.0
-"""How long a fresh process may take to show a minimized finding again. When the
-machine's other core is busy, racing ops seldom meet, for seconds on end."""
-PROBE_STEP: Final = 3072
-"""A run stops after so many executions, or twice as many, ..., once it has seen it
-often enough. As many as there are in one build (`Noise`)."""
-MIN_PROBE_COUNT: Final = 256
-MIN_BLOCKED_COUNT: Final = 64
-MAX_PROBE_COUNT: Final = 1 << 15
-MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
-RECORD_S: Final = 2.0
-"""How long an execution that shows a finding is looked for, to be recorded."""
-MAX_RECORDED: Final = 1 << 14
 SAVE_S: Final = 30.0
 """How often the record is saved while the campaign goes on."""
-QUICKER: Final = 3.0
-"""By so much another profile must be faster at graphs, to be worth a start of its own."""
 SWITCH_S: Final = 8.0
 """To start a framework in another environment, and then again in this one."""
 MAX_KEPT_BYTES: Final = 1 << 25
 """Of histograms side by side: some ten thousand graphs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One request to an executor: run `test` at least `count` times.
-
-    Without a test it asks whether the configuration can run here.
-
-    `fresh` asks for a process that has run nothing before: a system under test
-    may have damaged its own memory on an earlier test, and what it shows then
-    is no finding on this one. With `wanted` an execution with one of these
-    outcomes is recorded instead; with `choices` one is replayed.
-    """
-
-    test: LitmusTest | None
-    count: int = 0
-    noise: Noise = field(default=Noise())
-    seed: int = 0
-    fresh: bool = False
-    wanted: tuple[Outcome, ...] = ()
-    choices: tuple[Choice, ...] | None = None
-
-    def request(self, config: Config) -> wire.Request:
-        """As the worker takes it."""
-        if self.test is None:
-            return wire.Request(config=config.name)
-        return wire.Request(
-            test=dumps(Entry(self.test)),
-            task="record" if self.wanted else "run" if self.choices is None else "replay",
-            config=config.name,
-            count=self.count,
-            noise=asdict(self.noise),
-            seed=self.seed,
-            wanted=wire.rows(dict.fromkeys(self.wanted, 1)),
-            choices=list(self.choices or ()),
-            timeout_s=RECORD_S,
-        )
-
-
-Result = dict["Outcome", int] | Schedule | Died | wire.Reply
-"""A histogram, or what was recorded; or why there is neither: the worker died,
-refused, or found nothing to record."""
-Task = Generator[Job | ScriptRun, Result, None]
-"""Of a script there is no result: whoever started it asks it."""
-
-
-@dataclass(slots=True)
-class _Slot:
-    """A worker, and the task that it is busy with.
-
-    `ran` counts the jobs of its present process, `counted` is what that has counted
-    of itself, `checked` are the configurations that it is known to run.
-    """
-
-    worker: Worker
-    system: System
-    profile: Profile
-    ran: int = 0
-    counted: Mapping[str, float] = field(default_factory=dict)
-    checked: set[str] = field(default_factory=set)
-    seconds: float = 0.0
-    """That the worker spent on its last job."""
-    task: Task | None = None
-    job: Job | None = None
-    script: ScriptRun | None = None
-    since: float = 0.0
-
-    @property
-    def state(self) -> ExecutorState:
-        """What is reported of it."""
-        return self.profile.state
-
-    @property
-    def config(self) -> Config:
-        """Its configuration."""
-        return self.profile.config
-
-    @property
-    def awaited(self) -> Worker | ScriptRun:
-        """What its task waits for."""
-        return self.script or self.worker
-
-    def count(self, counters: Mapping[str, float]) -> None:
-        """Take over what its process has counted since the last time."""
-        new = {name: number - self.counted.get(name, 0) for name, number in counters.items()}
-        self.state.count(new)
-        self.counted = counters
-
-    def move(self, profile: Profile) -> None:
-        """Go on in another profile."""
-        if profile.config.environment != self.config.environment:
-            self.restarted()  # as the worker does, when it is asked
-        self.profile = profile
-
-    def restarted(self) -> None:
-        """Begin with another process."""
-        self.ran = 0
-        self.counted = {}
-        self.checked = set()
-
-
-@dataclass(slots=True)
-class _Raw:
-    """A forbidden outcome on a test as drawn, not minimized."""
-
-    drawn: Drawn
-    system: System
-    judgement: Judgement
-    noise: Noise
-    seed: int
-
-    @property
-    def profile(self) -> Profile:
-        """Who showed it."""
-        return self.drawn.profiles[self.system]
-
-
-@dataclass(slots=True)
-class _Best:
-    """The smallest test so far that shows a finding, and what it showed."""
-
-    test: LitmusTest
-    judgement: Judgement
-    rate: float = 0.0
-    """The highest share of forbidden executions that any of its forms showed."""
-    symptom: str = ""
-    run_seed: int | None = None
-    schedule: Schedule | None = None
-
-    def __post_init__(self) -> None:
-        self.symptom = symptom(self.judgement.forbidden[0][0])
-        self.judgement = self.of_its_cause(self.judgement)
-        self.improve(self.test, self.judgement)
-
-    def of_its_cause(self, judgement: Judgement) -> Judgement:
-        """What was seen, where only outcomes that may have its cause count."""
-        kept = (each for each in judgement.forbidden if same_cause(self.symptom, each[0]))
-        return replace(judgement, forbidden=tuple(kept))
-
-    def improve(self, test: LitmusTest, judgement: Judgement) -> None:
-        """Go on from a smaller test."""
-        self.test, self.judgement = test, judgement
-        # One less: runs stop when they have seen it, which makes the share too large.
-        hits = max(judgement.forbidden_count - 1, 0.5)
-        self.rate = max(self.rate, hits / judgement.executions)
-
-    @property
-    def count(self) -> int:
-        """Executions in which it shows about 24 times, if that is possible."""
-        # What blocks costs a session, which others would share.
-        blocked = self.symptom == Status.BLOCKED
-        return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
-
-    @property
-    def needed(self) -> int:
-        """Forbidden executions, of `count`, that a smaller test must show.
-
-        An eighth of what the best form shows: one that shows more seldom is
-        smaller, but of less use to whoever replays it.
-        """
-        return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
 class Campaign:
@@ -270,10 +80,9 @@ class Campaign:
         self.settings = settings
         self.show = show
         self.journal = journal or Journal()
-        self.known = tuple(known)
         self.stop = stop
         self.record = RunRecord(settings.seed, str(settings.out), command=settings.command)
-        self.slots: list[_Slot] = []
+        self.slots: list[Slot] = []
         systems = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
             made = executor_class(name)
@@ -287,10 +96,12 @@ class Campaign:
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python
                 worker = Worker(name, settings.memory_bytes, python)
-                self.slots.append(_Slot(worker, system, rota.current))
+                self.slots.append(Slot(worker, system, rota.current))
         self.dealer = Dealer(settings, systems, self.record, self._compared, self.journal)
+        self.findings = Findings(settings, self.record, self.journal, self.dealer, known)
+        self.reducing = Reducing(settings)
         self.kept_bytes = 0
-        self.raw: list[_Raw] = []
+        self.raw: list[Raw] = []
         self.saved = 0.0
 
     def _profile(self, name: str, config: Config, of: int) -> Profile:
@@ -323,7 +134,7 @@ class Campaign:
             left=set(),
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
-        self.raw.append(_Raw(drawn, system, judgement, noise, finding.run_seed or 0))
+        self.raw.append(Raw(drawn, system, judgement, noise, finding.run_seed or 0))
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -389,7 +200,7 @@ class Campaign:
         return True
 
     @staticmethod
-    def _why_not(slot: _Slot, reply: Result) -> str:
+    def _why_not(slot: Slot, reply: Result) -> str:
         """Why a worker cannot run its configuration; "" if it can, which is noted."""
         if isinstance(reply, Died):
             return f" does not start: {reply.message}"
@@ -444,12 +255,12 @@ class Campaign:
         write_text(json.dumps(self.record.as_json(), indent=1) + "\n", path)
 
     @staticmethod
-    def _wait(busy: list[_Slot], timeout_s: float) -> list[_Slot]:
+    def _wait(busy: list[Slot], timeout_s: float) -> list[Slot]:
         """Slots whose worker has answered, ended, or is overdue."""
         readable, _, _ = select.select([slot.awaited for slot in busy], [], [], timeout_s)
         return [slot for slot in busy if slot.awaited in readable or slot.awaited.overdue]
 
-    def _assign(self, slot: _Slot) -> None:
+    def _assign(self, slot: Slot) -> None:
         """Give an idle worker its next task, if there is one."""
         raw = self._next_to_minimize(slot)
         if raw is not None:
@@ -465,7 +276,7 @@ class Campaign:
             task = self._fly_canary if slot.state.canary else self._fuzz
             self._begin(slot, profile, task(slot, drawn))
 
-    def _begin(self, slot: _Slot, profile: Profile, task: Task) -> None:
+    def _begin(self, slot: Slot, profile: Profile, task: Task) -> None:
         slot.move(profile)
         slot.task = task
         try:
@@ -473,7 +284,7 @@ class Campaign:
         except StopIteration:
             slot.task = None
 
-    def _send(self, slot: _Slot, job: Job | ScriptRun) -> None:
+    def _send(self, slot: Slot, job: Job | ScriptRun) -> None:
         if isinstance(job, ScriptRun):
             slot.script = job
             return
@@ -510,7 +321,7 @@ class Campaign:
         record.kept += 1
         record.kept_in = str(path)
 
-    def _advance(self, slot: _Slot) -> None:
+    def _advance(self, slot: Slot) -> None:
         """Take a worker's answer to its task, and send what that asks for next."""
         assert slot.task is not None
         if slot.script is not None:
@@ -539,7 +350,7 @@ class Campaign:
                 slot.state.minimizing_outcomes += count
         self._resume(slot, result)
 
-    def _resume(self, slot: _Slot, result: Result) -> None:
+    def _resume(self, slot: Slot, result: Result) -> None:
         """Tell a task what it waited for, and send what it asks for next."""
         assert slot.task is not None
         try:
@@ -548,7 +359,7 @@ class Campaign:
             slot.task = None
             slot.state.state = "unavailable" if slot.state.unavailable else "idle"
 
-    def _note_death(self, slot: _Slot, died: Died) -> None:
+    def _note_death(self, slot: Slot, died: Died) -> None:
         """Count a crash or hang, and keep the test that it happened on."""
         assert slot.job is not None
         what = "timed-out" if died.timed_out else "crashed"
@@ -579,7 +390,7 @@ class Campaign:
 
     # --- tasks -------------------------------------------------------------------------
 
-    def _fly_canary(self, _: _Slot, drawn: Drawn) -> Task:
+    def _fly_canary(self, _: Slot, drawn: Drawn) -> Task:
         result = yield Job(drawn.test, 1, Noise(), 0)
         if isinstance(result, dict):
             oracle = next(iter(drawn.oracles.values()))  # wrong by any
@@ -590,7 +401,7 @@ class Campaign:
                 self.record.canary_reported += reported
                 self.journal.canary(reported=reported)
 
-    def _fuzz(self, slot: _Slot, drawn: Drawn) -> Task:
+    def _fuzz(self, slot: Slot, drawn: Drawn) -> Task:
         """Run one drawn test and judge what it shows."""
         profile, system, rota = slot.profile, slot.system, slot.system.rota
         if rota.several and not (profile.state.unavailable or profile.config.name in slot.checked):
@@ -605,7 +416,7 @@ class Campaign:
             return
         profile.state.state = "fuzzing"
         asked = time.monotonic()
-        shown: list[_Raw] = []
+        shown: list[Raw] = []
         runs: list[tuple[Noise, int]] = []
         result = yield from self._execute(slot, drawn, shown, runs)
         seconds = time.monotonic() - asked
@@ -659,8 +470,8 @@ class Campaign:
             return
         profile.state.forbidden_graphs += 1
         raw = max(shown, key=lambda raw: raw.judgement.rate)
-        known = self._explained(raw, exact=True)
-        path = self._store_raw(raw)
+        known = self.findings.explained(raw, exact=True)
+        path = self.findings.store_raw(raw)
         self.journal.tested(replace(tested, raw=path, known=known))
         if known is not None:
             known.again(profile.config.name)
@@ -668,7 +479,7 @@ class Campaign:
             self.raw.append(raw)
 
     def _execute(
-        self, slot: _Slot, drawn: Drawn, shown: list[_Raw], runs: list[tuple[Noise, int]]
+        self, slot: Slot, drawn: Drawn, shown: list[Raw], runs: list[tuple[Noise, int]]
     ) -> Generator[Job, Result, Result | None]:
         """Run a drawn test under each noise whose turn it is, into `shown`.
 
@@ -686,43 +497,44 @@ class Campaign:
             start = time.monotonic()
             judgement = judge(drawn.oracles[profile.model.name], result)
             tried.append(Shown(noise, judgement.allowed, slot.seconds))
-            shown.append(_Raw(drawn, slot.system, judgement, noise, seed))
+            shown.append(Raw(drawn, slot.system, judgement, noise, seed))
             profile.state.noise[described(noise)] += 1
             self.record.judging_s += time.monotonic() - start
         profile.tuning.learn(tried)
         return None
 
-    def _minimize(self, slot: _Slot, raw: _Raw) -> Task:
+    def _minimize(self, slot: Slot, raw: Raw) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
         self.record.minimizing = f"graph {raw.drawn.index} of {slot.state.title}"
         start = time.monotonic()
         rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
-        best = _Best(raw.drawn.test, raw.judgement)
+        best = Best(raw.drawn.test, raw.judgement)
         try:
             known = yield from self._shown_elsewhere(raw, rng)
             if known is not None:
-                self._again(raw, known)
+                self.findings.again(raw, known)
                 return
-            complete = yield from self._reduce_elsewhere(slot, raw, best, rng)
-            complete = complete or (yield from self._reduce(slot, raw, best, rng))
-            self._normalize(raw, best)  # from here on it is what the file will hold
-            yield from self._record(raw, best, rng)
-            confirmed = yield from self._confirm(raw, best, rng)
+            complete = yield from self.reducing.reduce_elsewhere(slot, raw, best, rng)
+            complete = complete or (yield from self.reducing.reduce(slot, raw, best, rng))
+            # From here on it is what the file will hold.
+            best.normalize(raw.profile.model, self.settings.budget)
+            yield from self.reducing.record(raw, best, rng)
+            confirmed = yield from self.reducing.confirm(raw, best, rng)
         except GeneratorExit:
             if self.settings.goes_on:
                 self.raw.append(raw)
             else:  # the time is up: the best so far is worth keeping
-                self._store(raw, best, minimized=False, confirmed=False)
+                self.findings.store(raw, best, minimized=False, confirmed=False)
             raise
         finally:
             slot.system.minimizing_s += time.monotonic() - start
             self.record.minimizing = ""
         if confirmed is None:
-            self._store_unconfirmed(raw, best)
+            self.findings.store_unconfirmed(raw, best)
         else:
             best.judgement = confirmed
-            found = self._store(raw, best, minimized=complete, confirmed=True)
+            found = self.findings.store(raw, best, minimized=complete, confirmed=True)
             if found is not None:
                 yield from self._run_script(found)
 
@@ -747,192 +559,26 @@ class Campaign:
         self.journal.scripted(found)
 
     def _shown_elsewhere(
-        self, raw: _Raw, rng: random.Random
+        self, raw: Raw, rng: random.Random
     ) -> Generator[Job, Result, ReportedFinding | None]:
         """A finding in another profile, inside this graph, that shows in this profile too.
 
         It is run here: nothing is taken for the same because it looks alike.
         """
-        if not self._spread(raw):
+        if not self.findings.spread(raw):
             return None
-        for known in self._inside(raw, exact=True, elsewhere=True):
-            best = _Best(known.entry.test, raw.judgement)
+        for known in self.findings.inside(raw, exact=True, elsewhere=True):
+            best = Best(known.entry.test, raw.judgement)
             finding = known.entry.finding
             assert finding is not None
             best.symptom = symptom(finding.forbidden[0][0])
             best.rate = finding.count / finding.executions
-            shown = yield from self._probe(known.entry.test, best, raw, rng)
+            shown = yield from self.reducing.probe(known.entry.test, best, raw, rng)
             if shown is not None:
                 return known
         return None
 
-    def _reduce_elsewhere(
-        self, slot: _Slot, raw: _Raw, best: _Best, rng: random.Random
-    ) -> Generator[Job, Result, bool]:
-        """Make `best` small in a profile that is much quicker, if it shows there.
-
-        Then it is run at home, where it counts; False if it has to be done there. Where each
-        test is compiled, that takes minutes; and most races are not the compiler's.
-        """
-        quick = self._quicker(raw)
-        if quick is None:
-            return False
-        there = copy(best)
-        slot.move(quick)
-        quick.state.state = "minimizing"
-        try:
-            shown = yield from self._probe(best.test, there, raw, rng)
-            if shown is None:
-                return False
-            complete = yield from self._reduce(slot, raw, there, rng)
-        finally:
-            quick.state.state = "idle"
-            slot.move(raw.profile)
-        shown = yield from self._probe(there.test, best, raw, rng)
-        if shown is None:
-            return False
-        best.improve(there.test, shown)
-        return complete
-
-    @staticmethod
-    def _quicker(raw: _Raw) -> Profile | None:
-        """The executor's first profile, if it runs graphs so much faster than a finding's own."""
-        first, own = raw.system.rota.running[0], raw.profile
-        return first if 0 < first.seconds_each * QUICKER < own.seconds_each else None
-
-    def _reduce(
-        self, slot: _Slot, raw: _Raw, best: _Best, rng: random.Random
-    ) -> Generator[Job, Result, bool]:
-        """Make `best` as small as it gets; False if that took too long."""
-        start = time.monotonic()
-        if best.rate < 0.05:
-            for wider in widened(best.test):
-                shown = yield from self._probe(wider, best, raw, rng)
-                if shown is not None and shown.rate > 2 * best.rate:
-                    best.improve(wider, shown)
-                    break
-        reduction = reduce(best.test)
-        answer: bool | None = None
-        outcomes, state = slot.state.outcomes, slot.state
-        while (
-            time.monotonic() - start < self.settings.longest_reduction_s
-            and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
-        ):
-            try:
-                candidate = next(reduction) if answer is None else reduction.send(answer)
-            except StopIteration:
-                return True
-            shown = yield from self._probe(candidate, best, raw, rng)
-            answer = shown is not None
-            if shown is not None:
-                best.improve(candidate, shown)
-        return False
-
-    def _record(self, raw: _Raw, best: _Best, rng: random.Random) -> Generator[Job, Result, None]:
-        """Look for an execution that shows it, choice by choice, if the executor can tell."""
-        if raw.profile.schedulable:
-            wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
-            job = Job(best.test, MAX_RECORDED, raw.noise, rng.getrandbits(31), wanted=wanted)
-            found = yield job
-            raw.profile.schedulable = not (isinstance(found, wire.Reply) and found.refused)
-            if isinstance(found, Schedule):
-                best.schedule = found
-
-    def _confirm(
-        self, raw: _Raw, best: _Best, rng: random.Random
-    ) -> Generator[Job, Result, Judgement | None]:
-        """What `best` shows in a process that ran nothing else; None if nothing forbidden.
-
-        Its schedule comes first, and is kept only if it gives the same outcome there.
-        """
-        total: Counter[Outcome] = Counter()
-        fresh = True
-        if best.schedule is not None:
-            choices = best.schedule.choices
-            result = yield Job(best.test, 1, raw.noise, 0, fresh=True, choices=choices)
-            if result != {best.schedule.outcome: 1}:
-                best.schedule = None
-            fresh = False
-        count = max(CONFIRM_COUNT, best.count)
-        deadline = 0.0
-        while True:
-            seed = rng.getrandbits(31)
-            result = yield Job(best.test, count, raw.noise, seed, fresh=fresh)
-            if not isinstance(result, dict):
-                return None
-            total.update(result)
-            if best.of_its_cause(judge(best.judgement.oracle, result)).forbidden:
-                best.run_seed = seed
-                return best.of_its_cause(judge(best.judgement.oracle, total))
-            # From the first answer on: the process's start is not counted.
-            deadline = deadline or time.monotonic() + CONFIRM_S
-            if time.monotonic() > deadline:
-                return None
-            if total.total() <= count:
-                count *= 4
-            fresh = False
-
-    def _probe(
-        self, test: LitmusTest, best: _Best, raw: _Raw, rng: random.Random
-    ) -> Generator[Job, Result, Judgement | None]:
-        """Whether enough of a few runs show it often enough: judged, or None."""
-        oracle = explorer_or_none(test, raw.profile.model, self.settings.budget)
-        if oracle is None:
-            return None
-        total: Counter[Outcome] = Counter()
-        failed = deaths = 0
-        for done in range(PROBE_RUNS):
-            if failed + PROBE_RUNS - done < PROBE_NEEDED:
-                return None
-            ran = hits = 0
-            while ran < best.count and hits < best.needed:
-                count = min(best.count - ran, PROBE_STEP)
-                result = yield Job(test, count, raw.noise, rng.getrandbits(31))
-                if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
-                    deaths += 1
-                    continue
-                if not isinstance(result, dict):
-                    return None
-                total.update(result)
-                ran += sum(result.values())
-                hits += best.of_its_cause(judge(oracle, result)).forbidden_count
-            failed += hits >= best.needed
-            if failed == PROBE_NEEDED:
-                return best.of_its_cause(judge(oracle, total))
-        return None
-
-    # --- findings ----------------------------------------------------------------------
-
-    def _explained(self, raw: _Raw, *, exact: bool) -> ReportedFinding | None:
-        """A minimized finding in the same profile whose shape this graph contains."""
-        return next(self._inside(raw, exact=exact, elsewhere=False), None)
-
-    def _spread(self, raw: _Raw) -> bool:
-        """Whether a finding is looked for over configurations: its executor's, or a night's."""
-        return raw.system.rota.several or self.settings.goes_on
-
-    def _inside(self, raw: _Raw, *, exact: bool, elsewhere: bool) -> Iterator[ReportedFinding]:
-        """Minimized findings of the same executor whose shapes this graph contains.
-
-        `elsewhere` asks for those that its profile has not shown yet, else for the others.
-        """
-        for known in (*self.known, *self.record.findings):
-            finding = known.entry.finding
-            assert finding is not None
-            if finding.executor != raw.system.name or not finding.minimized:
-                continue
-            if (raw.profile.config.name in known.configs) is elsewhere:
-                continue
-            if explains(known.entry.test, raw.drawn.test, exact=exact):
-                yield known
-
-    def _again(self, raw: _Raw, known: ReportedFinding) -> None:
-        """A graph showed what is there already."""
-        config = raw.profile.config.name
-        known.again(config)
-        self.journal.again(raw.drawn.index, config, known)
-
-    def _next_to_minimize(self, slot: _Slot) -> _Raw | None:
+    def _next_to_minimize(self, slot: Slot) -> Raw | None:
         """Of an executor's raw findings the one most likely to show something new.
 
         None if there is none, or no time.
@@ -940,21 +586,21 @@ class Campaign:
         system = slot.system
         waiting = []
         for raw in self.raw:
-            known = self._explained(raw, exact=True)
+            known = self.findings.explained(raw, exact=True)
             if known is None:
                 waiting.append(raw)
             else:
-                self._again(raw, known)
+                self.findings.again(raw, known)
         self.raw = waiting
         waiting = [raw for raw in waiting if raw.system is system]
         if not waiting:
             return None
 
-        def cost_s(raw: _Raw) -> float:
+        def cost_s(raw: Raw) -> float:
             elsewhere = raw.profile.config.environment != slot.config.environment
-            return _expected_cost_s(raw) + (SWITCH_S if elsewhere else 0.0)
+            return expected_cost_s(raw) + (SWITCH_S if elsewhere else 0.0)
 
-        new = [raw for raw in waiting if self._explained(raw, exact=False) is None]
+        new = [raw for raw in waiting if self.findings.explained(raw, exact=False) is None]
         chosen = min(new or waiting, key=cost_s)
         if self.time_left_s <= 0 or (self.dealer.drawn_out and not system.waiting):
             pass  # nothing else is left to do
@@ -971,121 +617,6 @@ class Campaign:
         self.raw.remove(chosen)
         return chosen
 
-    def _entry(
-        self, raw: _Raw, best: _Best, name: str, *, minimized: bool, confirmed: bool
-    ) -> Entry:
-        judgement = best.judgement
-        model = raw.profile.model
-        finding = Finding(
-            executor=raw.system.name,
-            config=raw.profile.config.name,
-            model=model.name,
-            forbidden=judgement.forbidden[:8],
-            executions=judgement.executions,
-            noise=asdict(raw.noise),
-            settings=dict(raw.profile.config.settings),
-            versions=self.record.versions[raw.system.name],
-            seed=self.settings.seed,
-            index=raw.drawn.index,
-            family=raw.drawn.family,
-            minimized=minimized,
-            confirmed=confirmed,
-            run_seed=best.run_seed,
-            schedule=best.schedule,
-        )
-        test = replace(best.test, name=name)
-        return Entry(test, listed(test, model, self.settings.budget), finding)
-
-    def _numbered(self, what: str, raw: _Raw) -> str:
-        """A name for one graph on one executor, of which there may be several."""
-        name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
-        choosers = self.dealer.choosers
-        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
-
-    def _store_raw(self, raw: _Raw) -> Path:
-        """Keep every graph that showed something, as it was drawn."""
-        name = self._numbered("raw", raw)
-        best = _Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
-        best.judgement = raw.judgement  # whatever its cause
-        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
-        path = self.settings.out / "raw" / f"{name}.yaml"
-        save(entry, path)
-        return path
-
-    def _store_unconfirmed(self, raw: _Raw, best: _Best) -> None:
-        """Keep, apart, what a fresh process does not show: it is not reported."""
-        self.record.unconfirmed += 1
-        name = self._numbered("unconfirmed", raw)
-        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
-        path = self.settings.out / "unconfirmed" / f"{name}.yaml"
-        save(entry, path)
-        self.journal.unconfirmed(raw.drawn.index, path)
-
-    def _store(
-        self, raw: _Raw, best: _Best, *, minimized: bool, confirmed: bool
-    ) -> ReportedFinding | None:
-        """Write a finding and report it; once: None if it was found before."""
-        self._normalize(raw, best)
-        seen = best.judgement.forbidden[0][0]
-        name = finding_name(best.test, seen)
-        entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
-        cause = likely_cause(entry.test, seen)
-        reported = ReportedFinding(entry, "", cause, python=self.settings.python)
-        spread, model = self._spread(raw), raw.profile.model
-        shape, by = form(entry.test, model), _by(reported, spread=spread)
-        for known in (*self.known, *self.record.findings):
-            if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
-                self._again(raw, known)
-                return None
-        path = self.settings.out / f"{name}.yaml"
-        if any(known.path == str(path) for known in self.record.findings):
-            # Of another executor.
-            name += f"-{len(self.record.findings)}"
-            path = self.settings.out / f"{name}.yaml"
-            reported.entry = replace(entry, test=replace(entry.test, name=name))
-        save(reported.entry, path)
-        reported.path = str(path)
-        why = explain(entry.test, raw.profile.model, seen)
-        reported.reason = str(why or "")
-        reported.allowed_by = self._allowed_by(entry.test, best.judgement)
-        if all(known.cause != reported.cause for known in self.record.findings):
-            self.dealer.weights.found(raw.drawn.family)
-        self.record.families[raw.drawn.family].findings += 1
-        self.record.findings.append(reported)
-        verdicts = {
-            outcome: (count, str(best.judgement.oracle.judge(outcome)))
-            for outcome, count in best.judgement.histogram.items()
-        }
-        self.journal.found(raw.drawn.index, reported, verdicts, why)
-        return reported
-
-    def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
-        """Models, weaker than the one it is judged by, that allow all of it."""
-        forbidden = dict(judgement.forbidden)
-        return tuple(
-            name
-            for name, model in MODELS.items()
-            if set(judge(Explorer(test, model, self.settings.budget), forbidden).verdicts)
-            == {Verdict.ALLOWED}
-        )
-
-    def _normalize(self, raw: _Raw, best: _Best) -> None:
-        """The same test and judgement, under names that tell."""
-        test = normalized(best.test, "finding")
-        names = dict(zip(best.test.names, test.names, strict=True))
-
-        def of(outcome: Outcome) -> Outcome:
-            values = tuple((names[name], value) for name, value in outcome.values)
-            return replace(outcome, values=values)
-
-        best.judgement = replace(
-            best.judgement,
-            oracle=Explorer(test, raw.profile.model, self.settings.budget),
-            histogram={of(o): n for o, n in best.judgement.histogram.items()},
-            forbidden=tuple((of(o), n) for o, n in best.judgement.forbidden),
-        )
-        best.test = test
-
     def _store_rest(self) -> None:
         """At the end: what was not minimized is told, and lies in ``raw/``."""
         self.record.raw_findings = len(self.raw)
@@ -1100,24 +631,3 @@ class Campaign:
                 f"the canary was reported in {record.canary_reported} of {record.canary_runs} "
                 "runs: this campaign proves nothing"
             )
-
-
-def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
-    """Who showed a finding: in which configuration, if the campaign is not spread over them."""
-    finding = reported.entry.finding
-    assert finding is not None
-    return (finding.executor,) if spread else (finding.executor, finding.config)
-
-
-def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:
-    return min(MAX_PROBE_COUNT, max(least, int(24 / max(rate, 1e-6))))
-
-
-def _expected_cost_s(raw: _Raw) -> float:
-    """How long a minimization takes, roughly.
-
-    About three candidates a node, two runs for most, at 0.05 s each and 40,000
-    executions a second.
-    """
-    candidates = 3 * sum(1 for g in raw.drawn.test.graphs for _ in all_nodes(g.nodes))
-    return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)

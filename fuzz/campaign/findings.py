@@ -1,0 +1,190 @@
+"""What a campaign has found: as drawn, minimized, known; told once, and kept in files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from corpus.outcome import Verdict
+from corpus.textfile import Entry, Finding, save
+from fuzz.campaign.canonical import form
+from fuzz.campaign.causes import explains, finding_name, likely_cause
+from fuzz.campaign.judge import judge, listed
+from fuzz.campaign.reducing import Best
+from oracles.explorer import Explorer
+from oracles.model import MODELS
+from oracles.reason import explain
+from reports.records import ReportedFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from corpus.graph import LitmusTest
+    from fuzz.campaign.dealing import Dealer
+    from fuzz.campaign.journal import Journal
+    from fuzz.campaign.judge import Judgement
+    from fuzz.campaign.reducing import Raw
+    from fuzz.campaign.settings import Settings
+    from reports.records import RunRecord
+
+
+class Findings:
+    """Of one campaign, and those of others that it was told.
+
+    Parameters
+    ----------
+    settings : Settings
+    record : RunRecord
+        Into which they go.
+    journal : Journal
+    dealer : Dealer
+        Told which families still find something.
+    known : sequence of ReportedFinding
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        record: RunRecord,
+        journal: Journal,
+        dealer: Dealer,
+        known: Sequence[ReportedFinding],
+    ) -> None:
+        self.settings = settings
+        self.record = record
+        self.journal = journal
+        self.dealer = dealer
+        self.known = tuple(known)
+
+    def explained(self, raw: Raw, *, exact: bool) -> ReportedFinding | None:
+        """A minimized finding in the same profile whose shape this graph contains."""
+        return next(self.inside(raw, exact=exact, elsewhere=False), None)
+
+    def spread(self, raw: Raw) -> bool:
+        """Whether a finding is looked for over configurations: its executor's, or a night's."""
+        return raw.system.rota.several or self.settings.goes_on
+
+    def inside(self, raw: Raw, *, exact: bool, elsewhere: bool) -> Iterator[ReportedFinding]:
+        """Minimized findings of the same executor whose shapes this graph contains.
+
+        `elsewhere` asks for those that its profile has not shown yet, else for the others.
+        """
+        for known in (*self.known, *self.record.findings):
+            finding = known.entry.finding
+            assert finding is not None
+            if finding.executor != raw.system.name or not finding.minimized:
+                continue
+            if (raw.profile.config.name in known.configs) is elsewhere:
+                continue
+            if explains(known.entry.test, raw.drawn.test, exact=exact):
+                yield known
+
+    def again(self, raw: Raw, known: ReportedFinding) -> None:
+        """A graph showed what is there already."""
+        config = raw.profile.config.name
+        known.again(config)
+        self.journal.again(raw.drawn.index, config, known)
+
+    def _entry(self, raw: Raw, best: Best, name: str, *, minimized: bool, confirmed: bool) -> Entry:
+        judgement = best.judgement
+        model = raw.profile.model
+        finding = Finding(
+            executor=raw.system.name,
+            config=raw.profile.config.name,
+            model=model.name,
+            forbidden=judgement.forbidden[:8],
+            executions=judgement.executions,
+            noise=asdict(raw.noise),
+            settings=dict(raw.profile.config.settings),
+            versions=self.record.versions[raw.system.name],
+            seed=self.settings.seed,
+            index=raw.drawn.index,
+            family=raw.drawn.family,
+            minimized=minimized,
+            confirmed=confirmed,
+            run_seed=best.run_seed,
+            schedule=best.schedule,
+        )
+        test = replace(best.test, name=name)
+        return Entry(test, listed(test, model, self.settings.budget), finding)
+
+    def _numbered(self, what: str, raw: Raw) -> str:
+        """A name for one graph on one executor, of which there may be several."""
+        name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
+        choosers = self.dealer.choosers
+        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
+
+    def store_raw(self, raw: Raw) -> Path:
+        """Keep every graph that showed something, as it was drawn."""
+        name = self._numbered("raw", raw)
+        best = Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
+        best.judgement = raw.judgement  # whatever its cause
+        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+        path = self.settings.out / "raw" / f"{name}.yaml"
+        save(entry, path)
+        return path
+
+    def store_unconfirmed(self, raw: Raw, best: Best) -> None:
+        """Keep, apart, what a fresh process does not show: it is not reported."""
+        self.record.unconfirmed += 1
+        name = self._numbered("unconfirmed", raw)
+        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+        path = self.settings.out / "unconfirmed" / f"{name}.yaml"
+        save(entry, path)
+        self.journal.unconfirmed(raw.drawn.index, path)
+
+    def store(
+        self, raw: Raw, best: Best, *, minimized: bool, confirmed: bool
+    ) -> ReportedFinding | None:
+        """Write a finding and report it; once: None if it was found before."""
+        best.normalize(raw.profile.model, self.settings.budget)
+        seen = best.judgement.forbidden[0][0]
+        name = finding_name(best.test, seen)
+        entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
+        cause = likely_cause(entry.test, seen)
+        reported = ReportedFinding(entry, "", cause, python=self.settings.python)
+        spread, model = self.spread(raw), raw.profile.model
+        shape, by = form(entry.test, model), _by(reported, spread=spread)
+        for known in (*self.known, *self.record.findings):
+            if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
+                self.again(raw, known)
+                return None
+        path = self.settings.out / f"{name}.yaml"
+        if any(known.path == str(path) for known in self.record.findings):
+            # Of another executor.
+            name += f"-{len(self.record.findings)}"
+            path = self.settings.out / f"{name}.yaml"
+            reported.entry = replace(entry, test=replace(entry.test, name=name))
+        save(reported.entry, path)
+        reported.path = str(path)
+        why = explain(entry.test, raw.profile.model, seen)
+        reported.reason = str(why or "")
+        reported.allowed_by = self._allowed_by(entry.test, best.judgement)
+        if all(known.cause != reported.cause for known in self.record.findings):
+            self.dealer.weights.found(raw.drawn.family)
+        self.record.families[raw.drawn.family].findings += 1
+        self.record.findings.append(reported)
+        verdicts = {
+            outcome: (count, str(best.judgement.oracle.judge(outcome)))
+            for outcome, count in best.judgement.histogram.items()
+        }
+        self.journal.found(raw.drawn.index, reported, verdicts, why)
+        return reported
+
+    def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
+        """Models, weaker than the one it is judged by, that allow all of it."""
+        forbidden = dict(judgement.forbidden)
+        return tuple(
+            name
+            for name, model in MODELS.items()
+            if set(judge(Explorer(test, model, self.settings.budget), forbidden).verdicts)
+            == {Verdict.ALLOWED}
+        )
+
+
+def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
+    """Who showed a finding: in which configuration, if the campaign is not spread over them."""
+    finding = reported.entry.finding
+    assert finding is not None
+    return (finding.executor,) if spread else (finding.executor, finding.config)
