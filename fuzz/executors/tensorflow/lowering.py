@@ -457,7 +457,6 @@ class _State:
         # Of two counts one is 0: what is full is taken after all that is not.
         room = self._constant(f"room/{queue.capacity}", np.array(queue.capacity, np.int32))
         none = self._constant("none", np.array(0, np.int32))
-        axis = self._constant("contents/axis", np.array(0, np.int32))
         full = emit.helper(f"{name}/full", typed("Equal", "int32"), [size, room])
         parts = []
         for part, counts, after in (
@@ -468,11 +467,16 @@ class _State:
             inputs = [handle, count, f"^contents/{after}"]
             parts.append(emit.helper(f"{name}/{part}", take, inputs))
         self.rest.append(f"^{name}/rest")
+        self._joined(f"{name}/elements", queue, parts)
+        self._held(name, queue, handle, full)
+
+    def _joined(self, name: str, queue: Queue, parts: Sequence[str]) -> str:
+        """Elements of a queue, one after the other."""
         joined = typed("ConcatV2", queue.dtype)
         joined.attr["N"].i = len(parts)
         joined.attr["Tidx"].type = protos.DATA_TYPES["int32"]
-        emit.helper(f"{name}/elements", joined, [*parts, axis])
-        self._held(name, queue, handle, full)
+        axis = self._constant("contents/axis", np.array(0, np.int32))
+        return self.emit.helper(name, joined, [*parts, axis])
 
     def _held(self, name: str, queue: Queue, handle: str, full: str) -> None:
         """Close a queue if it is full: only then may an op wait to put something."""
@@ -525,7 +529,6 @@ class _State:
             return ()
         found = []
         count = TensorType("int32", ())
-        axis = self._constant("contents/axis", np.array(0, np.int32))
         # Where something may wait: all are counted before one is touched.
         sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
         self.emit.helper("contents/counted", protos.proto("NoOp"), sizes)
@@ -535,11 +538,7 @@ class _State:
             counts = self._stack(f"contents/{queue.name}/sizes", count, [f"{queue.name}/size"])
             elements = f"{self.copies[0]}/{queue.name}/elements"
             if len(self.copies) > 1:
-                joined = typed("ConcatV2", queue.dtype)
-                joined.attr["N"].i = len(self.copies)
-                joined.attr["Tidx"].type = protos.DATA_TYPES["int32"]
                 parts = [f"{copy}/{queue.name}/elements" for copy in self.copies]
-                name = f"contents/{queue.name}/elements"
-                elements = self.emit.helper(name, joined, [*parts, axis])
+                elements = self._joined(f"contents/{queue.name}/elements", queue, parts)
             found.append(Contents(queue, f"{counts}:0", f"{elements}:0"))
         return tuple(found)
