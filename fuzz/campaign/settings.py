@@ -76,7 +76,7 @@ class Settings:
     @property
     def finishing_s(self) -> float:
         """How long findings are minimized when no time for new graphs is left, at most."""
-        return 0.0 if self.goes_on else self.time_s / 10
+        return 0.0 if self.goes_on else self.time_s / 5
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""

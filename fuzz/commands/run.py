@@ -37,7 +37,7 @@ from fuzz.commands.common import (
     "time_s",
     type=Duration(),
     default="60s",
-    help="How long to fuzz; what was found is then finished, in a tenth of it at most.",
+    help="How long to fuzz; what was found is then finished, in a fifth of it at most.",
 )
 @click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
