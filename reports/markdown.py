@@ -34,6 +34,9 @@ def markdown(night: Night, max_bytes: int = MAX_BYTES) -> str:
         f" {short(night.graphs)} graphs, {short(night.outcomes)} outcomes;"
         f" {counted(len(night.findings), 'finding')}, {len(night.new)} of them new.",
     ]
+    if night.not_minimized:
+        graphs = counted(night.not_minimized, "graph")
+        head.append(f"**{graphs} that showed something forbidden: not minimized, no time left.**")
     tail = [*_known(night), *_selftest(night), *_costs(night), *_versions(night)]
     left = max_bytes - sum(_size(part) for part in (*head, *tail)) - 200
     parts = list(head)

@@ -311,6 +311,16 @@ def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
     assert not fenced
 
 
+def test_markdown_says_first_what_was_left_undecided() -> None:
+    """A night that knows all that it minimized may still have seen something new."""
+    made = night(2)
+    said = "graphs that showed something forbidden: not minimized"
+    for left in (0, 16):
+        _, head, *rest = markdown(replace(made, not_minimized=left)).split("\n\n")
+        assert head.endswith("of them new.")
+        assert (f"16 {said}" in rest[0]) is bool(left)
+
+
 def test_markdown_stays_below_githubs_limit() -> None:
     made = night(4)
     more = tuple(replace(made.findings[0], key=str(n)) for n in range(2_000))
