@@ -158,7 +158,7 @@ class LitmusItem(pytest.Item):
         """Run the test, as one that is known to fail on this executor or not."""
         oracle = explorer_or_none(self.test, self.model, self.litmus.budget)
         if oracle is None:
-            raise Failed("some order makes a value too large: not a litmus test")
+            raise Failed(f"some order makes a value too large, or {self.model.name} says nothing about it")
         if self.finding is None:
             self.run_test(oracle)
         else:

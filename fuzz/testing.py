@@ -127,7 +127,7 @@ def check(
     try:
         oracle = explorer_or_none(test, judged_by, budget)
         if oracle is None:
-            raise Undecided("some order makes a value too large, or the budget is too small")
+            raise Undecided("some order makes a value too large, the budget is too small, or the model is for programs")
         with closing(made.prepare(test, chosen)) as prepared:
             judgement = judge(oracle, prepared.run(count, noise or Noise(), seed))
         if judgement.forbidden:

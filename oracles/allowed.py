@@ -16,7 +16,19 @@ Witness = tuple["Event", ...]
 """A total order of all events of a test."""
 
 
-class ValueTooLarge(ValueError):
+class NoAllowedSet(ValueError):
+    """A model says nothing about a test: no outcome is allowed or forbidden."""
+
+
+class NoProgramOrder(NoAllowedSet):
+    """The test is of no program, as the model ``acd`` wants: it has clusters, or a cycle.
+
+    A critical section that waits for something may have members that stand before that
+    in the file, and touch the same resource.
+    """
+
+
+class ValueTooLarge(NoAllowedSet):
     """Some total order makes a value of 2**24 or more: the test is ill-formed."""
 
 

@@ -43,7 +43,8 @@ from corpus.graph import (
     steps,
     taken_from_outside,
 )
-from corpus.ops import CountAttrs, Kind, SectionAttrs
+from corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
+from oracles.allowed import NoProgramOrder
 from oracles.model import Axiom
 
 if TYPE_CHECKING:
@@ -334,11 +335,19 @@ def unfold(
     strictness : mapping, optional
         By name of a loop or conditional.
 
+    Raises
+    ------
+    NoProgramOrder
+        If `model` has program order, and the test is of no program.
+
     References
     ----------
     semantics.md, section 2 (the column "events") and section 3; RFC, rules 1
     to 4 and "Resource Update Operations".
     """
+    if test.clusters and Axiom.PROGRAM_ORDER in model.axioms:
+        name = test.clusters[0].name
+        raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
     unfolder = _Unfolder(test, model, strictness or {})
     ended: dict[str, int] = {}  # runs: the token that is ready when all of it is done
     keys: dict[str, int] = {}
@@ -351,7 +360,10 @@ def unfold(
             source = tuple(ended[name] for name in run.after)
         first = unfolder.mark()
         frame = _Frame(run.name if len(test.runs) > 1 else "", source)
-        token_of = unfolder.graph(graph, {}, frame)
+        try:
+            token_of = unfolder.graph(graph, {}, frame)
+        except MalformedTest as error:  # a test has no cycle but by edges added here
+            raise NoProgramOrder(f"{error}, by program order (model {model.name})") from None
         everything = unfolder.settled(first)
         ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
@@ -462,7 +474,7 @@ class _Unfolder:
             results are there), and the tokens of its results.
         """
         if Axiom.PROGRAM_ORDER in self.model.axioms:
-            graph = in_program_order(graph, self.test)
+            graph = in_program_order(graph)
         values = dict(scope)  # and what the graph adds
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # nodes: acquires of the sections around them
@@ -759,13 +771,12 @@ class _Unfolder:
         return [reads, writes]
 
 
-def in_program_order(graph: Graph, test: LitmusTest) -> Graph:
+def in_program_order(graph: Graph) -> Graph:
     """The graph, with an edge wherever two nodes touch one resource and one changes it.
 
     As automatic control dependencies do. Mutexes are left out, which order by
-    themselves, and clusters, which no program has.
+    themselves.
     """
-    clustered = {name for cluster in test.clusters for name in cluster.members}
     nodes: list[Node] = []
     uses: list[tuple[str, frozenset[str], frozenset[str]]] = []  # node, touched, changed
     for node in graph.nodes:
@@ -774,8 +785,6 @@ def in_program_order(graph: Graph, test: LitmusTest) -> Graph:
         changed = frozenset(
             name for each in ops if each.definition.kind is not Kind.READ for name in each.resources
         )
-        if node.name in clustered:
-            touched = changed = frozenset()
         before = [name for name, seen, set_ in uses if set_ & touched or seen & changed]
         uses.append((node.name, touched, changed))
         nodes.append(replace(node, after=tuple(dict.fromkeys((*node.after, *before)))))

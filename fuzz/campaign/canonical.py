@@ -260,7 +260,7 @@ class _Drawing:
         In a body of a cluster's member, nodes are taken in the order of the file
         (`oracles.events`), which then matters as under *program order per resource*.
         """
-        told = in_program_order(graph, self.test).nodes if in_order else graph.nodes
+        told = in_program_order(graph).nodes if in_order else graph.nodes
         for node, more in zip(graph.nodes, told, strict=True):
             here = self._node(node)
             self._edge(label, around, here)

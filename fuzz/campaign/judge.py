@@ -10,7 +10,7 @@ from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import Verdict, digest
 from corpus.textfile import MAX_LISTED, Digest
 from fuzz.strategies.magnitude import largest_magnitude
-from oracles.allowed import ValueTooLarge
+from oracles.allowed import NoAllowedSet
 from oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
@@ -112,16 +112,16 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:
-    """The judge of a test; None if some order may make a value too large.
+    """The judge of a test; None if the model says nothing about it, or might not.
 
-    The verdict on one outcome looks at few orders, so that the test must be
-    known to be well-formed beforehand: by a bound, or else by looking at all.
+    The verdict on one outcome looks at few orders, so that no value may grow too large
+    must be known beforehand: by a bound, or else by looking at all.
     """
     try:
         explorer = Explorer(test, model, budget)
         small = largest_magnitude(test) < MAX_MAGNITUDE
         return explorer if small or explorer.allowed_outcomes().complete else None
-    except ValueTooLarge:
+    except NoAllowedSet:
         return None
 
 
@@ -129,7 +129,7 @@ def number_allowed(test: LitmusTest, model: Model) -> int | None:
     """How many outcomes a test has; None if that is one, many, or takes long to count."""
     try:
         allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
-    except ValueTooLarge:
+    except NoAllowedSet:
         return None
     number = len(allowed.witnesses)
     return number if allowed.complete and 1 < number <= MAX_COUNTED else None

@@ -70,7 +70,7 @@ def minimize(
     """
     oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
     if oracle is None:
-        return Minimized(problem="some order makes a value of 2**24")
+        return Minimized(problem=f"some order makes a value of 2**24, or {model.name} says nothing about it")
     with closing(Worker(executor)) as worker:
         how = Replay(_SEEKING * time_s, schedule=False)
         seen = replay_entry(entry, oracle, worker, config, how)

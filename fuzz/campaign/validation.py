@@ -15,7 +15,7 @@ from corpus.textfile import Entry, save
 from fuzz.campaign.causes import name_for
 from fuzz.campaign.layout import races
 from fuzz.campaign.reducer import normalized, reduce
-from oracles.allowed import ValueTooLarge
+from oracles.allowed import NoAllowedSet
 from oracles.translation import Soundness, Translation
 from oracles.translation import validate as validated
 from reports.records import Unsound
@@ -37,7 +37,7 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
     """Judge a test's clusters; unknown where an order makes a value too large."""
     try:
         return validated(test, settings.budget)
-    except ValueTooLarge:
+    except NoAllowedSet:
         return Translation(Soundness.UNKNOWN, 0)
 
 

@@ -71,24 +71,24 @@ def explore_or_fail(
     path: str, test: LitmusTest, model: Model, budget: int | None
 ) -> tuple[Explorer, AllowedSet]:
     """The explorer of a file's test, and all that it allows, within the budget."""
-    from oracles.allowed import ValueTooLarge
+    from oracles.allowed import NoAllowedSet
 
     explorer = explorer_for(path, test, model, budget)
     try:
         return explorer, explorer.allowed_outcomes()
-    except ValueTooLarge as error:
+    except NoAllowedSet as error:
         fail(f"{path}: {error}")
 
 
 def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
     """The explorer of a file's test."""
-    from oracles.allowed import ValueTooLarge
+    from oracles.allowed import NoAllowedSet
     from oracles.explorer import DEFAULT_BUDGET, Explorer
 
     chosen = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
     try:
         return Explorer(test, model, chosen)
-    except ValueTooLarge as error:
+    except NoAllowedSet as error:
         fail(f"{path}: {error}")
 
 

@@ -140,7 +140,7 @@ class _LogJudge:
         """The verdict; None if no test of that name was given."""
         if name not in self.tests:
             return None
-        from oracles.allowed import ValueTooLarge
+        from oracles.allowed import NoAllowedSet
 
         path, test = self.tests[name]
         if name != self.name:  # one after the other: each is loaded once
@@ -152,7 +152,7 @@ class _LogJudge:
         values, status = self.read(test, state)
         try:
             return str(membership(self.explorer, values, status)[0])
-        except ValueTooLarge as error:
+        except NoAllowedSet as error:
             fail(f"{path}: {error}")
 
     def read(self, test: LitmusTest, state: State) -> tuple[dict[str, Value], Status]:

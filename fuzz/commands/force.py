@@ -106,7 +106,7 @@ def _order(
     file: str, test: LitmusTest, wanted: str, model: Model, budget: int | None
 ) -> tuple[Witness, Outcome]:
     """A total order with that outcome, and all of the outcome."""
-    from oracles.allowed import ValueTooLarge
+    from oracles.allowed import NoAllowedSet
     from oracles.reference import outcome_of
     from reports.allowed import shown
 
@@ -114,7 +114,7 @@ def _order(
     explorer = explorer_for(file, test, model, budget)
     try:
         verdict, asked = membership(explorer, values, status)
-    except ValueTooLarge as error:
+    except NoAllowedSet as error:
         fail(f"{file}: {error}")
     told = shown(({} if status is None else {STATUS_KEY: str(status)}) | plain_values(test, values))
     if verdict is Verdict.UNKNOWN:

@@ -136,7 +136,7 @@ def _judge_one(
     *,
     as_json: bool,
 ) -> NoReturn:
-    from oracles.allowed import ValueTooLarge
+    from oracles.allowed import NoAllowedSet
     from reports.allowed import VerdictReport
 
     values, status = parse_outcome(test, text)
@@ -148,7 +148,7 @@ def _judge_one(
             verdicts[model], found = membership(explorer, values, status)
             if found is not None:
                 witnesses[model] = _witnessed(explorer, found)
-    except ValueTooLarge as error:
+    except NoAllowedSet as error:
         fail(f"{file}: {error}")
     forbidding = [model for model, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN]
     # A stricter model's order is one of a looser, whose reason holds there as well.

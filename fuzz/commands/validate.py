@@ -103,7 +103,7 @@ def _validated(
 
 def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
     from fuzz.passes.clustering import Rule, broken
-    from oracles.allowed import ValueTooLarge
+    from oracles.allowed import NoAllowedSet
     from oracles.explorer import DEFAULT_BUDGET
     from oracles.model import RFC
     from oracles.translation import validate
@@ -113,7 +113,7 @@ def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -
     states = DEFAULT_BUDGET.states if budget is None else budget
     try:
         found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
-    except ValueTooLarge as error:
+    except NoAllowedSet as error:
         fail(f"{file}: {error}")
     breaches = broken(clustered)
     report = TranslationReport(

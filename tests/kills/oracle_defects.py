@@ -213,6 +213,12 @@ DEFECTS = (
         "",
     ),
     Defect(
+        "op instances are exchanged though one's run is shown and the other's is not",
+        CORE + "program.cpp",
+        "out.push_back(out_.endings.test(i, e));",
+        "out.push_back(0);",
+    ),
+    Defect(
         "sets of more than 64 events: the second word repeats the first",
         CORE + "program.h",
         "f(static_cast<int32_t>((w << 6) + static_cast<size_t>(__builtin_ctzll(rest))));",

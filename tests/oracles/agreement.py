@@ -12,6 +12,7 @@ What is asked of each test:
   ``rfc`` less one axiom;
 - every oracle gives the reference's verdict on outcomes of the set, and on
   outcomes that were changed so that they mostly leave it;
+- both hold again when other nodes are observed, those among them that no event feeds;
 - what ``executor`` allows, ``rfc`` allows, and what that allows, every weaker model;
 - an edge more never adds an outcome that completes; one that is implied already
   changes nothing;
@@ -60,6 +61,8 @@ from corpus.textfile import Entry, dumps
 from fuzz.passes.placement import place
 from fuzz.strategies import FAMILIES, draw
 from oracles import explorer, reference
+from oracles.allowed import NoProgramOrder
+from oracles.events import unfold
 from oracles.explorer import Explorer
 from oracles.model import MODELS, PROMISES, RFC, Model
 
@@ -161,13 +164,17 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
         On the first one.
     """
     sets = {}
-    for model in PROMISES.values():
+    models = [each for each in PROMISES.values() if says_something(each, test)]
+    for model in models:
         sets[model.name] = same_sets(test, model, BUDGET_ORDERS, tally)
         same_verdicts(test, model, sets[model.name], rng, tally)
+    looked = otherwise_observed(test, rng)
+    model = rng.choice(models)
+    same_verdicts(looked, model, same_sets(looked, model, BUDGET_ORDERS, tally), rng, tally)
     if sets["executor"].complete and sets["rfc"].complete:
         tally.rules["executor within rfc"] += 1
         within("executor within rfc", test, sets["executor"].witnesses, sets["rfc"].witnesses)
-    if sets["acd"].complete and sets["executor"].complete:
+    if "acd" in sets and sets["acd"].complete and sets["executor"].complete:
         # More order may block where less does not.
         tally.rules["acd within executor"] += 1
         strict = completed(sets["acd"].witnesses)
@@ -178,6 +185,26 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
             changed_tests(test, model, set(sets[model.name].witnesses), rng, tally)
     for name in features(test, sets):
         tally.features[name] += 1
+
+
+def says_something(model: Model, test: LitmusTest) -> bool:
+    """Whether it is a test that the model is about."""
+    try:
+        unfold(test, model)
+    except NoProgramOrder:
+        return False
+    return True
+
+
+def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
+    """One node observed, or some, or all that have a result.
+
+    Drawn tests observe what was read. That a constant is shown says that its run
+    has ended, and no more.
+    """
+    keys = [key for key, node in test.nodes_by_key().items() if test.types[node] is not None]
+    count = rng.choice((1, rng.randint(0, len(keys)), len(keys)))
+    return replace(test, observe=tuple(rng.sample(keys, min(count, len(keys)))))
 
 
 def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) -> AllowedSet:

@@ -6,9 +6,10 @@ import pytest
 from helpers import LITMUS
 
 from corpus.builder import litmus
-from corpus.textfile import load
-from oracles import reference
-from oracles.model import ACD
+from corpus.textfile import load, loads
+from oracles import explorer, reference
+from oracles.allowed import NoProgramOrder
+from oracles.model import ACD, EXECUTOR
 
 SB = load(next(path for path in LITMUS if path.stem == "SB")).test
 
@@ -28,3 +29,35 @@ SB = load(next(path for path in LITMUS if path.stem == "SB")).test
 def test_program_order_per_resource(test, observed, values) -> None:
     allowed = reference.allowed_outcomes(test, ACD).witnesses
     assert {tuple(outcome.plain[name] for name in observed) for outcome in allowed} == values
+
+
+def test_no_program_has_clusters() -> None:
+    test = litmus("cluster {X=1; r0=X} || Y=1")
+    for oracle in (explorer, reference):
+        with pytest.raises(NoProgramOrder, match=r"^clusters\.k0: no program has clusters .*acd"):
+            oracle.allowed_outcomes(test, ACD)
+
+
+def test_a_section_that_program_order_goes_through_is_a_cycle() -> None:
+    """It waits for a write that stands behind its member in the file."""
+    test = loads(
+        """
+litmusfuzz: 1
+name: around
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+graphs:
+  main:
+    c: {op: Const, dtype: int32, shape: [], value: 1}
+    r0: {op: ReadVariableOp, resources: [X]}
+    w: {op: AssignVariableOp, resources: [X], inputs: [c]}
+    s: {op: CriticalSection, resources: [M], members: [r0], after: [w]}
+observe: [r0]
+allowed: {}
+"""
+    ).test
+    assert explorer.allowed_outcomes(test, EXECUTOR).complete
+    with pytest.raises(NoProgramOrder, match="cycle through a section: .*, by program order"):
+        explorer.allowed_outcomes(test, ACD)

@@ -86,6 +86,7 @@ class Builder {
     keep_values();
     watch();
     conflict();
+    find_endings();
     find_twins();
     return std::move(out_);
   }
@@ -310,6 +311,27 @@ class Builder {
     }
   }
 
+  /// See `Component::endings`.
+  void find_endings() {
+    if (out_.dynamic || !program_.blocking()) return;
+    out_.endings = BitMatrix(out_.observations.size(), out_.words);
+    for (size_t i = 0; i < out_.observations.size(); ++i) {
+      std::vector<int32_t> stack{out_.observations[i].ended};
+      std::vector<uint8_t> seen(program_.tokens.size());
+      while (!stack.empty()) {
+        const int32_t t = stack.back();
+        stack.pop_back();
+        if (seen[t]) continue;
+        seen[t] = 1;
+        const Token& token = program_.tokens[t];
+        if (token.event >= 0) out_.endings.set(i, local_[token.event]);
+        for (const int32_t e : token.events) out_.endings.set(i, local_[e]);
+        stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
+        stack.insert(stack.end(), token.waits.begin(), token.waits.end());
+      }
+    }
+  }
+
   void find_twins() {
     if (out_.dynamic) return;
     const size_t n = out_.events.size(), words = out_.words;
@@ -367,6 +389,9 @@ class Builder {
       list(event.variables);
       order(out_.before.row(e));
       order(after.row(e));
+      // What is shown of a blocked test may rest on nothing else of it: a constant
+      // of its run.
+      for (size_t i = 0; i < out_.endings.rows(); ++i) out.push_back(out_.endings.test(i, e));
       for (const int32_t t : event.operands) {
         const Token& token = program_.tokens[t];
         const bool constant = token.kind == TokenKind::kConst;

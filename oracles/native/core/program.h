@@ -119,6 +119,7 @@ class BitMatrix {
     for (size_t w = 0; w < words_; ++w) row(i)[w] |= from[w];
   }
   size_t words() const { return words_; }
+  size_t rows() const { return words_ ? bits_.size() / words_ : 0; }
 
  private:
   size_t words_ = 0;
@@ -199,12 +200,13 @@ struct Component {
   BitMatrix writers;    // by variable
   BitMatrix definite;   // by variable: those that always write it
   BitMatrix consumers;  // by slot
+  BitMatrix endings;    // by observation: those that its run waits for; unless dynamic
   std::vector<uint8_t> shown;  // by slot: an outcome depends on it
   std::vector<int32_t> slot_of;  // by global event; -1
 
   /// Classes of op instances that can be exchanged without changing anything:
-  /// same op, variables, operands and order, and nobody looks at them. Each
-  /// member lists its events.
+  /// same op, variables, operands and order, runs that are shown end with both or
+  /// neither, and nobody looks at them. Each member lists its events.
   std::vector<std::vector<std::vector<int32_t>>> twins;
 };
 

@@ -590,16 +590,18 @@ class Search {
 
   /// A total order is complete: its outcome, or whether it is the one wanted.
   void end(size_t depth, Status status) {
-    const auto shown = [&](const Observation& each) {
+    const auto shown = [&](size_t i) {
       if (status == Status::kCompleted) return true;
-      return c_.dynamic ? token_ready_[each.ended] != 0 : done_behind(each.ended, depth);
+      if (c_.dynamic) return token_ready_[c_.observations[i].ended] != 0;
+      return within(c_.endings.row(i), bits(depth, kDone));
     };
     if (c_.dynamic) look_at_tokens(depth);
     if (!all_chosen(depth)) return;
     if (!query_) {
       row_.assign(1, static_cast<uint32_t>(status));
-      for (const Observation& each : c_.observations) {
-        row_.push_back(static_cast<uint32_t>(shown(each) ? observed(each, depth) : kAbsent));
+      for (size_t i = 0; i < c_.observations.size(); ++i) {
+        const Value value = shown(i) ? observed(c_.observations[i], depth) : kAbsent;
+        row_.push_back(static_cast<uint32_t>(value));
       }
       for (size_t v = 0; v < c_.variables.size(); ++v) {
         row_.push_back(static_cast<uint32_t>(contents(v, depth)));
@@ -616,31 +618,11 @@ class Search {
       const Observation& each = c_.observations[i];
       const Value wanted = query_->wanted[i];
       if (wanted == kAnything) continue;
-      if (shown(each) == (wanted == kAbsent)) return;
+      if (shown(i) == (wanted == kAbsent)) return;
       // What a read returned was compared when it was done.
       if (wanted != kAbsent && each.event < 0 && observed(each, depth) != wanted) return;
     }
     matched_ = true;
-  }
-
-  /// Whether a token is ready, where no event is ever dead.
-  bool done_behind(int32_t wanted, size_t depth) {
-    std::vector<int32_t> stack{wanted};
-    std::vector<uint8_t> seen(c_.program->tokens.size());
-    while (!stack.empty()) {
-      const int32_t t = stack.back();
-      stack.pop_back();
-      if (seen[t]) continue;
-      seen[t] = 1;
-      const Token& token = c_.program->tokens[t];
-      if (token.event >= 0 && !has(bits(depth, kDone), local(token.event))) return false;
-      for (const int32_t e : token.events) {
-        if (!has(bits(depth, kDone), local(e))) return false;
-      }
-      stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
-      stack.insert(stack.end(), token.waits.begin(), token.waits.end());
-    }
-    return true;
   }
 
   /// An order that ends in an op's error shows nothing else.
