@@ -22,7 +22,7 @@ from test_explorer import (
 )
 
 from corpus.builder import litmus
-from corpus.graph import Cluster, LitmusTest, MalformedTest
+from corpus.graph import Cluster, Graph, LitmusTest, MalformedTest
 from corpus.outcome import TORN, Outcome, Status, Verdict
 from corpus.textfile import load, loads
 from fuzz.strategies import draw
@@ -227,6 +227,13 @@ def test_what_no_event_touches_keeps_its_contents() -> None:
         for held, verdict in ((((7,),), Verdict.ALLOWED), ((), Verdict.FORBIDDEN)):
             outcome = Outcome.of(test, {"r0": (1,), "X": (1,), "Q": held})
             assert judge(test, RFC, outcome, budget) is verdict
+
+
+def test_a_test_without_events_ends_as_it_begins() -> None:
+    """A mutation of the corpus made one: its loop is never entered."""
+    test = replace(litmus("X=1", init={"X": 5}), graphs=(Graph("main", ()),), observe=())
+    for value, wanted in ((5, Verdict.ALLOWED), (6, Verdict.FORBIDDEN)):
+        assert judge(test, RFC, Outcome.of(test, {"X": (value,)})) is wanted
 
 
 def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
