@@ -16,7 +16,7 @@ from corpus.textfile import Entry, FileError, load
 from fuzz.campaign import known as known_findings
 from fuzz.campaign.canonical import executor_class, key
 from fuzz.campaign.causes import same_cause, symptom
-from fuzz.campaign.judge import explorer_or_none
+from fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from fuzz.campaign.replay import Replay, Replayed, replay_entry
 from fuzz.campaign.telling import told
 from fuzz.commands.common import Duration
@@ -158,7 +158,7 @@ class LitmusItem(pytest.Item):
         """Run the test, as one that is known to fail on this executor or not."""
         oracle = explorer_or_none(self.test, self.model, self.litmus.budget)
         if oracle is None:
-            raise Failed(f"some order makes a value too large, or {self.model.name} says nothing about it")
+            raise Failed(f"{self.model.name}: {NO_JUDGE}")
         if self.finding is None:
             self.run_test(oracle)
         else:

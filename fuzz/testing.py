@@ -17,7 +17,7 @@ from hypothesis import currently_in_test_context, event, reject
 
 from corpus.outcome import Outcome, Verdict
 from corpus.textfile import Entry, dumps
-from fuzz.campaign.judge import explorer_or_none, judge
+from fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
 from fuzz.campaign.telling import Told, told
 from fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
 from fuzz.strategies.graphs import resource_graphs
@@ -127,7 +127,7 @@ def check(
     try:
         oracle = explorer_or_none(test, judged_by, budget)
         if oracle is None:
-            raise Undecided("some order makes a value too large, the budget is too small, or the model is for programs")
+            raise Undecided(f"{NO_JUDGE}, or the budget is too small")
         with closing(made.prepare(test, chosen)) as prepared:
             judgement = judge(oracle, prepared.run(count, noise or Noise(), seed))
         if judgement.forbidden:

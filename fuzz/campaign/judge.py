@@ -111,6 +111,10 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
     return judge(first.oracle, histogram)
 
 
+NO_JUDGE: Final = "some order makes a value too large, or the model says nothing about it"
+"""Why there is none, in words."""
+
+
 def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:
     """The judge of a test; None if the model says nothing about it, or might not.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpus.textfile import Finding
-from fuzz.campaign.judge import explorer_or_none
+from fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.replay import Replay, replay_entry
 from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
@@ -70,7 +70,7 @@ def minimize(
     """
     oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
     if oracle is None:
-        return Minimized(problem=f"some order makes a value of 2**24, or {model.name} says nothing about it")
+        return Minimized(problem=NO_JUDGE)
     with closing(Worker(executor)) as worker:
         how = Replay(_SEEKING * time_s, schedule=False)
         seen = replay_entry(entry, oracle, worker, config, how)

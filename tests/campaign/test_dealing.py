@@ -18,7 +18,7 @@ from fuzz.campaign.tuning import Tuning
 from fuzz.executors.protocol import Config, Noise
 from fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
 from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC, Model
+from oracles.model import ACD, EXECUTOR, RFC, Model
 from reports.records import ExecutorState, RunRecord
 
 if TYPE_CHECKING:
@@ -90,6 +90,21 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
     assert not state(many).refused
     assert table.record.graphs == MAX_WAITING
     assert sum(each.graphs for each in table.record.families.values()) == MAX_WAITING
+
+
+def test_what_a_model_says_nothing_about_is_refused_and_goes_to_others() -> None:
+    """No program has clusters, which `acd` is about."""
+    program, looser = system("program", FEATURES, ACD), system("looser", FEATURES)
+    program.families = looser.families = ("clusters", "dag")
+    table = Table(program, looser)
+    while len(looser.waiting) < MAX_WAITING:
+        assert table.dealer.deal()
+    clustered = [d for d in looser.waiting if d.test.clusters]
+    assert [*program.waiting] == [d for d in looser.waiting if not d.test.clusters]
+    assert state(program).refused == {"program order": len(clustered)}
+    assert len(clustered) == MAX_WAITING // 2
+    # It has had its turn: the graphs that it runs are not put off.
+    assert program.rota.current.waiting == len(program.waiting)
 
 
 def test_each_executor_chooses_in_its_turn() -> None:

@@ -59,5 +59,5 @@ allowed: {}
 """
     ).test
     assert explorer.allowed_outcomes(test, EXECUTOR).complete
-    with pytest.raises(NoProgramOrder, match="cycle through a section: .*, by program order"):
+    with pytest.raises(NoProgramOrder, match=r"cycle through a section: .*, by program order"):
         explorer.allowed_outcomes(test, ACD)
