@@ -179,7 +179,7 @@ def _campaigns(collected: Collected) -> list[str]:
             record["seed"],
             f"{record['elapsed_s']:,.0f}",
             f"{record['graphs']:,}",
-            record["problem"] or ("interrupted" if record["interrupted"] else ""),
+            record["problem"] or ("interrupted" if record["interrupted"] else _later(record)),
         )
         for record in collected.campaigns
     ]
@@ -189,6 +189,13 @@ def _campaigns(collected: Collected) -> list[str]:
         f"Versions: {', '.join(sorted(versions))}. Executions judged: {judged or 'none'}. The"
         f" canary, which is always wrong, was reported in {reported} of {runs} runs.",
     ]
+
+
+def _later(record: Mapping[str, Any]) -> str:
+    seconds = record.get("finished_s", 0)
+    return (
+        f"and {seconds:,.0f} s later for what was left (`litmusfuzz minimize`)" if seconds else ""
+    )
 
 
 def _findings(collected: Collected) -> list[str]:

@@ -216,7 +216,7 @@ class RunRecord:
 
     `families` has what each cost and found, `drawn` the kinds of resource ops drawn;
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
-    executor's on one of those, `raw_findings` what was not minimized,
+    executor's on one of those, `left` the files in ``raw/`` of what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
     `clusterings` are those that tests came with, in `racing` of which a cluster of two
     or more resource ops races, `unsound` those that executors chose.
@@ -234,7 +234,7 @@ class RunRecord:
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
     forbidden_graphs: int = 0
-    raw_findings: int = 0
+    left: list[str] = field(default_factory=list)
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
     clusterings: Counter[str] = field(default_factory=Counter)
@@ -250,6 +250,7 @@ class RunRecord:
     kept: int = 0
     minimizing: str = ""
     command: str = ""
+    python: str | None = None
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of what is tested, by executor."""
     elapsed_s: float = 0.0
@@ -270,7 +271,7 @@ class RunRecord:
         """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
         if self.problem:
             return 2
-        if self.findings or self.raw_findings or self.unsound:
+        if self.findings or self.left or self.unsound:
             return 1
         if not sum(self.verdicts.values()):
             return 3  # nothing was judged
@@ -288,6 +289,7 @@ class RunRecord:
             "seed": self.seed,
             "out": self.out,
             "command": self.command,
+            "python": self.python,
             "versions": self.versions,
             "elapsed_s": round(self.elapsed_s, 3),
             "drawing_s": round(self.drawing_s, 3),
@@ -299,7 +301,8 @@ class RunRecord:
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,
             "forbidden_graphs": self.forbidden_graphs,
-            "not_minimized": self.raw_findings,
+            "not_minimized": len(self.left),
+            "left": self.left,
             "unconfirmed": self.unconfirmed,
             "executors": [each.as_json() for each in self.executors],
             "clusterings": dict(sorted(self.clusterings.items())),

@@ -237,8 +237,8 @@ def summary(record: RunRecord) -> str:
             f"  {counted(unsound, 'graph')} clustered unsoundly:"
             f" {counted(len(record.unsound), 'finding')}, in {record.out}"
         )
-    if record.raw_findings:
-        lines.append(f"  {record.raw_findings} not minimized, in {record.out}/raw")
+    if record.left:
+        lines.append(f"  {len(record.left)} not minimized, in {record.out}/raw")
     if record.unconfirmed:
         lines.append(
             f"  {record.unconfirmed} not seen again in a fresh process, in {record.out}/unconfirmed"

@@ -115,9 +115,13 @@ class Findings:
         choosers = self.dealer.choosers
         return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
 
+    def raw_name(self, raw: Raw) -> str:
+        """What its file in ``raw/`` is called."""
+        return self._numbered("raw", raw)
+
     def store_raw(self, raw: Raw) -> Path:
         """Keep every graph that showed something, as it was drawn."""
-        name = self._numbered("raw", raw)
+        name = self.raw_name(raw)
         best = Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
         best.judgement = raw.judgement  # whatever its cause
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
@@ -151,7 +155,7 @@ class Findings:
                 self.again(raw, known)
                 return None
         path = self.settings.out / f"{name}.yaml"
-        if any(known.path == str(path) for known in self.record.findings):
+        if any(known.path == str(path) for known in (*self.known, *self.record.findings)):
             # Of another executor.
             name += f"-{len(self.record.findings)}"
             path = self.settings.out / f"{name}.yaml"

@@ -81,7 +81,8 @@ class Campaign:
         self.show = show
         self.journal = journal or Journal()
         self.stop = stop
-        self.record = RunRecord(settings.seed, str(settings.out), command=settings.command)
+        self.record = RunRecord(settings.seed, str(settings.out))
+        self.record.command, self.record.python = settings.command, settings.python
         self.slots: list[Slot] = []
         systems = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
@@ -115,8 +116,12 @@ class Campaign:
         """Minimize, too, what another campaign left as a file in its ``raw/``."""
         finding = entry.finding
         assert finding is not None
-        system = next(each for each in self.dealer.systems if each.name == finding.executor)
-        profile = next(p for p in system.rota.profiles if p.config.name == finding.config)
+        system, profile = next(
+            (system, profile)
+            for system in self.dealer.systems
+            for profile in system.rota.profiles
+            if (system.name, profile.config.name) == (finding.executor, finding.config)
+        )
         oracle = explorer_or_none(entry.test, profile.model, self.settings.budget)
         assert oracle is not None  # it was judged by one
         verdicts = {
@@ -250,6 +255,8 @@ class Campaign:
 
     def _save(self) -> None:
         """Keep the record, whole at any moment: what `litmusfuzz page` reads."""
+        if not self.settings.saves:
+            return
         self.saved = self.record.elapsed_s
         path = self.settings.out / f"record-{self.record.seed}.json"
         write_text(json.dumps(self.record.as_json(), indent=1) + "\n", path)
@@ -619,7 +626,7 @@ class Campaign:
 
     def _store_rest(self) -> None:
         """At the end: what was not minimized is told, and lies in ``raw/``."""
-        self.record.raw_findings = len(self.raw)
+        self.record.left = [f"{self.findings.raw_name(raw)}.yaml" for raw in self.raw]
         self.record.elapsed_s = time.monotonic() - self.record.started
 
     def _check_canary(self) -> None:

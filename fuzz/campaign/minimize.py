@@ -17,7 +17,7 @@ from corpus.textfile import Finding
 from fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.replay import Replay, replay_entry
-from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
+from fuzz.campaign.settings import CAMPAIGN_BUDGET, FINISHING, Settings
 from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise
 
@@ -87,7 +87,7 @@ def minimize(
                 seed=entry.finding.seed if entry.finding else 0,
                 out=Path(folder),
                 executors=((executor, config),),
-                time_s=(1 - _SEEKING) * time_s,
+                time_s=(1 - _SEEKING) * time_s / (1 + FINISHING),
                 tests=0,
                 model=model,
                 reduction_s=time_s,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from oracles.model import Model
 
 MAX_REDUCTION_S: Final = 20.0
+FINISHING: Final = 0.2
+"""Of a campaign's time, so much comes on top for what it has found."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """For each question: a tenth of a second. A verdict takes some microseconds."""
 
@@ -42,7 +44,7 @@ class Settings:
     for findings, the rest for new graphs. What is not minimized when the campaign ends
     stays in ``raw/`` if another `goes_on` with it; else `finishing_s` more are for it, and what
     is begun even then is kept as small as it has become. One finding takes `reduction_s` at
-    most; if None, as `longest_reduction_s` says.
+    most; if None, as `longest_reduction_s` says. The record is kept in a file if it `saves`.
     """
 
     seed: int
@@ -64,6 +66,7 @@ class Settings:
     minimizing_share: float = 0.5
     goes_on: bool = False
     reduction_s: float | None = None
+    saves: bool = True
 
     @property
     def longest_reduction_s(self) -> float:
@@ -76,7 +79,7 @@ class Settings:
     @property
     def finishing_s(self) -> float:
         """How long findings are minimized when no time for new graphs is left, at most."""
-        return 0.0 if self.goes_on else self.time_s / 5
+        return 0.0 if self.goes_on else FINISHING * self.time_s
 
     def weight(self, family: str) -> float:
         """How often a family is drawn, at first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--time", "time_s", type=Duration(), default="60s", help="When to stop at the latest."
 )
-@click.option("--out", type=click.Path(), default=".", help="Folder for the finding.")
+@click.option("--out", type=click.Path(), default=None, help="Folder for the finding; else here.")
 @model_option
 @json_option
 def minimize(
@@ -48,7 +48,7 @@ def minimize(
     engine: str | None,
     threads: int | None,
     time_s: float,
-    out: str,
+    out: str | None,
     model_name: str | None,
     as_json: bool,
 ) -> None:
@@ -57,7 +57,14 @@ def minimize(
     FILE is a raw finding of a campaign, or any test. It is run until it shows something,
     reduced while it still does, and seen again in a fresh process; the finding is
     written to --out. Exits 1 if there is one, 3 if it did not show.
+
+    Or FILE is a campaign's record (record-SEED.json): then all that the campaign had no time
+    for is minimized as it would have been, in its folder, and the record is brought up to date.
     """
+    if file.endswith(".json"):
+        _finish(
+            Path(file), time_s, as_json=as_json, others=(executor, engine, threads, out, model_name)
+        )
     from fuzz.campaign.minimize import minimize
     from reports.records import finding_json
     from reports.text import finding
@@ -68,7 +75,7 @@ def minimize(
         fail("--executor: one")
     ((name, config),) = chosen
     there = entry.finding.model if entry.finding and executor is None else config.promises
-    folder = Path(out)
+    folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 
     def told(record: RunRecord) -> None:
@@ -85,3 +92,35 @@ def minimize(
     else:
         click.echo(finding(done.found) if done.found else f"{file}: {done.problem}")
     sys.exit(FORBIDDEN if done.found else UNKNOWN)
+
+
+def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: bool) -> NoReturn:
+    """What a campaign left."""
+    import signal
+
+    from corpus.textfile import FileError
+    from fuzz.campaign.finish import NoRecord, finish
+    from reports.records import finding_json
+    from reports.terminal import LiveView
+    from reports.text import counted, finding
+
+    if any(each is not None for each in others):
+        fail(f"{path}: is a record, which says how each was run: --time and --json only")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with LiveView(sys.stderr if as_json else sys.stdout, time_s) as view:
+            done = finish(path, time_s=time_s, show=view)
+    except (NoRecord, FileError) as error:
+        fail(str(error))
+    if as_json:
+        found = [finding_json(each) for each in done.findings]
+        numbers = {name: getattr(done, name) for name in ("taken", "left", "unconfirmed")}
+        print_json({"findings": found, **numbers, "problem": done.problem})
+    else:
+        told = f"{counted(done.taken, 'graph')} taken up: {counted(len(done.findings), 'finding')}"
+        told += f", {done.unconfirmed} not seen again, {done.left} left" if done.taken else ""
+        parts = [*map(finding, done.findings), told if done.taken else f"{path}: nothing is left"]
+        click.echo("\n\n".join(parts))
+    if done.problem:
+        fail(done.problem)
+    sys.exit(FORBIDDEN if done.findings or done.left else UNKNOWN if done.unconfirmed else 0)

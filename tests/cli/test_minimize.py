@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from helpers import LITMUS
 
 from corpus.textfile import load, save
 from reports.doctor import Check, doctor_text, works
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CORPUS = LITMUS[0].parent
 
@@ -46,6 +44,76 @@ def test_a_finding_is_run_as_it_was_found(litmusfuzz, tmp_path: Path) -> None:
     assert after.finding is not None
     assert (after.finding.seed, after.finding.index) == (1, before.finding.index)
     assert len(after.test.effects) < len(before.test.effects)
+
+
+def test_what_a_campaign_left_is_finished_as_it_would_have_been(litmusfuzz, tmp_path: Path) -> None:
+    """Under the controlled engine a seed decides; what was cut short is made by hand."""
+    arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
+    litmusfuzz("run", *arguments, "--tests", "12", "--seed", "1", "--time", "60s", "--out", "whole")
+    whole = json.loads((tmp_path / "whole" / "record-1.json").read_text())
+    assert whole["left"] == []
+    assert len(whole["findings"]) >= 2
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    first, *others = whole["findings"]
+    # One was minimized in part: it is as it was drawn. The others were not begun.
+    raw = sorted((tmp_path / "cut" / "raw").iterdir())
+    name = "wrong-in-part"
+    (drawn,) = (each for each in map(load, raw) if each.finding.index == first["index"])
+    part = replace(drawn, test=replace(drawn.test, name=name))
+    save(part, tmp_path / "cut" / f"{name}.yaml")
+    for each in whole["findings"]:
+        (tmp_path / "cut" / Path(each["file"]).name).unlink()
+    graphs = first["more_graphs"]
+    in_part = first | {"file": f"whole/{name}.yaml", "name": name, "more_graphs": 0}
+    data = whole | {
+        "findings": [in_part | {"minimized": False, "confirmed": False}],
+        "left": [each.name for each in raw if load(each) != drawn],
+    }
+    (tmp_path / "cut" / "record-1.json").write_text(json.dumps(data))
+
+    done = litmusfuzz("minimize", "cut/record-1.json", "--json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert (told["taken"], told["left"], told["unconfirmed"]) == (len(raw), 0, 0)
+    after = json.loads((tmp_path / "cut" / "record-1.json").read_text())
+    assert (after["left"], after["not_minimized"]) == ([], 0)
+    assert [each["name"] for each in after["findings"]] == [e["name"] for e in told["findings"]]
+
+    def shown(record: dict[str, Any]) -> dict[str, int]:
+        return {each["name"]: each["more_graphs"] for each in record["findings"]}
+
+    assert shown(after) == shown(whole)
+    assert graphs + sum(1 + each["more_graphs"] for each in others) == len(raw) - 1
+    files = {file.name for file in (tmp_path / "cut").glob("*.yaml")}
+    assert files == {Path(each["file"]).name for each in whole["findings"]}
+    assert litmusfuzz("minimize", "cut/record-1.json").stdout.endswith(": nothing is left\n")
+    page = litmusfuzz("page", "cut").stdout
+    assert "not minimized, for lack of time: 0" in page
+    assert " s later for what was left (`litmusfuzz minimize`)" in page
+
+
+def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> None:
+    arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
+    litmusfuzz("run", *arguments, "--tests", "1", "--seed", "1", "--time", "60s", "--out", "out")
+    path = tmp_path / "out" / "record-1.json"
+    good = json.loads(path.read_text())
+    elsewhere = [state | {"name": "elsewhere"} for state in good["executors"]]
+    for data, told in (
+        ([], "is no record of a campaign: "),
+        ({}, "is no record of a campaign: no 'findings'"),
+        (good | {"left": ["raw-1-7.yaml"]}, "raw/raw-1-7.yaml"),
+        (good | {"executors": elsewhere}, "executors: "),
+    ):
+        path.write_text(json.dumps(data))
+        done = litmusfuzz("minimize", "out/record-1.json")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("litmusfuzz: out/")
+        assert told in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    path.write_text("{")
+    assert litmusfuzz("minimize", "out/record-1.json").returncode == 2
+    done = litmusfuzz("minimize", "out/record-1.json", "--out", "there")
+    assert "--time and --json only" in done.stderr
 
 
 def test_what_shows_nothing_is_said_in_one_line(litmusfuzz) -> None:

@@ -64,7 +64,7 @@ def test_the_end_of_a_run() -> None:
         verdicts=Counter({"forbidden": 7, "allowed": 893}),
         unknown_graphs=1,
         forbidden_graphs=2,
-        raw_findings=1,
+        left=["raw-1-4.yaml"],
         unconfirmed=1,
         findings=[reported(7), reported(1, "again.yaml")],
         deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],

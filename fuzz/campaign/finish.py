@@ -1,0 +1,179 @@
+"""What a campaign left for lack of time, minimized later.
+
+That is the graphs that its record names, in ``raw/``, and findings that it minimized in part
+or did not see again; these are replaced. The record is then as if it had had the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpus.textfile import load, write_text
+from fuzz.campaign.loop import Campaign
+from fuzz.campaign.settings import FINISHING, Settings
+from fuzz.executors.table import CANARY, UnknownExecutor, configuration
+from oracles.model import PROMISES
+from reports.records import ReportedFinding, finding_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from corpus.textfile import Entry
+    from fuzz.executors.protocol import Config
+    from oracles.model import Model
+    from reports.records import RunRecord
+
+
+class NoRecord(ValueError):
+    """A file is no record of a campaign, or of none that can go on here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of it: `taken` graphs and findings in part, of which `left` still are."""
+
+    findings: tuple[ReportedFinding, ...] = ()
+    taken: int = 0
+    left: int = 0
+    unconfirmed: int = 0
+    problem: str = ""
+
+
+def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> Finished:
+    """Go on with what a campaign left, and bring its record up to date.
+
+    Parameters
+    ----------
+    path : Path
+        Its record, in its folder, wherever that is now.
+    time_s : float
+        When to stop at the latest.
+    show : callable
+        As of a `Campaign`.
+
+    Raises
+    ------
+    NoRecord
+    FileError
+        If a file that the record names cannot be read.
+    """
+    data, findings, raw, settings = _read(path, time_s)
+    whole = [each for each in findings if _whole(each)]
+    parts = [each for each in findings if not _whole(each)]
+    if not (parts or raw):
+        return Finished()
+    campaign = Campaign(settings, show, known=whole)
+    for entry in (*(each.entry for each in parts), *raw):
+        campaign.take_up(entry)
+    record = campaign.run()
+    undone = {each.drawn.test.name for each in campaign.raw}
+    kept = [each for each in findings if _whole(each) or each.entry.test.name in undone]
+    found = [finding_json(each) for each in (*kept, *record.findings)]
+    for each in found:  # as the others' paths in it, if the folder was moved
+        each["file"] = str(Path(data["out"]) / Path(each["file"]).name)
+    left = [each.test.name for each in raw if each.test.name in undone]
+    data |= {
+        "findings": found,
+        "not_minimized": len(left),
+        "left": [f"{name}.yaml" for name in left],
+        "unconfirmed": data["unconfirmed"] + record.unconfirmed,
+        "finished_s": round(data.get("finished_s", 0.0) + record.elapsed_s, 3),
+    }
+    write_text(json.dumps(data, indent=1) + "\n", path)
+    named = {Path(each["file"]).name for each in found}
+    for old in (Path(each.path) for each in parts):
+        if old.name not in named:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".py").unlink(missing_ok=True)
+    in_part = sum(not (each["minimized"] and each["confirmed"]) for each in found)
+    taken = len(parts) + len(raw)
+    new = tuple(record.findings)
+    return Finished(new, taken, len(left) + in_part, record.unconfirmed, record.problem)
+
+
+def _whole(reported: ReportedFinding) -> bool:
+    """Whether nothing is left to do for a finding."""
+    finding = reported.entry.finding
+    return finding is not None and finding.minimized and finding.confirmed
+
+
+def _read(
+    path: Path, time_s: float
+) -> tuple[dict[str, Any], list[ReportedFinding], list[Entry], Settings]:
+    """A record: as it is, its findings, what was not minimized, and how to go on."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        findings = [_reported(each, path.parent) for each in data["findings"]]
+        raw = [load(path.parent / "raw" / name) for name in data["left"]]
+        executors = _executors(data["executors"])
+        entries = [*(each.entry for each in findings if not _whole(each)), *raw]
+        settings = Settings(
+            seed=data["seed"],
+            out=path.parent,
+            executors=executors,
+            time_s=time_s / (1 + FINISHING),
+            tests=0,
+            model=_model(data["executors"]),
+            python=data["python"],
+            reduction_s=time_s / 2,
+            saves=False,
+        )
+    except OSError as error:
+        raise NoRecord(f"{error.filename or path}: {error.strerror}") from None
+    except UnknownExecutor as error:
+        raise NoRecord(f"{path}: executors: {error}") from None
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else error
+        raise NoRecord(f"{path}: is no record of a campaign: {told}") from None
+    there = {(name, each.name): dict(each.settings) for name, *of in executors for each in of}
+    for entry in entries:
+        found = entry.finding
+        where = f"{path}: {entry.test.name}"
+        if found is None or (found.executor, found.config) not in there:
+            raise NoRecord(f"{where} was found by none of its executors")
+        if there[found.executor, found.config] != dict(found.settings):
+            told = f"{found.executor}/{found.config}"
+            raise NoRecord(f"{where} was found with other settings than {told} has now")
+    return data, findings, raw, settings
+
+
+def _reported(data: Mapping[str, Any], folder: Path) -> ReportedFinding:
+    """A finding of the record, with its file, which may have been moved together with that."""
+    path = folder / Path(data["file"]).name
+    return ReportedFinding(
+        load(path),
+        str(path),
+        data["cause"],
+        data["reason"],
+        data["more_graphs"],
+        # Its own configuration is counted as soon as it is there.
+        Counter(data["configs"]) - Counter((data["config"],)),
+        tuple(data["allowed_by"]),
+        data["python"],
+    )
+
+
+def _executors(states: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, *tuple[Config, ...]], ...]:
+    """The systems of a campaign: of one spread over configurations, all of them."""
+    systems: list[tuple[str, list[Config]]] = []
+    for state in states:
+        name = state["name"]
+        if name == CANARY:
+            continue
+        config = configuration(name, state["config"])
+        if state["spread"] and systems and systems[-1][0] == name:
+            systems[-1][1].append(config)
+        else:
+            systems.append((name, [config]))
+    return tuple((name, *configs) for name, configs in systems)
+
+
+def _model(states: Sequence[Mapping[str, Any]]) -> Model | None:
+    """By which all are judged; None if each by what it promises."""
+    if all(state["model"] == state["promises"] for state in states if state["name"] != CANARY):
+        return None
+    return PROMISES[states[0]["model"]]
