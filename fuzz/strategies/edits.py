@@ -70,7 +70,10 @@ def drop_edge(rng: random.Random, test: LitmusTest) -> Edited:
 
 def add_edge(rng: random.Random, test: LitmusTest) -> Edited:
     """A control edge more."""
-    node, earlier = _place(rng, test)
+    place = _place(rng, test)
+    if place is None:
+        return None
+    node, earlier = place
     new = [name for name in earlier if name not in (*node.after, *node.inputs)]
     if not new:
         return None
@@ -81,7 +84,10 @@ def add_edge(rng: random.Random, test: LitmusTest) -> Edited:
 
 def redirect_edge(rng: random.Random, test: LitmusTest) -> Edited:
     """An edge, of control or of data, from another node."""
-    node, earlier = _place(rng, test)
+    place = _place(rng, test)
+    if place is None:
+        return None
+    node, earlier = place
     edges = [*node.after, *node.inputs]
     if not edges:
         return None
@@ -109,7 +115,10 @@ def redirect_edge(rng: random.Random, test: LitmusTest) -> Edited:
 
 def other_op(rng: random.Random, test: LitmusTest) -> Edited:
     """A node with another op of its kind."""
-    node = rng.choice(_nodes(test))
+    nodes = _nodes(test)
+    if not nodes:
+        return None
+    node = rng.choice(nodes)
     shape = test.type_of(node.resources[0]).shape if node.op in EFFECT_OPS else ()
     others = [
         op
@@ -387,9 +396,11 @@ def _levels(test: LitmusTest) -> Iterator[Sequence[Node]]:
                 yield body.nodes
 
 
-def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]]:
+def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | None:
     """A node that is no constant, and what stands before it that is none."""
-    levels = list(_levels(test))
+    levels = [level for level in _levels(test) if level]
+    if not levels:
+        return None
     level = [node for node in rng.choice(levels) if node.op != "Const"]
     level = level or [node for node in levels[0] if node.op != "Const"] or list(levels[0])
     position = rng.randrange(len(level))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpus.builder import litmus
+from corpus.graph import Graph
 from corpus.ops import MalformedTest
 from fuzz.strategies import draw, edits, mutations
 
@@ -44,6 +45,19 @@ def test_each_edit_changes_some_test_and_says_how(edit) -> None:
     made = [each for test in TESTS.values() for each in edited(edit, test)]
     assert any(test not in TESTS.values() for _, test in made)
     assert all(said.isprintable() and len(said) < 100 for said, _ in made)
+
+
+@pytest.mark.parametrize("edit", dict.fromkeys(edits.EDITS), ids=lambda edit: edit.__name__)
+def test_an_edit_leaves_graphs_without_nodes_alone(edit) -> None:
+    """Also where the first of several graphs has none."""
+    nothing = replace(litmus("X=1"), graphs=(Graph("main", ()),), observe=())
+    empty_first = litmus("X=1 ||| Y=2; r1=Y ||| X=2; r0=X")
+    empty_first = replace(empty_first, graphs=(Graph("g0", ()), *empty_first.graphs[1:]))
+    for index in range(40):
+        done = edit(random.Random(index), nothing)
+        assert done is None or not done[1].build().nodes_by_key()
+        done = edit(random.Random(index), empty_first)
+        assert done is None or not done[1].graphs[0].nodes
 
 
 def test_edges_are_dropped_added_and_turned() -> None:
