@@ -55,7 +55,7 @@ _RESERVED: Final = {
         "COMPILED",
         "BACK",
     ),
-    *("Copy", "ThreadPoolExecutor", "h0", "h1"),
+    *("Copy", "ThreadPoolExecutor", "closing", "h0", "h1"),
 }
 """Names that mean something else in a script."""
 

@@ -212,6 +212,8 @@ class _Script:
         lines += ["import random", "import sys", "import time", "from collections import Counter"]
         if self.threads:
             lines.append("from concurrent.futures import ThreadPoolExecutor, wait")
+        if self.alone:
+            lines.append("from contextlib import closing")
         lines += ["", "import numpy as np", *([""] if self.environment else [])]
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
         return "\n".join([*lines, "import tensorflow as tf"])

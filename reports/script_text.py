@@ -265,7 +265,8 @@ def execute(session, run, end):
             each.result()
         return calls[graph]()
 
-    with ThreadPoolExecutor(len(RUNS)) as pool:
+    # To close the session cancels what is blocked.
+    with ThreadPoolExecutor(len(RUNS)) as pool, closing(session):
         for _ in range(STEPS):
             start()
             runs = {}
@@ -274,7 +275,6 @@ def execute(session, run, end):
             done, waiting = wait(runs.values(), BLOCKED_S)
             if any(each.exception() for each in done):
                 yield ("failed", *(None for _ in NAMES[1:]))
-                session.close()
                 return
             values = []
             for name, i in OBSERVED:
@@ -296,7 +296,7 @@ QUEUE_CALLS: Final = """
 QUEUE_VALUES: Final = """
             # To take lets an op go on that waits to put something, and what comes after it. So
             # what is full comes last; if several are, such ops are ended before.
-            counts = [size() for size, *_ in queues]
+            counts = [int(size()) for size, *_ in queues]
             full = [count == capacity for count, (*_, capacity) in zip(counts, queues)]
             if waiting and sum(full) > 1:
                 for i in range(len(queues)):
@@ -308,12 +308,10 @@ QUEUE_VALUES: Final = """
 """
 UNTIL_BLOCKED: Final = """
             if waiting or time.monotonic() > end:
-                session.close()  # cancels what is blocked
                 return
 """
 ONCE: Final = """
-            session.close()  # with it goes the queue that is closed now
-            return
+            return  # with the session goes the queue that is closed now
 """
 
 FORBIDDEN_UNLESS: Final = '''
