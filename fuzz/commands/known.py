@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corpus.document import FileError, read_text
+from corpus.textfile import loads
 from fuzz.commands.common import fail, file_argument, json_option, load_or_fail, print_json
 
 if TYPE_CHECKING:
@@ -89,14 +91,15 @@ def add(
 ) -> None:
     """Add findings to a known-findings FILE, at its end.
 
-    FINDINGS are their files, or folders with such. What stands in FILE is kept as it is.
+    FINDINGS are their files, folders with such, or the night.json of a night: all that it
+    reported, crashes as well. What stands in FILE is kept as it is.
     """
-    from fuzz.campaign.canonical import key_of
-    from fuzz.campaign.known import KnownFinding, added, loads
+    from fuzz.campaign.known import KnownFinding, added
+    from fuzz.campaign.known import loads as loads_known
 
     try:
         text = read_text(file) if Path(file).exists() else ""
-        keys = {entry.key for entry in loads(text, file).entries} if text else set()
+        keys = {entry.key for entry in loads_known(text, file).entries} if text else set()
     except FileError as error:
         fail(str(error))
     reason = " ".join(why.split())
@@ -104,14 +107,13 @@ def add(
         fail("--why: says nothing")
     new: list[KnownFinding] = []
     already: list[str] = []
-    for path, entry in _entries(findings):
-        key = key_of(entry)
+    for path, key, name in _named(findings):
         if key in keys:
             already.append(path)
             continue
         keys.add(key)
         day = since or date.today()
-        new.append(KnownFinding(reason, key, None, day, expires, entry.test.name))
+        new.append(KnownFinding(reason, key, None, day, expires, name))
     try:
         made = added(text, new, file)
     except FileError as error:
@@ -127,6 +129,35 @@ def add(
     for each in new:
         click.echo(f"{each.key}  {each.name}")
     click.echo(f"{file}: {len(new)} added, {len(already)} known already")
+
+
+def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """File, key and name of each finding."""
+    from fuzz.campaign.canonical import key_of
+
+    for path in paths:
+        if path.endswith(".json"):
+            yield from _of_a_night(path)
+        else:
+            for file, entry in _entries([path]):
+                yield file, key_of(entry), entry.test.name
+
+
+def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
+    """What a night has reported, but for what it knew already."""
+    try:
+        findings = json.loads(read_text(path))["findings"]
+        for each in findings:
+            if not each["known"]:
+                test = loads(each["entry"], path).test
+                # Of a crash the test has only a number for a name.
+                name = test.name if each["sort"] == "forbidden" else each["cause"]
+                yield str(Path(path).parent / each["file"]), each["key"], name
+    except FileError as error:
+        fail(str(error))
+    except (ValueError, KeyError, TypeError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else str(error)
+        fail(f"{path}: is no night.json: {told}")
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:

@@ -15,6 +15,7 @@ from nights import ended_finding, entries, finding, night, torn_finding
 from corpus.graph import CONTROL
 from corpus.outcome import Outcome, Status
 from corpus.textfile import loads
+from fuzz.campaign.known import load as known_findings
 from reports.html import page
 from reports.html.page import histogram
 from reports.junit import junit
@@ -26,6 +27,8 @@ from reports.stats import plain, read, text, together
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import Command
 
 EVIL = '</style><script>alert("1")</script> `x` | **b** ]]> &amp; \x1b[31m'
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -376,3 +379,28 @@ def test_several_nights_on_one_screen() -> None:
     assert "b:" not in lines
     # One folder has no sum.
     assert "together" not in together({"a": read(text(made))})
+
+
+def test_all_that_a_night_reported_becomes_known_by_one_command(
+    litmusfuzz: Command, tmp_path: Path
+) -> None:
+    """By the keys in its night.json, a crash as well; what was known is left out."""
+    made = night(6)
+    found = tuple(
+        replace(each, key=f"v1-{number:016x}") for number, each in enumerate(made.findings)
+    )
+    write_all(replace(made, findings=found), tmp_path / "n")
+    told = litmusfuzz("known", "add", "k.yaml", "n/night.json", "--why", "seen", "--json")
+    assert told.returncode == 0, told.stderr
+    new = [each for each in found if not each.known]
+    assert 0 < len(new) < len(found)
+    entries = known_findings(tmp_path / "k.yaml").entries
+    assert [each.key for each in entries] == [each.key for each in new]
+    assert entries[-1].name == "crashed: ResourceStridedSliceAssign"
+    assert entries[-2].name == new[-2].entry.test.name
+    again = litmusfuzz("known", "add", "k.yaml", "n/night.json", "--why", "too")
+    assert f"0 added, {len(new)} known already" in again.stdout
+    (tmp_path / "bad.json").write_text('{"findings": [{}]}')
+    bad = litmusfuzz("known", "add", "k.yaml", "bad.json", "--why", "seen")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == "litmusfuzz: bad.json: is no night.json: no 'known'\n"
