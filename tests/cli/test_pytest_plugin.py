@@ -208,6 +208,14 @@ def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run, project: P
     assert re.search("^SKIPPED .* unknown: .* are over the oracle's budget", output, re.MULTILINE)
 
 
+def test_what_a_model_says_nothing_about_is_skipped(run, project: Path) -> None:
+    save(Entry(litmus("cluster {X=1; r0=X} || Y=1")), project / "clustered.yaml")
+    arguments = ("-n0", "clustered.yaml", "--litmus-executors", "jax", "--litmus-model", "acd")
+    code, output = run(*arguments)
+    assert code == 0
+    assert re.search("^SKIPPED .* not judged: clusters.k0: no program has", output, re.MULTILINE)
+
+
 def test_a_projects_settings_choose(run, project: Path) -> None:
     (project / "pyproject.toml").write_text(
         "[tool.pytest.ini_options]\n"
