@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from corpus.graph import all_nodes
@@ -53,6 +54,9 @@ machine's other core is busy, racing ops seldom meet, for seconds on end."""
 PROBE_STEP: Final = 3072
 """A run stops after so many executions, or twice as many, ..., once it has seen it
 often enough. As many as there are in one build (`Noise`)."""
+STEP_S: Final = 20.0
+"""What is slow is run in steps that take so long: it may be time to stop then."""
+MIN_STEP: Final = 32
 MIN_PROBE_COUNT: Final = 256
 MIN_BLOCKED_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
@@ -89,6 +93,8 @@ class Best:
     symptom: str = ""
     run_seed: int | None = None
     schedule: Schedule | None = None
+    pace: float = inf
+    """Executions a second, of those that were run last."""
 
     def __post_init__(self) -> None:
         self.symptom = symptom(self.judgement.forbidden[0][0])
@@ -130,6 +136,14 @@ class Best:
         # What blocks costs a session, which others would share.
         blocked = self.symptom == Status.BLOCKED
         return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
+
+    def ran(self, count: int, seconds: float) -> None:
+        """So many executions took so long; the start of a process may be in it."""
+        self.pace = count / max(seconds, 1e-3)
+
+    def step(self, wanted: int) -> int:
+        """How many executions come next: what is slow can be stopped between steps only."""
+        return int(min(wanted, max(MIN_STEP, self.pace * STEP_S)))
 
     @property
     def needed(self) -> int:
@@ -190,25 +204,22 @@ class Reducing:
         self, slot: Slot, raw: Raw, best: Best, rng: random.Random
     ) -> Generator[Job, Result, bool]:
         """Make `best` as small as it gets; False if that took too long."""
-        start = time.monotonic()
+        end = time.monotonic() + self.settings.longest_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
-                shown = yield from self.probe(wider, best, raw, rng)
+                shown = yield from self.probe(wider, best, raw, rng, end)
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
         reduction = reduce(best.test)
         answer: bool | None = None
         outcomes, state = slot.state.outcomes, slot.state
-        while (
-            time.monotonic() - start < self.settings.longest_reduction_s
-            and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS
-        ):
+        while time.monotonic() < end and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS:
             try:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
                 return True
-            shown = yield from self.probe(candidate, best, raw, rng)
+            shown = yield from self.probe(candidate, best, raw, rng, end)
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
@@ -239,29 +250,42 @@ class Reducing:
             if result != {best.schedule.outcome: 1}:
                 best.schedule = None
             fresh = False
-        count = max(CONFIRM_COUNT, best.count)
-        deadline = 0.0
+        wanted = max(CONFIRM_COUNT, best.count)
+        step = best.step(wanted)
+        began: float | None = None
         while True:
-            seed = rng.getrandbits(31)
-            result = yield Job(best.test, count, raw.noise, seed, fresh=fresh)
+            seed, start = rng.getrandbits(31), time.monotonic()
+            result = yield Job(best.test, step, raw.noise, seed, fresh=fresh)
             if not isinstance(result, dict):
                 return None
             total.update(result)
             if best.of_its_cause(judge(best.judgement.oracle, result)).forbidden:
                 best.run_seed = seed
                 return best.of_its_cause(judge(best.judgement.oracle, total))
-            # From the first answer on: the process's start is not counted.
-            deadline = deadline or time.monotonic() + CONFIRM_S
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if began is None:
+                began = now  # the process's start is not counted
+            elif now - began > self.settings.longest_reduction_s / 4 or (
+                now - began > CONFIRM_S and total.total() >= wanted
+            ):
                 return None
-            if total.total() <= count:
-                count *= 4
+            best.ran(step, now - start)
+            step = best.step(4 * step)
             fresh = False
 
     def probe(
-        self, test: LitmusTest, best: Best, raw: Raw, rng: random.Random
+        self,
+        test: LitmusTest,
+        best: Best,
+        raw: Raw,
+        rng: random.Random,
+        end: float | None = None,
     ) -> Generator[Job, Result, Judgement | None]:
-        """Whether enough of a few runs show it often enough: judged, or None."""
+        """Whether enough of a few runs show it often enough: judged, or None.
+
+        What is not shown by the `end`, or in a quarter of a reduction's time, is not shown.
+        """
+        end = end or time.monotonic() + self.settings.longest_reduction_s / 4
         oracle = explorer_or_none(test, raw.profile.model, self.settings.budget)
         if oracle is None:
             return None
@@ -272,8 +296,11 @@ class Reducing:
                 return None
             ran = hits = 0
             while ran < best.count and hits < best.needed:
-                count = min(best.count - ran, PROBE_STEP)
+                start, count = time.monotonic(), best.step(min(best.count - ran, PROBE_STEP))
+                if start > end:
+                    return None
                 result = yield Job(test, count, raw.noise, rng.getrandbits(31))
+                best.ran(count, time.monotonic() - start)
                 if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
                     deaths += 1
                     continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,15 @@ from campaign.doubles import installed
 
 from corpus.textfile import load
 from fuzz.campaign.loop import Campaign
+from fuzz.campaign.reducing import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from fuzz.campaign.settings import Settings
 from fuzz.executors.table import executor_class
+from oracles.explorer import allowed_outcomes
+from oracles.model import EXECUTOR
 from reports.summary import summary
 
 if TYPE_CHECKING:
+    from corpus.outcome import Outcome
     from corpus.textfile import Entry
     from reports.records import ExecutorState, RunRecord
 
@@ -200,3 +205,42 @@ def test_a_finding_is_finished_though_the_time_is_up(
     made = alone(tmp_path / "none", ("stale_too",), time_s=1e-9, tests=None)
     made.take_up(raw)
     assert len(made.run().left) == 1
+
+
+@pytest.mark.parametrize("pace", [20.0, 1e6])
+def test_what_is_slow_is_given_up_in_time(
+    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
+) -> None:
+    """By a clock of its own: executions of a second, as blocked and compiled ones have been."""
+    made = alone(tmp_path, ("stale_too",), reduction_s=200.0)
+    made.take_up(raw)
+    (taken,) = made.raw
+    clock = [0.0]
+    monkeypatch.setattr("fuzz.campaign.reducing.time.monotonic", lambda: clock[0])
+
+    def spend(task, answer) -> object:
+        """What a task returns, if each job gets that answer."""
+        try:
+            job = next(task)
+            while True:
+                clock[0] += job.count / pace
+                job = task.send(answer(job))
+        except StopIteration as end:
+            return end.value
+
+    def nothing(job) -> dict[Outcome, int]:
+        return {allowed: job.count}
+
+    allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
+    best = Best(raw.test, taken.judgement, rate=1e-4)
+    rng = random.Random(1)
+    assert spend(made.reducing.probe(raw.test, best, taken, rng), nothing) is None
+    probed = clock[0]
+    assert spend(made.reducing.confirm(taken, best, rng), nothing) is None
+    confirmed = clock[0] - probed
+    if pace > 1e3:  # nothing is cut short: all that is asked for is run
+        assert probed >= 2 * best.count / pace
+        assert CONFIRM_S < confirmed < 10 * CONFIRM_S
+    else:
+        assert probed < 50.0 + PROBE_STEP / pace + STEP_S
+        assert confirmed < 50.0 + 2 * STEP_S
