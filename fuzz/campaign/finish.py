@@ -67,6 +67,10 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     if not (parts or raw):
         return Finished()
     campaign = Campaign(settings, show, known=whole)
+    # Where graphs took long, they are reduced elsewhere.
+    campaign.remember(
+        {(each["name"], each["config"]): _seconds_each(each) for each in data["executors"]}
+    )
     for entry in (*(each.entry for each in parts), *raw):
         campaign.take_up(entry)
     record = campaign.run()
@@ -95,6 +99,10 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     return Finished(new, taken, len(left) + in_part, record.unconfirmed, record.problem)
 
 
+def _seconds_each(state: Mapping[str, Any]) -> float:
+    return float(state["fuzzing_s"] / state["tests"]) if state["tests"] else 0.0
+
+
 def _whole(reported: ReportedFinding) -> bool:
     """Whether nothing is left to do for a finding."""
     finding = reported.entry.finding
@@ -119,7 +127,6 @@ def _read(
             tests=0,
             model=_model(data["executors"]),
             python=data["python"],
-            reduction_s=time_s / 2,
             saves=False,
         )
     except OSError as error:

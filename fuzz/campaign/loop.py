@@ -37,7 +37,7 @@ from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from reports.script import NoScript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from fuzz.campaign.jobs import Result, Task
     from fuzz.campaign.settings import Settings
@@ -140,6 +140,12 @@ class Campaign:
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
         self.raw.append(Raw(drawn, system, judgement, noise, finding.run_seed or 0))
+
+    def remember(self, seconds: Mapping[tuple[str, str], float]) -> None:
+        """How long a graph took in each executor's configurations, in an earlier campaign."""
+        for system in self.dealer.systems:
+            for profile in system.rota.profiles:
+                profile.seconds_before = seconds.get((system.name, profile.config.name), 0.0)
 
     # --- the loop ----------------------------------------------------------------------
 

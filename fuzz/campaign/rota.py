@@ -35,7 +35,8 @@ class Profile:
     """A configuration of an executor, and what it has had.
 
     `spent` is seconds, or graphs where they are counted, over `ran` graphs;
-    `waiting` are those that it has still to run.
+    `waiting` are those that it has still to run. `seconds_before` is what one took in a campaign
+    with which this goes on.
     """
 
     config: Config
@@ -46,6 +47,7 @@ class Profile:
     spent: float = 0.0
     ran: int = 0
     waiting: int = 0
+    seconds_before: float = 0.0
 
     @property
     def used(self) -> float:
@@ -55,8 +57,8 @@ class Profile:
 
     @property
     def seconds_each(self) -> float:
-        """What a graph took, on average; 0 before the first."""
-        return self.state.fuzzing_s / self.state.tests if self.state.tests else 0.0
+        """What a graph took, on average; 0 if that is not known."""
+        return self.state.fuzzing_s / self.state.tests if self.state.tests else self.seconds_before
 
 
 class Rota:

@@ -180,6 +180,18 @@ def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
     assert "minimizing" not in (quick.state, home.state)
 
 
+def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
+    tmp_path: Path, raw: Entry
+) -> None:
+    made = alone(tmp_path, ("stale", "stale_too"))
+    made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    made.take_up(raw)
+    record = made.run()
+    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
+    assert quick.outcomes > home.outcomes > 0
+    assert len(record.findings) == 1
+
+
 def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, raw: Entry) -> None:
     made = alone(tmp_path, ("sound", "stale_too"))
     with_times(made, sound=0.1, stale_too=1.0).take_up(raw)
