@@ -26,7 +26,7 @@ from oracles.explorer import Explorer
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
@@ -306,6 +306,8 @@ class Reducing:
                     continue
                 if not isinstance(result, dict):
                     return None
+                if _blocks(result) and not _blocks(dict(best.judgement.forbidden)):
+                    return None  # slow, and of less use
                 total.update(result)
                 ran += sum(result.values())
                 hits += best.of_its_cause(judge(oracle, result)).forbidden_count
@@ -317,6 +319,11 @@ class Reducing:
 
 def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:
     return min(MAX_PROBE_COUNT, max(least, int(24 / max(rate, 1e-6))))
+
+
+def _blocks(shown: Iterable[Outcome]) -> bool:
+    """Whether nothing else is shown."""
+    return all(outcome.status is Status.BLOCKED for outcome in shown)
 
 
 def expected_cost_s(raw: Raw) -> float:

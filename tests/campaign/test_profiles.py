@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.doubles import installed
 
+from corpus.outcome import Outcome, Status
 from corpus.textfile import load
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.reducing import CONFIRM_S, PROBE_STEP, STEP_S, Best
@@ -21,7 +22,6 @@ from oracles.model import EXECUTOR
 from reports.summary import summary
 
 if TYPE_CHECKING:
-    from corpus.outcome import Outcome
     from corpus.textfile import Entry
     from reports.records import ExecutorState, RunRecord
 
@@ -219,40 +219,69 @@ def test_a_finding_is_finished_though_the_time_is_up(
     assert len(made.run().left) == 1
 
 
+class Clock:
+    """Stands for time in `fuzz.campaign.reducing`; so many executions take a second."""
+
+    def __init__(self, pace: float) -> None:
+        self.pace = pace
+        self.now = 0.0
+        self.jobs = 0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    def spend(self, task, *shown: Outcome) -> object:
+        """What a task returns, if each of its jobs shows these."""
+        try:
+            job = next(task)
+            while True:
+                self.now += job.count / self.pace
+                self.jobs += 1
+                job = task.send(dict.fromkeys(shown, job.count // len(shown)))
+        except StopIteration as end:
+            return end.value
+
+
 @pytest.mark.parametrize("pace", [20.0, 1e6])
 def test_what_is_slow_is_given_up_in_time(
     tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
 ) -> None:
-    """By a clock of its own: executions of a second, as blocked and compiled ones have been."""
     made = alone(tmp_path, ("stale_too",), reduction_s=200.0)
     made.take_up(raw)
     (taken,) = made.raw
-    clock = [0.0]
-    monkeypatch.setattr("fuzz.campaign.reducing.time.monotonic", lambda: clock[0])
-
-    def spend(task, answer) -> object:
-        """What a task returns, if each job gets that answer."""
-        try:
-            job = next(task)
-            while True:
-                clock[0] += job.count / pace
-                job = task.send(answer(job))
-        except StopIteration as end:
-            return end.value
-
-    def nothing(job) -> dict[Outcome, int]:
-        return {allowed: job.count}
-
+    clock = Clock(pace)
+    monkeypatch.setattr("fuzz.campaign.reducing.time", clock)
     allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
     best = Best(raw.test, taken.judgement, rate=1e-4)
     rng = random.Random(1)
-    assert spend(made.reducing.probe(raw.test, best, taken, rng), nothing) is None
-    probed = clock[0]
-    assert spend(made.reducing.confirm(taken, best, rng), nothing) is None
-    confirmed = clock[0] - probed
+    assert clock.spend(made.reducing.probe(raw.test, best, taken, rng), allowed) is None
+    probed = clock.now
+    assert clock.spend(made.reducing.confirm(taken, best, rng), allowed) is None
+    confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
         assert CONFIRM_S < confirmed < 10 * CONFIRM_S
     else:
         assert probed < 50.0 + PROBE_STEP / pace + STEP_S
         assert confirmed < 50.0 + 2 * STEP_S
+
+
+def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
+    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To see that costs a session each time. One that blocks now and then is not."""
+    made = alone(tmp_path, ("stale_too",))
+    made.take_up(raw)
+    (taken,) = made.raw
+    best = Best(raw.test, taken.judgement, rate=1e-4)
+    allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
+    blocked = Outcome.of(raw.test, {}, Status.BLOCKED)
+    jobs = []
+    for shown in ((blocked,), (blocked, allowed)):
+        clock = Clock(1e6)
+        monkeypatch.setattr("fuzz.campaign.reducing.time", clock)
+        probe = made.reducing.probe(raw.test, best, taken, random.Random(1))
+        assert clock.spend(probe, *shown) is None
+        jobs.append(clock.jobs)
+    assert jobs[0] == 1 < jobs[1]
