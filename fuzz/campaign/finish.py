@@ -79,6 +79,11 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     found = [finding_json(each) for each in (*kept, *record.findings)]
     for each in found:  # as the others' paths in it, if the folder was moved
         each["file"] = str(Path(data["out"]) / Path(each["file"]).name)
+    by_family = Counter(
+        each.entry.finding.family for each in (*kept, *record.findings) if each.entry.finding
+    )
+    for family, numbers in data["families"].items():
+        numbers["findings"] = by_family[family]
     left = [each.test.name for each in raw if each.test.name in undone]
     data |= {
         "findings": found,

@@ -83,6 +83,7 @@ def test_what_a_campaign_left_is_finished_as_it_would_have_been(litmusfuzz, tmp_
         return {each["name"]: each["more_graphs"] for each in record["findings"]}
 
     assert shown(after) == shown(whole)
+    assert after["families"] == whole["families"]
     assert graphs + sum(1 + each["more_graphs"] for each in others) == len(raw) - 1
     files = {file.name for file in (tmp_path / "cut").glob("*.yaml")}
     assert files == {Path(each["file"]).name for each in whole["findings"]}
