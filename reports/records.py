@@ -267,6 +267,11 @@ class RunRecord:
         for side in sides.sides:
             self.sides.setdefault(side.title, SideTotals(side.model)).add(side, sides)
 
+    @property
+    def path(self) -> str:
+        """Its own file."""
+        return f"{self.out}/record-{self.seed}.json"
+
     def exit_code(self) -> int:
         """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
         if self.problem:

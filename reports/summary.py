@@ -238,7 +238,8 @@ def summary(record: RunRecord) -> str:
             f" {counted(len(record.unsound), 'finding')}, in {record.out}"
         )
     if record.left:
-        lines.append(f"  {len(record.left)} not minimized, in {record.out}/raw")
+        lines.append(f"  {len(record.left)} not minimized, in {record.out}/raw; to go on:")
+        lines.append(f"    litmusfuzz minimize {shlex.quote(record.path)}")
     if record.unconfirmed:
         lines.append(
             f"  {record.unconfirmed} not seen again in a fresh process, in {record.out}/unconfirmed"
