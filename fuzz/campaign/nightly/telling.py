@@ -49,6 +49,8 @@ class Teller:
         self.store = store
         self.known = known
         self.deaths_known: dict[tuple[str, str, str], str] = {}
+        self.seen: set[KnownFinding] = set()
+        """Entries that explain something. What a night has found it keeps."""
         self.python: str | None = store.meta.get("python")
         self.entries: dict[tuple[str, int], Entry] = {}
         self.earlier = tuple(_earlier(store.folder))
@@ -56,7 +58,6 @@ class Teller:
     def night(self) -> Night:
         """As it stands."""
         store, meta = self.store, self.store.meta
-        self.seen: set[KnownFinding] = set()
         findings = (*self._findings(), *self._deaths())
         runs, reported = store.rows(
             "SELECT coalesce(sum(canary_runs), 0), coalesce(sum(canary_reported), 0) FROM turns"
