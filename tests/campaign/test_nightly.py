@@ -22,7 +22,8 @@ import psutil
 import pytest
 
 from corpus.textfile import load
-from fuzz.campaign.known import KnownFinding, KnownFindings
+from fuzz.campaign.causes import op_class
+from fuzz.campaign.known import Cause, KnownFinding, KnownFindings
 from fuzz.campaign.nightly.deaths import alike
 from fuzz.campaign.nightly.plan import Plan
 from fuzz.campaign.nightly.spool import LINES, Spool
@@ -208,6 +209,26 @@ def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
     told = Teller(store, KnownFindings(entries[1:])).night()
     assert told.exit_code() == 1
     assert [each.key for each in told.new] == keys[:1]
+
+
+def test_a_crash_that_is_known_by_its_cause_is_so_each_time_that_it_is_told(
+    store: Store, tmp_path: Path
+) -> None:
+    """Also where its file is asked for first, as after a night that has ended."""
+    (row, *_) = store.rows("SELECT file FROM raws")
+    effects = load(tmp_path / "n" / row["file"]).test.effects
+    store.db.execute(
+        "INSERT INTO deaths VALUES (1, 1, 'crashed', 'plain', 'tf/executor', 'signal 6', ?, ?, 1)",
+        (row["file"], json.dumps(sorted({node.op for node in effects}))),
+    )
+    kernels = tuple(sorted(set(map(op_class, effects))))
+    cause = Cause(("crashed",), kernels, None, ("tf/executor",))
+    told = Teller(store, KnownFindings((KnownFinding("the heap", "", cause),)))
+    assert told.kept == {row["file"]}
+    for _ in range(2):
+        made = told.night()
+        assert [each.seen for each in made.known] == [True]
+        assert [each.known for each in made.findings if each.sort == "crashed"] == ["the heap"]
 
 
 def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_again(
