@@ -264,8 +264,7 @@ class Campaign:
         if not self.settings.saves:
             return
         self.saved = self.record.elapsed_s
-        path = self.settings.out / f"record-{self.record.seed}.json"
-        write_text(json.dumps(self.record.as_json(), indent=1) + "\n", path)
+        write_text(json.dumps(self.record.as_json(), indent=1) + "\n", Path(self.record.path))
 
     @staticmethod
     def _wait(busy: list[Slot], timeout_s: float) -> list[Slot]:

@@ -1,1 +1,1 @@
-"""The command line, a module for each command; `fuzz.__main__` puts them together."""
+"""The command line, a module for each command; `main` puts them together."""

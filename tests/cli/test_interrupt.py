@@ -65,3 +65,24 @@ def test_a_missing_framework_is_said_in_one_line(tmp_path: Path) -> None:
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("litmusfuzz: tf: tensorflow is not installed")
+
+
+def test_ctrl_c_while_the_command_line_is_imported_prints_no_traceback() -> None:
+    """The signal is sent from within an import, so that it always comes there."""
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'fuzz.commands.minimize':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        # A shell's background jobs ignore Ctrl-C, and hand that down to us.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from fuzz.__main__ import run_command\n"
+        "sys.argv = ['litmusfuzz', '--version']\n"
+        "run_command()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "litmusfuzz: interrupted\n")

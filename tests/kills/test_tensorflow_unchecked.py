@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from helpers import LITMUS
 
 from corpus.textfile import Entry, dumps, load
-from fuzz.__main__ import main
+from fuzz.commands.main import main
 from fuzz.executors import wire
 from fuzz.executors.process import Worker
 from fuzz.executors.protocol import Noise

@@ -31,8 +31,8 @@ from corpus.ops import (
 from corpus.outcome import STATUS_KEY, Outcome, Verdict
 from corpus.outcome import TORN as TORN_VALUE
 from corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
-from fuzz.__main__ import main
 from fuzz.campaign.scripts import ScriptRun, script_of
+from fuzz.commands.main import main
 from oracles.explorer import Explorer
 from oracles.model import EXECUTOR, RFC
 from oracles.reference import allowed_outcomes

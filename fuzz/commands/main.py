@@ -1,0 +1,96 @@
+"""The command line: its commands, put together, and what their exit codes mean.
+
+Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only
+unknown or timed out. Of `compare`: 0 the logs say the same, 1 they differ in a
+forbidden outcome, 3 they differ in others, or it is not known in which.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from fuzz.commands.bench import bench
+from fuzz.commands.cmin import cmin
+from fuzz.commands.common import CLEAN, UNKNOWN, USAGE
+from fuzz.commands.compare import compare
+from fuzz.commands.cover import cover
+from fuzz.commands.doctor import doctor
+from fuzz.commands.force import force
+from fuzz.commands.herd import herd
+from fuzz.commands.known import known
+from fuzz.commands.minimize import minimize
+from fuzz.commands.nightly import nightly, redraw, whatsup
+from fuzz.commands.oracle import oracle
+from fuzz.commands.page import page
+from fuzz.commands.promote import promote
+from fuzz.commands.replay import replay
+from fuzz.commands.run import run
+from fuzz.commands.script import script
+from fuzz.commands.selftest import selftest
+from fuzz.commands.show import show
+from fuzz.commands.validate import validate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(package_name="litmusfuzz")
+def main() -> None:
+    """Litmus tests for the concurrency semantics of dataflow graphs.
+
+    Draws random resource graphs, computes what TensorFlow's memory model
+    allows, runs them on real executors, and reports every outcome outside.
+    """
+
+
+COMMANDS = (
+    oracle,
+    validate,
+    show,
+    script,
+    run,
+    replay,
+    minimize,
+    cmin,
+    force,
+    cover,
+    herd,
+    compare,
+    promote,
+    known,
+    selftest,
+    doctor,
+    nightly,
+    whatsup,
+    redraw,
+    page,
+    bench,
+)
+"""In the order of the help."""
+for each in COMMANDS:
+    main.add_command(each)
+
+
+def run_command() -> NoReturn:
+    """The console script: whatever happens ends in one of our exit codes."""
+    try:
+        code = main.main(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = USAGE
+    except click.ClickException as error:
+        click.echo(f"litmusfuzz: {' '.join(error.format_message().split())}", err=True)
+        code = USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("litmusfuzz: interrupted", err=True)
+        code = UNKNOWN
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"litmusfuzz: {where}{error.strerror or error}", err=True)
+        code = USAGE
+    except Exception:  # noqa: BLE001 - our own defect; Python's exit code 1 means a finding here
+        traceback.print_exc()
+        code = USAGE
+    sys.exit(code if isinstance(code, int) else CLEAN)
