@@ -66,7 +66,8 @@ class System:
     """An executor in one configuration or several, and the graphs that wait for it.
 
     `families` is what it chooses from when it is its turn; the canary has none,
-    and is given what the others run.
+    and is given what the others run. `quick` is where findings are made small, if they show
+    there, and nothing is drawn.
     """
 
     name: str
@@ -74,6 +75,7 @@ class System:
     families: tuple[str, ...]
     features: frozenset[str]
     clusterer: type[Clusters] | None = None
+    quick: Profile | None = None
     minimizing_s: float = 0.0
     waiting: deque[Drawn] = field(default_factory=deque)
     took: float = 0.0

@@ -87,12 +87,15 @@ class Campaign:
         systems = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
             made = executor_class(name)
-            profiles = [self._profile(name, config, len(configs)) for config in configs]
+            quick = settings.quick.get(name)
+            number = len(configs) + (quick is not None)
+            profiles = [self._profile(name, config, number) for config in configs]
             counted = settings.tests is not None
             rota = Rota(profiles, settings.tests or settings.time_s, counted=counted)
             families = () if name == CANARY else settings.families_of(name)
             clusterer = made if issubclass(made, Clusters) else None
-            system = System(name, rota, families, made.features, clusterer)
+            elsewhere = None if quick is None else self._profile(name, quick, number)
+            system = System(name, rota, families, made.features, clusterer, elsewhere)
             systems.append(system)
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python
@@ -144,7 +147,8 @@ class Campaign:
     def remember(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """How long a graph took in each executor's configurations, in an earlier campaign."""
         for system in self.dealer.systems:
-            for profile in system.rota.profiles:
+            quick = () if system.quick is None else (system.quick,)
+            for profile in (*system.rota.profiles, *quick):
                 profile.seconds_before = seconds.get((system.name, profile.config.name), 0.0)
 
     # --- the loop ----------------------------------------------------------------------

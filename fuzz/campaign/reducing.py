@@ -196,9 +196,9 @@ class Reducing:
 
     @staticmethod
     def _quicker(raw: Raw) -> Profile | None:
-        """The executor's first profile, if it runs graphs so much faster than a finding's own."""
-        first, own = raw.system.rota.running[0], raw.profile
-        return first if 0 < first.seconds_each * QUICKER < own.seconds_each else None
+        """The executor's quick or first profile, if it is so much faster than a finding's own."""
+        quick, own = raw.system.quick or raw.system.rota.running[0], raw.profile
+        return quick if 0 < quick.seconds_each * QUICKER < own.seconds_each else None
 
     def reduce(
         self, slot: Slot, raw: Raw, best: Best, rng: random.Random

@@ -45,6 +45,8 @@ class Settings:
     stays in ``raw/`` if another `goes_on` with it; else `finishing_s` more are for it, and what
     is begun even then is kept as small as it has become. One finding takes `reduction_s` at
     most; if None, as `longest_reduction_s` says. The record is kept in a file if it `saves`.
+    Where configurations of an executor are much slower than its first, or than the one in
+    `quick`, in which nothing is drawn, findings are first made small there.
     """
 
     seed: int
@@ -67,6 +69,7 @@ class Settings:
     goes_on: bool = False
     reduction_s: float | None = None
     saves: bool = True
+    quick: Mapping[str, Config] = field(default_factory=dict)
 
     @property
     def longest_reduction_s(self) -> float:

@@ -345,6 +345,39 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
         assert abs(turns / size**0.5 - each[1]) <= 1
 
 
+def test_turns_know_where_findings_are_quickly_made_small(tmp_path: Path) -> None:
+    asked = {
+        "systems": [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]],
+        "turn_s": 10.0,
+        "selftest_s": 0.0,
+        "workers": 2,
+        "families": {},
+        "count": None,
+        "python": None,
+        "asked_s": 36_000.0,
+    }
+    quick = {}
+    with Store(tmp_path / "n", write=True) as store:
+        store.note(**META | asked)
+        for line, (config, seconds) in enumerate((("plain", 1), ("plain", 3), ("autocluster", 9))):
+            store.begin(turn(1 + line, executor="tf", configs=(config,)), [])
+            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
+            columns = [1 + line, line, line, "dag", "", config, "rfc", "{}", "[]", 1, ""]
+            columns += [1, 0, 0, None, seconds, ""]
+            store.db.execute(f"INSERT INTO tests VALUES ({', '.join('?' * 17)})", columns)  # noqa: S608
+        plan = Plan(store)
+        for number in range(10, 20):
+            made = plan.next(30_000.0, 0.0, spooled=False)
+            assert made is not None
+            store.begin(made[0], [])
+            quick[made[0].configs] = made[0].quick
+            wanted = {"plain": 2.0, "autocluster": 9.0} if made[0].executor == "tf" else {}
+            assert made[0].seconds == wanted, number
+            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
+    assert quick.pop(("autocluster",)) == "plain"
+    assert quick == dict.fromkeys((("plain", "grappler"), ("plain",), ("split",)))
+
+
 def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(
     store: Store, tmp_path: Path, spooled: Path
 ) -> None:

@@ -16,7 +16,7 @@ from corpus.textfile import load
 from fuzz.campaign.loop import Campaign
 from fuzz.campaign.reducing import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from fuzz.campaign.settings import Settings
-from fuzz.executors.table import executor_class
+from fuzz.executors.table import configuration, executor_class
 from oracles.explorer import allowed_outcomes
 from oracles.model import EXECUTOR
 from reports.summary import summary
@@ -190,6 +190,23 @@ def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
     quick, home = (states(record)[name] for name in ("stale", "stale_too"))
     assert quick.outcomes > home.outcomes > 0
     assert len(record.findings) == 1
+
+
+def test_what_is_slow_is_minimized_in_a_quick_profile_in_which_nothing_is_drawn(
+    tmp_path: Path, raw: Entry
+) -> None:
+    made = alone(tmp_path, ("stale_too",), quick={NAME: configuration(NAME, "stale")})
+    made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    made.take_up(raw)
+    record = made.run()
+    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
+    assert quick.outcomes > home.outcomes > 0
+    (found,) = record.findings
+    assert found.entry.finding.config == "stale_too"
+    assert found.entry.finding.minimized
+    drawing = alone(tmp_path / "drawing", ("stale_too",), quick=made.settings.quick, tests=3).run()
+    assert states(drawing)["stale_too"].tests == 3
+    assert states(drawing)["stale"].tests == 0
 
 
 def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, raw: Entry) -> None:

@@ -4,7 +4,8 @@ Every executor gets the same time. Of an executor each *group*, its configuratio
 environment (another one is another process) and one class (findings are told apart by it), gets
 time by the square root of how many it has: thirty configurations need more than one, and are
 more alike than thirty executors. Who had least is next. What is pending of a group is given to
-its turns; towards the end they do little else. First of all comes the self-test.
+its turns; towards the end they do little else, and where graphs take long it is made small in
+the executor's first configuration. First of all comes the self-test.
 """
 
 from __future__ import annotations
@@ -122,9 +123,24 @@ class Plan:
             python=self.python,
             known=tuple(self._known(chosen)),
             pending=tuple(text for _, text in texts),
+            quick=self._quick(chosen, running),
+            seconds=self._seconds(chosen.executor),
             spool=spool,
         )
         return turn, [row for row, _ in texts]
+
+    @staticmethod
+    def _quick(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> str | None:
+        """The executor's first configuration, if it is of another environment."""
+        first = next(names[0] for of, names in running.items() if of.executor == chosen.executor)
+        there, here = (configuration(chosen.executor, n) for n in (first, running[chosen][0]))
+        return None if there.environment == here.environment else first
+
+    def _seconds(self, executor: str) -> dict[str, float]:
+        """What a graph took in an executor's configurations, on average."""
+        query = """SELECT tests.config, avg(tests.seconds) AS mean FROM tests
+        JOIN turns ON turns.number = tests.turn WHERE turns.executor = ? GROUP BY 1"""
+        return {row["config"]: row["mean"] for row in self.store.rows(query, executor)}
 
     def _untested(self) -> bool:
         """Whether a self-test is still to be done, and worth another try."""

@@ -66,6 +66,10 @@ class Turn:
         Of this executor in this class.
     pending : tuple of str
         Files of findings that are still to be minimized, as text.
+    quick : str or None
+        Another configuration of the executor, where findings are made small if that is quick.
+    seconds : mapping of str to float
+        What a graph took in these configurations so far, as far as is known.
     spool : str or None
         The folder to write to; None on a machine that does not have the night's.
     """
@@ -82,6 +86,8 @@ class Turn:
     python: str | None = None
     known: tuple[Known, ...] = ()
     pending: tuple[str, ...] = ()
+    quick: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
     spool: str | None = None
 
 
@@ -139,6 +145,7 @@ def _work(turn: Turn, folder: Path) -> None:
             return spool.told_to_stop or time.time() >= turn.until
 
         campaign = Campaign(_settings(turn, folder), lambda _: None, spool, known, stop)
+        campaign.remember({(turn.executor, name): s for name, s in turn.seconds.items()})
         for text in turn.pending:
             campaign.take_up(loads(text))
         record = campaign.run()
@@ -161,5 +168,6 @@ def _settings(turn: Turn, folder: Path) -> Settings:
         goes_on=True,
         reduction_s=max(MAX_REDUCTION_S, turn.time_s / 2),
         python=turn.python,
+        quick={turn.executor: configuration(turn.executor, turn.quick)} if turn.quick else {},
     )
     return settings if turn.count is None else replace(settings, count=turn.count)
