@@ -197,7 +197,7 @@ class Nightly:
         """The first asks for the end; a second ends it at once."""
 
         def handle(_: int, __: FrameType | None) -> None:
-            if self.stopping:
+            if self.interrupted:
                 self._end_processes()
                 os._exit(2)
             self.stopping = self.interrupted = True
