@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fuzz.pytest_items import Litmus, LitmusFile
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
-_OURS: Final = re.compile(rb"^litmusfuzz[ \t]*:", re.MULTILINE)
+_OURS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE)
 NOTE: Final = "litmus"
 """Under this name a report has a note on a test that passed."""
 

@@ -36,6 +36,15 @@ def junit(night: Night) -> str:
     runs, reported = night.canary
     if reported < runs or (night.ended is not None and not runs):
         tested[0] = (tested[0][0], "failure", f"reported in {reported} of {runs} runs", "")
+    if night.undecided:
+        shown.append(
+            (
+                _case("not minimized", "litmusfuzz.findings")[0],
+                "failure",
+                f"{night.undecided} graphs that may be new: no time was left",
+                "",
+            )
+        )
     if night.problem:
         tested.append((_case("the night", "litmusfuzz")[0], "error", night.problem, ""))
     top = ElementTree.Element("testsuites", name="litmusfuzz nightly")

@@ -36,7 +36,10 @@ def markdown(night: Night, max_bytes: int = MAX_BYTES) -> str:
     ]
     if night.not_minimized:
         graphs = counted(night.not_minimized, "graph")
-        head.append(f"**{graphs} that showed something forbidden: not minimized, no time left.**")
+        told = f"**{graphs} that showed something forbidden: not minimized, no time left.**"
+        known = night.not_minimized - night.undecided
+        told += f" Of these, a known cause may explain {known}." if known else ""
+        head.append(told)
     tail = [*_known(night), *_selftest(night), *_costs(night), *_versions(night)]
     left = max_bytes - sum(_size(part) for part in (*head, *tail)) - 200
     parts = list(head)

@@ -81,6 +81,9 @@ class NightFinding:
     script_shows_it : bool
     known : str
         The reason or link in the known-findings file; "" if it is new.
+    also : tuple of str
+        Other keys: of a crash, which is known by all kernels of its test, those of the
+        crashes that look like it.
     """
 
     key: str
@@ -107,6 +110,7 @@ class NightFinding:
     script: str = ""
     script_shows_it: bool = False
     known: str = ""
+    also: tuple[str, ...] = ()
     arcs: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -257,12 +261,15 @@ class Night:
     """Runs, and how many of them were reported."""
     unconfirmed: int
     not_minimized: int
+    """Graphs that showed something forbidden, and for which there was no time."""
     versions: Mapping[str, Mapping[str, str]]
     earlier: tuple[Earlier, ...] = ()
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Configurations that cannot run here, and why."""
     problem: str = ""
     interrupted: bool = False
+    undecided: int = 0
+    """Of `not_minimized`, those that no entry of the known-findings file can explain."""
 
     @property
     def new(self) -> tuple[NightFinding, ...]:
@@ -295,9 +302,10 @@ class Night:
         if self.exit_code() == 2:
             return f"broken: {self.complaint}"
         so_far = " so far" if self.ended is None else ""
-        if not self.new:
-            return f"nothing new{so_far}"
-        return f"{counted(len(self.new), 'new finding')}{so_far}"
+        told = [counted(len(self.new), "new finding")] if self.new else []
+        if self.undecided:
+            told.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
+        return f"{' and '.join(told) or 'nothing new'}{so_far}"
 
     @property
     def complaint(self) -> str:
@@ -319,7 +327,10 @@ class Night:
         return sum(each.seconds is not None for each in self.kills) / len(self.kills)
 
     def exit_code(self) -> int:
-        """0 nothing new, 1 something new, 2 broken: canary or a mutant unreported, or worse."""
+        """0 nothing new, 1 something new, 2 broken: canary or a mutant unreported, or worse.
+
+        What is not minimized is something new, unless a known cause may explain it.
+        """
         if self.complaint:
             return 2
-        return 1 if self.new else 0
+        return 1 if self.new or self.undecided else 0

@@ -6,6 +6,7 @@ of it. It is written again and again while the night runs.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from reports.text import counted, table
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 RECENT_S: Final = 300
 MOST_NEW: Final = 10
+LAST: Final = 2e11
+"""A time in the year 8307: what is later is none."""
 Stats = dict[str, str]
 
 
@@ -43,6 +46,7 @@ def plain(night: Night) -> Stats:
         "known_not_seen": str(len(night.stale)),
         "unconfirmed": str(night.unconfirmed),
         "not_minimized": str(night.not_minimized),
+        "undecided": str(night.undecided),
         "unknown": str(sum(sum(each.unknown.values()) for each in night.by_config)),
         "refused": str(sum(each.refused for each in night.by_config)),
         "crashed": str(sum(each.crashed for each in night.by_config)),
@@ -82,28 +86,28 @@ def together(nights: Mapping[str, Stats]) -> str:
     rows = []
     for name, stats in nights.items():
 
-        def number(key: str, stats: Stats = stats) -> float:
-            return _number(stats, key)
+        def of(key: str, stats: Stats = stats) -> float:
+            return number(stats, key)
 
         rows.append(
             [
                 name,
                 stats.get("state", "?"),
-                moment(int(number("start_time"))),
-                lasted(number("run_time")),
-                short(number("graphs")),
-                f"{number('graphs_per_s'):.1f}",
-                short(number("outcomes")),
+                moment(int(min(of("start_time"), LAST))),
+                lasted(of("run_time")),
+                short(of("graphs")),
+                f"{of('graphs_per_s'):.1f}",
+                short(of("outcomes")),
                 *(stats.get(key, "?") for key in ("findings", "new_findings", "unknown")),
                 stats.get("lost_turns", "?"),
-                f"{short(number('disk_bytes'))}B",
+                f"{short(of('disk_bytes'))}B",
                 stats.get("mutation_score", "-"),
             ]
         )
     if len(nights) > 1:
 
         def total(key: str) -> float:
-            return sum(_number(stats, key) for stats in nights.values())
+            return sum(number(stats, key) for stats in nights.values())
 
         sums = [short(total("graphs")), f"{total('graphs_per_s'):.1f}", short(total("outcomes"))]
         ends = ("findings", "new_findings", "unknown", "lost_turns")
@@ -113,10 +117,12 @@ def together(nights: Mapping[str, Stats]) -> str:
     for name, stats in nights.items():
         told = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
         complaint = stats.get("complaint", "-")
+        if undecided := number(stats, "undecided"):
+            told.append(f"{counted(int(undecided), 'graph')} not minimized that may be new")
         told += [complaint] if complaint != "-" else []
         if told:
             lines += ["", f"{name}:", *(f"  {each}" for each in told)]
-        more = int(_number(stats, "new_findings")) - MOST_NEW
+        more = int(number(stats, "new_findings")) - MOST_NEW
         lines += [f"  and {more} more"] if more > 0 else []
     return "\n".join(lines)
 
@@ -138,8 +144,10 @@ def _recent(moments: tuple[Moment, ...]) -> float:
     return (last.graphs - first.graphs) / max(1, last.at - first.at)
 
 
-def _number(stats: Stats, key: str) -> float:
+def number(stats: Stats, key: str) -> float:
+    """One of them; 0 if it is none."""
     try:
-        return float(stats.get(key, "0"))
+        value = float(stats.get(key, "0"))
     except ValueError:
         return 0.0
+    return value if 0 <= value < math.inf else 0.0

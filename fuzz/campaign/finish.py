@@ -124,6 +124,7 @@ def _read(
         raw = [load(path.parent / "raw" / name) for name in data["left"]]
         executors = _executors(data["executors"])
         entries = [*(each.entry for each in findings if not _whole(each)), *raw]
+        _check(data)  # what is written back at the end
         settings = Settings(
             seed=data["seed"],
             out=path.parent,
@@ -151,6 +152,17 @@ def _read(
             told = f"{found.executor}/{found.config}"
             raise NoRecord(f"{where} was found with other settings than {told} has now")
     return data, findings, raw, settings
+
+
+def _check(data: Mapping[str, Any]) -> None:
+    """Whether the rest of a record has the numbers and names that it should."""
+    Path(data["out"])
+    for number in (data["unconfirmed"], data.get("finished_s", 0.0)):
+        number + 0.0
+    for numbers in data["families"].values():
+        numbers["findings"] + 0
+    for state in data["executors"]:
+        _seconds_each(state)
 
 
 def _reported(data: Mapping[str, Any], folder: Path) -> ReportedFinding:

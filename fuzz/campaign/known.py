@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,6 +74,10 @@ class Cause:
             return False
         return not found.isdisjoint(self.kernels)
 
+    def may_explain(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
+        """Whether a smaller test may be one of this defect's: what else is there may go."""
+        return replace(self, beside=None).explains(test, symptom, executor_class)
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFinding:
@@ -122,17 +126,27 @@ class KnownFindings:
         """The entry that knows a finding: by its key, else by its cause; None if it is new."""
         valid = [each for each in self.entries if not each.expired(today)]
         for each in valid:
-            if each.key == key:
+            if each.key and each.key == key:
                 return each
         for each in valid:
             if each.cause is not None and each.cause.explains(test, symptom, executor_class):
                 return each
         return None
 
+    def may_explain(self, test: LitmusTest, symptom: str, executor_class: str, today: date) -> bool:
+        """Whether a graph that is not minimized may turn out to be known by its cause."""
+        causes = (each.cause for each in self.entries if not each.expired(today))
+        return any(cause and cause.may_explain(test, symptom, executor_class) for cause in causes)
+
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
         """Entries that nothing showed, in their order."""
         shown = set(seen)
         return tuple(each for each in self.entries if each not in shown)
+
+
+def is_key(text: str) -> bool:
+    """Whether it has the form of one (`canonical.key`)."""
+    return re.fullmatch(rf"{VERSION}-[0-9a-f]{{16}}", text) is not None
 
 
 # --- reading ---------------------------------------------------------------------------
@@ -200,7 +214,7 @@ class _Reader(Document):
         raw: _Finding = self.convert(data, _Finding, path)
         if bool(raw.key) == bool(raw.cause):
             raise self.error(path, "an entry has a key or a cause, and not both")
-        if raw.key and not re.fullmatch(rf"{VERSION}-[0-9a-f]{{16}}", raw.key):
+        if raw.key and not is_key(raw.key):
             message = f"a key is {VERSION}- and 16 hex digits, got {raw.key[:80]!r}"
             raise self.error((*path, "key"), message)
         why = "; ".join(" ".join(each.split()) for each in (raw.why, raw.link) if each.strip())
@@ -254,16 +268,20 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
     Raises
     ------
     FileError
-        If the text is wrong as it is, knows one already, or has its list in brackets or
-        not last, so that nothing can be put at its end.
+        If the text or an entry is wrong as it is, or known already, or if the text has its
+        list in brackets or not last, so that nothing can be put at its end.
     """
     before = loads(text, source).entries if text else ()
     for entry in new:
         if any(entry.key == other.key for other in before):
             raise FileError(source, 0, (entry.key,), "is known already")
-    more = (text or HEADER).rstrip("\n") + "\n" + "".join(map(_written, new))
+    entries = "".join(map(_written, new))
+    loads(HEADER + entries, "what is to be added")
+    begun = (text or HEADER).rstrip("\n") + "\n"
+    if text and not re.search(r"^[\"']?findings[\"']?[ \t]*:", text, re.MULTILINE):
+        begun += "findings:\n"
     try:
-        if loads(more).entries == (*before, *new):
+        if loads(more := begun + entries).entries == (*before, *new):
             return more
     except FileError:
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corpus.document import FileError, read_text
-from corpus.textfile import loads
+from corpus.textfile import loads, write_text
 from fuzz.commands.common import fail, file_argument, json_option, load_or_fail, print_json
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def list_(file: str, as_json: bool) -> None:
                     "title": each.title,
                     "name": each.name,
                     "why": each.why,
-                    "classes": list(each.cause.classes) if each.cause else [],
+                    "key": each.key,
+                    "cause": asdict(each.cause) if each.cause else None,
                     "since": str(each.since or ""),
                     "expires": str(each.expires or ""),
                     "expired": each.expired(today),
@@ -68,10 +70,15 @@ def list_(file: str, as_json: bool) -> None:
         )
         return
     for each in entries:
-        classes = f" ({', '.join(each.cause.classes)})" if each.cause else ""
+        classes = ""
+        if each.cause is not None:
+            beside = each.cause.beside
+            hides = "anything" if beside is None else ", ".join(beside) or "nothing"
+            classes = f", beside {hides} ({', '.join(each.cause.classes)})"
         until = f", {'expired' if each.expired(today) else 'until'} {each.expires}"
         days = f" [since {each.since or 'ever'}{until if each.expires else ''}]"
-        click.echo(f"{each.title}{classes}{days}\n    {each.why}")
+        name = f"{each.name}: " if each.name else ""
+        click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
 
 
 @known.command()
@@ -105,6 +112,10 @@ def add(
     reason = " ".join(why.split())
     if not reason:
         fail("--why: says nothing")
+    if not reason.isprintable():
+        fail("--why: has control characters")
+    if expires and expires < (since or date.today()):
+        fail(f"--expires: {expires} is before {since or 'today'}")
     new: list[KnownFinding] = []
     already: list[str] = []
     for path, key, name in _named(findings):
@@ -119,9 +130,7 @@ def add(
     except FileError as error:
         fail(str(error))
     if new:
-        temporary = Path(f"{file}.part")
-        temporary.write_text(made, encoding="utf-8")
-        temporary.replace(file)
+        write_text(made, Path(file).resolve())  # a link stays one
     if as_json:
         rows = [{"key": each.key, "name": each.name} for each in new]
         print_json({"file": file, "added": rows, "known_already": already})
@@ -145,6 +154,8 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
     """What a night has reported, but for what it knew already."""
+    from fuzz.campaign.known import is_key
+
     try:
         findings = json.loads(read_text(path))["findings"]
         for each in findings:
@@ -152,7 +163,10 @@ def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
                 test = loads(each["entry"], path).test
                 # Of a crash the test has only a number for a name.
                 name = test.name if each["sort"] == "forbidden" else each["cause"]
-                yield str(Path(path).parent / each["file"]), each["key"], name
+                for key in (each["key"], *each.get("also", ())):
+                    if not is_key(key):
+                        raise ValueError(f"{key!r} is no key")
+                    yield str(Path(path).parent / each["file"]), key, name
     except FileError as error:
         fail(str(error))
     except (ValueError, KeyError, TypeError) as error:

@@ -61,6 +61,8 @@ def minimize(
     Or FILE is a campaign's record (record-SEED.json): then all that the campaign had no time
     for is minimized as it would have been, in its folder, and the record is brought up to date.
     """
+    if Path(file).name == "night.json":
+        fail(f"{file}: is no record of a campaign; `nightly --resume` goes on with a night")
     if file.endswith(".json"):
         _finish(
             Path(file), time_s, as_json=as_json, others=(executor, engine, threads, out, model_name)
@@ -74,7 +76,7 @@ def minimize(
     if len(chosen) > 1:
         fail("--executor: one")
     ((name, config),) = chosen
-    there = entry.finding.model if entry.finding and executor is None else config.promises
+    there = entry.finding.model if entry.finding and executor is None else "rfc"
     folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 

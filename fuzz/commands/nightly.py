@@ -6,6 +6,8 @@ import re
 import shlex
 import sqlite3
 import sys
+import time
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 ALL = "tf:*,jax:*,native:*"
 SELFTEST_S = 600.0
+SILENT_S = 180.0
+"""A night that runs says so more often."""
 LONG_S = 3600.0
 """A night in which that is not too much."""
 
@@ -101,6 +105,8 @@ def nightly(
     from fuzz.campaign.nightly.store import Store, StoreError
 
     known = _known(known_file)
+    if resume is None and selftest_s and selftest_s > time_s:
+        fail("--selftest: longer than --time")
     if resume is None:
         chosen = systems_of(executors, None, None)
         facts = asked(
@@ -145,8 +151,9 @@ def nightly(
             night = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
-    except sqlite3.Error as error:  # a full disk
-        fail(f"{folder}: {error}; --resume {folder} goes on")
+    except sqlite3.Error as error:
+        there = f"; --resume {folder} goes on" if "full" in str(error) else ""
+        fail(f"{folder}: {error}{there}")
     if terminal:
         click.echo("", err=True)
     if as_json:
@@ -205,14 +212,24 @@ def _line(night: Night) -> str:
 @click.argument("folders", nargs=-1, required=True, type=click.Path())
 @json_option
 def whatsup(folders: tuple[str, ...], as_json: bool) -> None:
-    """How nights stand, of one machine or several: from their files `stats`."""
-    from reports.stats import read, together
+    """How nights stand, of one machine or several: from their files `stats`.
+
+    One that says that it runs, but for three minutes has said nothing, is silent: whoever wrote
+    it was killed, or is a machine whose files come late.
+    """
+    from fuzz.campaign.nightly.store import is_written
+    from reports.stats import number, read, together
 
     nights = {}
     for folder in folders:
         path = Path(folder) / "stats"
         try:
             nights[folder] = read(path.read_text(encoding="utf-8"))
+            if "state" not in nights[folder]:
+                fail(f"{path}: is no stats file of a night")
+            quiet = time.time() - number(nights[folder], "last_update") > SILENT_S
+            if nights[folder]["state"] == "runs" and quiet and not is_written(Path(folder)):
+                nights[folder]["state"] = "silent"
         except (OSError, UnicodeDecodeError) as error:
             fail(f"{path}: {getattr(error, 'strerror', None) or 'is no text'}")
     if as_json:
@@ -240,8 +257,15 @@ def redraw(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> N
         store = Store(Path(folder), write=False)
     except StoreError as error:
         fail(str(error))
-    with pools.open(workers) as pool:
-        different, made = redrawn(store, tests, seed, pool)
+    try:
+        with store, pools.open(workers) as pool:
+            different, made = redrawn(store, tests, seed, pool)
+    except KeyError as error:
+        fail(f"{folder}: holds no tests: {error} is not noted")
+    except sqlite3.Error as error:
+        fail(f"{folder}: {error}")
+    except BrokenExecutor:
+        fail("a process that made tests was lost; nothing is compared")
     if as_json:
         print_json({"tests": made, "equal": made - len(different), "different": different})
     else:

@@ -48,7 +48,7 @@ def page(folders: tuple[str, ...], title: str, as_json: bool) -> None:
         for path in records:
             try:
                 collected.add(_as_it_lies(path), script_of)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 fail(f"{path}: no record of a campaign of this version: {error}")
     if as_json:
         print_json(collected.as_json())

@@ -62,7 +62,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         if outcomes != sets.get("rfc"):
             sets[model.name] = outcomes
     new = dumps(replace(entry, allowed=sets))
-    old = target.read_text(encoding="utf-8") if target.exists() else ""
+    old = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
     diff = list(
         difflib.unified_diff(
             old.splitlines(),

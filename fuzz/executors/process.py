@@ -179,6 +179,8 @@ def _cause(code: int, log: str) -> str:
     say nothing of it.
     """
     how = f"signal {-code}" if code < 0 else f"exit {code}"
+    log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours
+    log = "".join(c if c.isprintable() or c in "\r\n" else " " for c in log)
     logged = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: ")
     said = [line.strip() for line in log.splitlines() if line.strip() and not logged.match(line)]
     return f"{how}: {said[-1][:300]}" if said else how

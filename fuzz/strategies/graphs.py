@@ -18,6 +18,8 @@ from corpus.sketch import Sketch
 from fuzz.strategies import FAMILIES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from corpus.graph import LitmusTest
 
 _SEEDS: Final = st.integers(0, 2**32 - 1)
@@ -26,13 +28,18 @@ _KEPT: Final = st.integers(0, 63)
 
 
 @st.composite
-def resource_graphs(draw: st.DrawFn, family: str = "dag") -> LitmusTest:
+def resource_graphs(
+    draw: st.DrawFn, family: str = "dag", ops: Collection[str] | None = None
+) -> LitmusTest:
     """Random litmus tests that race.
 
     Parameters
     ----------
     family : str
         One of `fuzz.strategies.FAMILIES`.
+    ops : collection of str, optional
+        Reads and updates of other sorts are left out, where that leaves a test; for an
+        executor that has few. Pure ops stay.
 
     Notes
     -----
@@ -44,9 +51,10 @@ def resource_graphs(draw: st.DrawFn, family: str = "dag") -> LitmusTest:
     are not deterministic there is our own reducer: `fuzz.campaign.reducer`.
     """
     test = FAMILIES[family](random.Random(draw(_SEEDS)))
-    for name in [node.name for node in test.effects]:
-        if not draw(_KEPT):
-            test = _without(test, name)
+    for node in test.effects:
+        kept = draw(_KEPT)
+        if not kept or (ops is not None and node.op not in ops):
+            test = _without(test, node.name)
     return test
 
 

@@ -195,8 +195,35 @@ def test_the_commands(litmusfuzz: Command, tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
+def test_what_cannot_be_added_is_told_by_what_is_wrong(litmusfuzz: Command, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    file = str(finding(tmp_path / "out", "X=1 || r0=X"))
+    night = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
+    (tmp_path / "night.json").write_text(json.dumps({"findings": [night | {"key": "v1-nope"}]}))
+    for arguments, told in (
+        ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
+        ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
+        (("night.json", "--why", "w"), "night.json: is no night.json: 'v1-nope' is no key"),
+    ):
+        done = litmusfuzz("known", "add", "k.yaml", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert told in done.stderr
+        assert not (tmp_path / "k.yaml").exists()
+    (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 1\n")
+    (tmp_path / "k.yaml").symlink_to("kept.yaml")
+    assert litmusfuzz("known", "add", "k.yaml", file, "--why", "w").returncode == 0
+    assert (tmp_path / "k.yaml").is_symlink()
+    (entry,) = load(tmp_path / "kept.yaml").entries
+    assert f": {entry.key} " in litmusfuzz("known", "list", "k.yaml").stdout
+
+
 def test_our_own_file_is_right() -> None:
     known = load(Path(corpus.__file__).parent / "known.yaml")
+    # What has no key, as a crash in pytest, is known by its cause alone.
+    anything = load_corpus("SB")
+    for symptom in ("crashed", "timed out", "out of memory", "blocked", "torn"):
+        assert known.match("", anything, symptom, "jax/rfc", TODAY) is None
+        assert known.match("", anything, symptom, "tf/executor", TODAY) is None
     assert len(known.entries) >= 3
     torn = load_corpus("scatter-update-torn-rows")
     assert known.match(KEY, torn, "torn", "tf/executor", TODAY) is not None

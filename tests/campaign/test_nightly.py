@@ -22,7 +22,8 @@ import psutil
 import pytest
 
 from corpus.textfile import load
-from fuzz.campaign.causes import op_class
+from fuzz.campaign import canonical
+from fuzz.campaign.causes import op_class, symptom
 from fuzz.campaign.known import Cause, KnownFinding, KnownFindings
 from fuzz.campaign.nightly.deaths import alike
 from fuzz.campaign.nightly.plan import Plan
@@ -32,6 +33,7 @@ from fuzz.campaign.nightly.telling import Teller, summary
 from fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
 from fuzz.executors.table import executor_class
 from reports.night import Kill
+from reports.outputs import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -203,6 +205,9 @@ def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
 ) -> None:
     keys = [each.key for each in Teller(store, KnownFindings()).night().findings]
     entries = tuple(KnownFinding("because", key) for key in [*keys, "v1-0000000000000000"])
+    told = Teller(store, KnownFindings(entries)).night()
+    assert told.exit_code() == (1 if told.undecided else 0)
+    store.db.execute("UPDATE raws SET state = 'settled'")
     told = Teller(store, KnownFindings(entries)).night()
     assert told.exit_code() == 0
     assert [each.seen for each in told.known] == [True] * len(keys) + [False]
@@ -413,7 +418,116 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
         ("signal 11", "S", 1),
         ("signal 11", "read", 1),
     ]
-    assert len({each.key for each in found}) == 4
+    assert len({key for each in found for key in each.keys}) == 5
+    # Who else is there does not matter; the numbers in the words do not either.
+    alone = {each.keys[0] for death in deaths for each in alike([death], lambda _: "")}
+    assert alone == {key for each in found for key in each.keys}
+
+
+def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Path) -> None:
+    (row, *_) = store.rows("SELECT file FROM raws")
+    for line, ops in enumerate((["A", "S"], ["B", "S"]), 1):
+        store.db.execute(
+            "INSERT INTO deaths VALUES (1, ?, 'crashed', 'plain', ?, 'signal 6', ?, ?, 1)",
+            (line, STALE, row["file"], json.dumps(ops)),
+        )
+
+    def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
+        known = KnownFindings(tuple(KnownFinding("w", key) for key in keys))
+        found = [each for each in Teller(store, known).night().findings if each.sort == "crashed"]
+        return [(each.tonight, each.known, (each.key, *each.also)) for each in found]
+
+    ((both, why, (first, second)),) = crashes()
+    assert (both, why) == (2, "")
+    assert crashes(first) == [(1, "w", (first,)), (1, "", (second,))]
+    assert crashes(first, second) == [(2, "w", (first, second))]
+
+
+def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain_it(
+    store: Store,
+) -> None:
+    (row, *more) = store.rows("SELECT number, file FROM raws WHERE state = 'pending'")
+    for each in more:
+        store.db.execute("UPDATE raws SET state = 'settled' WHERE number = ?", each[:1])
+    entry = load(store.folder / row["file"])
+    kind = canonical.executor_class(STALE, dict(entry.finding.settings), entry.finding.model)
+    symptoms = tuple({symptom(outcome) for outcome, _ in entry.finding.forbidden})
+    right = Cause(symptoms, tuple(sorted(map(op_class, entry.test.effects))), (), (kind,))
+
+    def undecided(*entries: KnownFinding, found: bool = False) -> tuple[int, int]:
+        # What was found is out of the way, unless it is asked for.
+        teller = Teller(store, KnownFindings(entries))
+        told = teller.night()
+        return told.undecided, (told if found else replace(told, findings=())).exit_code()
+
+    keys = [each.key for each in Teller(store, KnownFindings()).night().findings]
+    assert undecided() == (1, 1)
+    assert undecided(KnownFinding("w", "", right)) == (0, 0)
+    for wrong in (
+        replace(right, symptoms=("torn",)),
+        replace(right, kernels=("ResourceApply",)),
+        replace(right, classes=("tf/executor",)),
+    ):
+        assert undecided(KnownFinding("w", "", wrong)) == (1, 1)
+    # Whatever was minimized is known by key, and stands in for its like.
+    assert undecided(*(KnownFinding("w", key) for key in keys), found=True)[0] in (0, 1)
+    small = store.rows("SELECT file FROM findings")[0]["file"]
+    store.copy(store.folder / small, row["file"])
+    assert undecided(*(KnownFinding("w", key) for key in keys), found=True) == (0, 0)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_file_that_is_gone_or_damaged_is_told_and_nothing_else_is_lost(
+    store: Store, tmp_path: Path, *, gone: bool
+) -> None:
+    before = Teller(store, KnownFindings()).night()
+    (file,) = (tmp_path / "n" / each.file for each in before.findings)
+    if gone:
+        file.unlink()
+    else:
+        file.write_text(file.read_text().replace("finding:", "findings:"))
+    told = Teller(store, KnownFindings()).night()
+    assert not told.findings
+    assert told.exit_code() == 2
+    assert str(file) in told.problem
+    write_all(told, tmp_path / "n")
+    assert (tmp_path / "n/report.html").is_file()
+
+
+def test_what_cannot_be_read_ends_no_turn(tmp_path: Path, store: Store) -> None:
+    systems = {"systems": [[STALE, "plain"]], "turn_s": 10.0, "selftest_s": 0.0, "workers": 1}
+    store.note(**META | systems | {"families": {}, "count": None, "python": None})
+    rows = store.rows("SELECT number, file FROM raws WHERE state = 'pending'")
+    (tmp_path / "n" / rows[0]["file"]).unlink()
+    (tmp_path / "n" / store.rows("SELECT file FROM findings")[0]["file"]).write_text("no: test\n")
+    made = Plan(store).next(600.0, 0.0, spooled=False)
+    assert made is not None
+    turn_, given = made
+    assert len(turn_.pending) == len(rows) - 1
+    assert set(given) == {row["number"] for row in rows}
+    assert len(turn_.known) == len(store.rows("SELECT 1 FROM findings")) - 1
+
+
+def test_nights_beside_it_that_are_damaged_do_not_matter(tmp_path: Path) -> None:
+    whole = {"started": 1, "graphs": 1, "outcomes": 1, "findings": 0, "new": 0}
+    whole |= {"mutation_score": None, "seen": {"v1-0": {"count": 1, "first": 1, "last": 1}}}
+    for number, told in enumerate(({"seen": {}, "started": 1}, {"started": 1}, 5, [], whole)):
+        with Store(tmp_path / str(number), write=True) as beside:
+            beside.note(summary=told)
+    with Store(tmp_path / "torn", write=True) as beside:
+        beside.db.execute("INSERT INTO meta VALUES ('summary', '{')")
+    with Store(tmp_path / "n", write=True) as store:
+        store.note(**META)
+        assert [each.graphs for each in Teller(store, KnownFindings()).night().earlier] == [1]
+
+
+def test_a_selftest_that_did_not_end_is_told(tmp_path: Path) -> None:
+    with Store(tmp_path / "n", write=True) as store:
+        store.note(**META, selftest_s=60.0, ended=2, interrupted=False)
+        told = Teller(store, KnownFindings()).night()
+        assert "the self-test did not come to its end" in told.complaint
+        store.note(interrupted=True)
+        assert "self-test" not in Teller(store, KnownFindings()).night().complaint
 
 
 def check(store: Store) -> None:

@@ -28,7 +28,7 @@ def test_a_test_is_made_smaller_and_still_shows_it(litmusfuzz, tmp_path: Path) -
     assert entry.finding is not None
     assert entry.finding.minimized
     assert entry.finding.confirmed
-    assert (entry.finding.executor, entry.finding.model) == ("mutant/early-sink", "executor")
+    assert (entry.finding.executor, entry.finding.model) == ("mutant/early-sink", "rfc")
     assert len(entry.test.effects) == 2
     assert litmusfuzz("replay", str(file)).returncode == 1
 
@@ -104,6 +104,8 @@ def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> N
         ({}, "is no record of a campaign: no 'findings'"),
         (good | {"left": ["raw-1-7.yaml"]}, "raw/raw-1-7.yaml"),
         (good | {"executors": elsewhere}, "executors: "),
+        (good | {"out": 5}, "is no record of a campaign: "),
+        (good | {"unconfirmed": None}, "is no record of a campaign: "),
     ):
         path.write_text(json.dumps(data))
         done = litmusfuzz("minimize", "out/record-1.json")
@@ -113,6 +115,7 @@ def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> N
         assert len(done.stderr.splitlines()) == 1
     path.write_text("{")
     assert litmusfuzz("minimize", "out/record-1.json").returncode == 2
+    assert "goes on with a night" in litmusfuzz("minimize", "night.json").stderr
     done = litmusfuzz("minimize", "out/record-1.json", "--out", "there")
     assert "--time and --json only" in done.stderr
 
@@ -120,7 +123,7 @@ def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> N
 def test_what_shows_nothing_is_said_in_one_line(litmusfuzz) -> None:
     done = litmusfuzz("minimize", str(CORPUS / "SB.yaml"), "--executor", "native:controlled")
     assert done.returncode == 3
-    assert "shows nothing that executor forbids in " in done.stdout
+    assert "shows nothing that rfc forbids in " in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from guide import example, installed, mutant
+from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
 from corpus.builder import litmus
@@ -177,6 +177,37 @@ def test_what_the_known_findings_file_explains_is_an_xfail(
     assert line.startswith(f"XFAIL litmus/SB.yaml::{executor}/plain - known: {shown}")
     assert line.endswith("they are stale")
     assert run(*on)[0] == 1
+
+
+def test_a_crash_is_not_known_by_the_cause_of_something_else(run, project: Path) -> None:
+    (project / "known.yaml").write_text(KNOWN.format(symptom="wrong", of="dies"))
+    on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "dies", "--litmus-known", "known.yaml")
+    assert run(*on)[0] == 1
+
+
+@pytest.mark.parametrize("head", ["\ufefflitmusfuzz:", '"litmusfuzz":'])
+def test_a_file_of_ours_is_known_however_its_first_field_is_written(
+    run, project: Path, head: str
+) -> None:
+    text = (project / "litmus" / "SB.yaml").read_text()
+    (project / "litmus" / "SB.yaml").write_text(text.replace("litmusfuzz:", head, 1))
+    code, output = run("-n0", "litmus/SB.yaml", "--litmus-executors", "interleaver")
+    assert code == 0, output
+    assert "PASSED litmus/SB.yaml::interleaver/plain" in output
+
+
+def test_the_pages_test_with_hypothesis_passes_as_it_stands(run, project: Path) -> None:
+    page = (DOCS / "pytest.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(from hypothesis.*?)```", page, re.DOTALL)
+    (project / "test_mine.py").write_text(block)
+    code, output = run("-n0", "test_mine.py", "--hypothesis-seed=1")
+    assert code == 0, output
+    # And it can fail.
+    wrong = block.replace("from interleaver import", "from careless import")
+    (project / "test_mine.py").write_text(wrong)
+    code, output = run("-n0", "test_mine.py", "--hypothesis-seed=1")
+    assert code == 1
+    assert "ForbiddenOutcome" in output
 
 
 def test_what_a_fresh_process_does_not_show_is_no_failure_and_known_no_gap(

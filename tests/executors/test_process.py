@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import psutil
 import pytest
@@ -13,9 +13,9 @@ import pytest
 from corpus.builder import litmus
 from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import TORN, Outcome
-from corpus.textfile import Entry, dumps
+from corpus.textfile import Entry, dumps, loads
 from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
+from fuzz.executors.process import Died, Worker, _cause
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import CANARY, UnknownExecutor, configuration, executor_class, names
 
@@ -85,6 +85,14 @@ def test_an_exception_in_a_worker_is_a_crash_with_its_last_line(worker: Worker) 
     assert died.message.startswith("exit 1: ")
     assert "a litmus file is a mapping" in died.message
     assert "Traceback" in died.log
+
+
+def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
+    """Colours, and whatever damaged memory prints: the test is kept with these words."""
+    words = _cause(-11, "first\n\x1b[31mAbort:\x1b[0m at \x00\x07\u2028 0x7f\x9b\r\n\n")
+    assert words == "signal 11: Abort: at     0x7f"
+    test = replace(litmus("X=1"), about=words)
+    assert loads(dumps(Entry(test))).test == test
 
 
 def test_a_worker_over_its_memory_cap_dies_alone() -> None:

@@ -5,6 +5,9 @@ may have been any op of the graph, so that no two look the same. Alike are those
 class of configurations, that ended with the same words, and have an op in common: of what
 is not yet explained the op that most of them have, again and again until all are. Reads
 are in every graph and explain nothing, unless there is nothing else.
+
+So who is alike depends on who else is there, and is for people. What is *known* is each death on
+its own, by its words and all kernels of its test: in every night the same.
 """
 
 from __future__ import annotations
@@ -33,10 +36,16 @@ class Alike:
     deaths: tuple[sqlite3.Row, ...]
 
     @property
-    def key(self) -> str:
-        """The same in every night."""
-        text = "\0".join((self.sort, self.executor_class, self.words, self.op))
-        return f"v1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    def keys(self) -> tuple[str, ...]:
+        """Of its deaths, each once; that of the first comes first."""
+        return tuple(dict.fromkeys(map(key_of_death, self.deaths)))
+
+
+def key_of_death(death: sqlite3.Row) -> str:
+    """What it is known by: the same in every night, whatever else that shows."""
+    words = _words(death["message"])
+    text = "\0".join((death["sort"], death["class"], words, *sorted(_ops(death))))
+    return f"v1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def alike(deaths: Iterable[sqlite3.Row], known: Callable[[sqlite3.Row], str]) -> list[Alike]:

@@ -16,6 +16,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from corpus.document import FileError, read_text
+from corpus.textfile import loads
 from fuzz.campaign.canonical import executor_class
 from fuzz.campaign.nightly.turn import SELFTEST, Known, Turn
 from fuzz.executors.table import configuration
@@ -109,7 +111,7 @@ class Plan:
         configs = running[chosen]
         late = left_s < (1 - LAST) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
-        texts = [(row["number"], self._text(row["file"])) for row in pending]
+        texts = [text for row in pending if (text := self._text(row["file"])) is not None]
         turn = Turn(
             number=number,
             seed=self.seed,
@@ -122,12 +124,13 @@ class Plan:
             count=self.count,
             python=self.python,
             known=tuple(self._known(chosen)),
-            pending=tuple(text for _, text in texts),
+            pending=tuple(texts),
             quick=self._quick(chosen, running),
             seconds=self._seconds(chosen.executor),
             spool=spool,
         )
-        return turn, [row for row, _ in texts]
+        # With those that cannot be read: the others come first next time.
+        return turn, [row["number"] for row in pending]
 
     @staticmethod
     def _quick(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> str | None:
@@ -149,8 +152,14 @@ class Plan:
             return False
         return not self.store.rows("SELECT 1 FROM kills LIMIT 1")
 
-    def _text(self, file: str) -> str:
-        return (self.store.folder / file).read_text(encoding="utf-8")
+    def _text(self, file: str) -> str | None:
+        """Of a file with a test; None if it cannot be read, as `Teller` tells."""
+        try:
+            text = read_text(self.store.folder / file)
+            loads(text)
+        except FileError:
+            return None
+        return text
 
     def _known(self, group: Group) -> Iterator[Known]:
         """What this group's class has shown so far."""
@@ -161,7 +170,8 @@ class Plan:
             group.executor_class,
         ):
             configs = self.store.rows("SELECT DISTINCT config FROM sightings WHERE key = ?", key)
-            yield Known(key, self._text(file), tuple(config for (config,) in configs))
+            if (text := self._text(file)) is not None:
+                yield Known(key, text, tuple(config for (config,) in configs))
 
     def _spent(self) -> dict[Group, float]:
         """Seconds that each group has had, or is about to have."""

@@ -319,6 +319,18 @@ class Store:
         return size
 
 
+def is_written(folder: Path) -> bool:
+    """Whether a process, of those that share its locks, writes the night in a folder."""
+    try:
+        with (folder / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 class _Taking:
     """One line of a spool on its way into the store; a method for each kind."""
 

@@ -6,15 +6,17 @@ import json
 import shlex
 import sqlite3
 import statistics
+import sys
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.outcome import nearest
-from corpus.textfile import Digest, Entry, Script, load, outcome_from_plain
-from fuzz.campaign.causes import symptom
-from fuzz.campaign.nightly.deaths import Alike, alike
+from corpus.textfile import Digest, Entry, FileError, Script, load, outcome_from_plain
+from fuzz.campaign.canonical import executor_class
+from fuzz.campaign.causes import explains, symptom
+from fuzz.campaign.nightly.deaths import Alike, alike, key_of_death
 from fuzz.campaign.nightly.store import NAME, Store, StoreError
 from reports.night import (
     Earlier,
@@ -29,10 +31,11 @@ from reports.night import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from corpus.graph import LitmusTest
     from corpus.outcome import Outcome
+    from corpus.textfile import Finding
     from fuzz.campaign.known import KnownFinding, KnownFindings
 
 
@@ -48,17 +51,23 @@ class Teller:
     def __init__(self, store: Store, known: KnownFindings) -> None:
         self.store = store
         self.known = known
-        self.deaths_known: dict[tuple[str, str, str], str] = {}
+        self.deaths_known: dict[str, str] = {}
         self.seen: set[KnownFinding] = set()
         """Entries that explain something. What a night has found it keeps."""
         self.python: str | None = store.meta.get("python")
         self.entries: dict[tuple[str, int], Entry] = {}
+        self.may_be_known: dict[str, int] = {}
+        """Graphs that are not minimized, and with how many known findings they were compared."""
+        self.unreadable: dict[str, str] = {}
+        """Files that are gone, or that somebody has damaged, and how."""
         self.earlier = tuple(_earlier(store.folder))
 
     def night(self) -> Night:
         """As it stands."""
         store, meta = self.store, self.store.meta
+        self.unreadable.clear()
         findings = (*self._findings(), *self._deaths())
+        undecided = self._undecided(findings)
         runs, reported = store.rows(
             "SELECT coalesce(sum(canary_runs), 0), coalesce(sum(canary_reported), 0) FROM turns"
         )[0]
@@ -76,7 +85,7 @@ class Teller:
             ended=meta.get("ended"),
             asked_s=meta["asked_s"],
             findings=findings,
-            known=tuple(Known(e.title, e.why, e in self.seen) for e in self.known.entries),
+            known=tuple(self._told(entry) for entry in self.known.entries),
             by_config=tuple(self._shares("config", findings)),
             by_family=tuple(self._shares("family", findings)),
             moments=tuple(Moment(*row) for row in store.rows("SELECT * FROM moments ORDER BY at")),
@@ -95,28 +104,52 @@ class Teller:
             canary=(runs, reported),
             unconfirmed=states["unconfirmed"],
             not_minimized=states["pending"],
+            undecided=undecided,
             versions=versions,
             earlier=tuple(line for line, _ in self.earlier),
             unavailable={
                 f"{executor}/{config}": why
                 for executor, config, why in store.rows("SELECT * FROM unavailable")
             },
-            problem=meta.get("problem", ""),
+            problem="; ".join(self._problems(meta)),
             interrupted=meta.get("interrupted", False),
         )
 
+    def _problems(self, meta: Mapping[str, Any]) -> Iterator[str]:
+        """Why nobody should trust it, beside what the canary and the mutants say."""
+        if meta.get("problem"):
+            yield meta["problem"]
+        yield from self.unreadable.values()
+        over = meta.get("ended") is not None and not meta.get("interrupted")
+        if over and meta.get("selftest_s") and not self.store.rows("SELECT 1 FROM kills LIMIT 1"):
+            yield "the self-test did not come to its end"
+
+    def _told(self, entry: KnownFinding) -> Known:
+        """An entry, as reports list it."""
+        over = f" (expired {entry.expires})" if entry.expired(datetime.now(UTC).date()) else ""
+        return Known(entry.title + over, entry.why, entry in self.seen)
+
     # --- findings ----------------------------------------------------------------------
 
-    def _entry(self, file: str) -> Entry:
+    def _entry(self, file: str) -> Entry | None:
+        """What a file of the night holds; None if it cannot be read, which is told."""
         path = self.store.folder / file
-        stamp = (file, path.stat().st_mtime_ns)
-        if stamp not in self.entries:
-            self.entries[stamp] = load(path)
+        try:
+            stamp = (file, path.stat().st_mtime_ns)
+            if stamp not in self.entries:
+                self.entries[stamp] = load(path)
+        except FileError as error:
+            self.unreadable[file] = str(error)
+            return None
+        except OSError as error:
+            self.unreadable[file] = f"{path}: {error.strerror}"
+            return None
+        self.unreadable.pop(file, None)
         return self.entries[stamp]
 
-    def _before(self, key: str) -> Mapping[str, int]:
+    def _before(self, *keys: str) -> Mapping[str, int]:
         """What earlier nights say of a finding."""
-        lines = [seen[key] for _, seen in self.earlier if key in seen]
+        lines = [seen[key] for _, seen in self.earlier for key in keys if key in seen]
         return {
             "count": sum(each["count"] for each in lines),
             **({"first": min(each["first"] for each in lines)} if lines else {}),
@@ -129,6 +162,8 @@ class Teller:
             FROM findings JOIN sightings USING (key) GROUP BY key ORDER BY first, key"""
         ):
             entry, told = self._entry(row["file"]), json.loads(row["told"])
+            if entry is None:
+                continue
             before = self._before(row["key"])
             histogram: dict[Outcome, tuple[int, str]] = {
                 outcome_from_plain(entry.test, plain): (count, verdict)
@@ -167,31 +202,68 @@ class Teller:
                 known=self._why(
                     row["key"],
                     entry.test,
-                    symptom(finding.forbidden[0][0]) if finding else row["sort"],
+                    _symptoms(finding) if finding else (row["sort"],),
                     row["class"],
                 ),
             )
 
-    def _why(self, key: str, test: LitmusTest, symptom: str, executor_class: str) -> str:
-        """Why a finding is known; "" if it is new."""
+    def _why(
+        self, key: str, test: LitmusTest, symptoms: tuple[str, ...], executor_class: str
+    ) -> str:
+        """Why a finding is known, whatever it showed; "" if it is new."""
         today = datetime.now(UTC).date()
-        entry = self.known.match(key, test, symptom, executor_class, today)
-        if entry is None:
+        found = [self.known.match(key, test, each, executor_class, today) for each in symptoms]
+        entries = [entry for entry in found if entry is not None]
+        if len(entries) < len(found):
             return ""
-        self.seen.add(entry)
-        return entry.why
+        self.seen.update(entries)
+        return entries[0].why
+
+    def _undecided(self, findings: Sequence[NightFinding]) -> int:
+        """Graphs that showed something, are not minimized, and that nothing known may explain.
+
+        That is an entry by cause, or what this night has found and an entry names, if it sits
+        inside the graph.
+        """
+        today = datetime.now(UTC).date()
+        known = [each for each in findings if each.known and each.entry.finding is not None]
+        undecided = 0
+        for row in self.store.rows(
+            """SELECT raws.file, turn, turns.state FROM raws
+            JOIN turns ON turns.number = raws.turn WHERE raws.state = 'pending'"""
+        ):
+            file = row["file"]
+            if self.may_be_known.get(file, -1) < len(known):
+                # Of a turn that goes on it is still there.
+                spool = self.store.spool(row["turn"]).relative_to(self.store.folder)
+                entry = self._entry(str(spool / file) if row["state"] == "running" else file)
+                if entry is None or (found := entry.finding) is None:
+                    undecided += 1
+                    continue
+                kind = executor_class(found.executor, dict(found.settings), found.model)
+                may_be = all(
+                    self.known.may_explain(entry.test, each, kind, today)
+                    or any(
+                        kind == other.config_class
+                        and each in _symptoms(other.entry.finding)
+                        and explains(other.entry.test, entry.test, exact=False)
+                        for other in known
+                    )
+                    for each in _symptoms(found)
+                )
+                self.may_be_known[file] = sys.maxsize if may_be else len(known)
+            undecided += self.may_be_known[file] < sys.maxsize
+        return undecided
 
     def _why_death(self, death: sqlite3.Row) -> str:
-        """Why a death is known by its cause. Those with the same ops have the same."""
-        what = (death["sort"], death["class"], death["ops"])
-        if what not in self.deaths_known:
-            path = self.store.folder / death["file"]
-            self.deaths_known[what] = (
-                self._why("", load(path).test, death["sort"], death["class"])
-                if path.is_file()
-                else ""
-            )
-        return self.deaths_known[what]
+        """Why a death is known. Those with the same key have the same."""
+        key = key_of_death(death)
+        if key not in self.deaths_known:
+            entry = self._entry(death["file"])
+            if entry is None:
+                return ""
+            self.deaths_known[key] = self._why(key, entry.test, (death["sort"],), death["class"])
+        return self.deaths_known[key]
 
     def _alike(self) -> list[Alike]:
         rows = self.store.rows("SELECT * FROM deaths ORDER BY at, turn, line")
@@ -208,11 +280,14 @@ class Teller:
         for each in self._alike():
             first, last = each.deaths[0], each.deaths[-1]
             executor = each.executor_class.rpartition("/")[0]
-            before = self._before(each.key)
+            before = self._before(*each.keys)
             what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
             config, entry = first["config"], self._entry(first["file"])
+            if entry is None:
+                continue
+            key, *also = each.keys
             yield NightFinding(
-                key=each.key,
+                key=key,
                 sort=Sort(each.sort),
                 entry=entry,
                 file=first["file"],
@@ -233,7 +308,8 @@ class Teller:
                 allowed=(),
                 nearest=None,
                 replay=f"{self._command('', first['file'])} --executors {executor}:{config}",
-                known=each.known or self._why(each.key, entry.test, each.sort, each.executor_class),
+                known=each.known,
+                also=tuple(also),
             )
 
     @property
@@ -323,9 +399,16 @@ def summary(night: Night) -> dict[str, Any]:
     }
 
 
+def _symptoms(finding: Finding | None) -> tuple[str, ...]:
+    """Of all that was seen, each once."""
+    if finding is None:
+        return ()
+    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
+
+
 def _earlier(folder: Path) -> Iterator[tuple[Earlier, dict[str, dict[str, int]]]]:
     """Nights that ended, in the folders beside this one, and the findings of each."""
-    nights = []
+    nights: list[tuple[Earlier, dict[str, dict[str, int]]]] = []
     for path in sorted(folder.resolve().parent.glob(f"*/{NAME}")):
         if path.parent == folder.resolve():
             continue
@@ -334,11 +417,15 @@ def _earlier(folder: Path) -> Iterator[tuple[Earlier, dict[str, dict[str, int]]]
         except StoreError:
             continue
         try:
-            nights.append(told.meta.get("summary"))
-        except sqlite3.Error:
-            continue
+            summary = told.meta.get("summary")
+            if summary is not None:
+                seen = summary.pop("seen")
+                counts = {
+                    key: {n: each[n] for n in ("count", "first")} for key, each in seen.items()
+                }
+                nights.append((Earlier(**summary), counts))
+        except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError):
+            continue  # of another version, or damaged
         finally:
             told.close()
-    for each in sorted(filter(None, nights), key=lambda each: int(each["started"])):
-        seen = each.pop("seen")
-        yield Earlier(**each), seen
+    yield from sorted(nights, key=lambda each: each[0].started)
