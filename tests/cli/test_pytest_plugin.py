@@ -200,6 +200,8 @@ def test_the_pages_test_with_hypothesis_passes_as_it_stands(run, project: Path) 
     page = (DOCS / "pytest.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(from hypothesis.*?)```", page, re.DOTALL)
     (project / "test_mine.py").write_text(block)
+    few = "from hypothesis import settings\nsettings.register_profile('few', max_examples=20)\n"
+    (project / "conftest.py").write_text(f"{few}settings.load_profile('few')\n")
     code, output = run("-n0", "test_mine.py", "--hypothesis-seed=1")
     assert code == 0, output
     # And it can fail.
