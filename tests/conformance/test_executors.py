@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict, replace
 
 import pytest
@@ -33,12 +34,10 @@ DENSE = [
 
 
 @pytest.fixture(scope="module")
-def workers():
-    """One process for each executor, for all tests of this file."""
-    started = {name: Worker(name) for name in names()}
-    yield started
-    for worker in started.values():
-        worker.close()
+def tensorflow():
+    """One process for all tests of this file."""
+    with closing(Worker("tf")) as worker:
+        yield worker
 
 
 def execute(worker: Worker, test, count: int, config: str | None = None, seed: int = 0):
@@ -56,29 +55,34 @@ def execute(worker: Worker, test, count: int, config: str | None = None, seed: i
 
 
 @pytest.mark.parametrize("name", names())
-def test_versions_and_configurations_are_told(workers, name: str) -> None:
-    reply = workers[name].ask(wire.Request(), 120)
+def test_it_does_what_every_executor_must(name: str) -> None:
+    """All of it in one test, as a framework takes seconds to start, and half a gigabyte."""
+    with closing(Worker(name)) as worker:
+        versions_and_configurations_are_told(worker, name)
+        for count in (1, 33, 500):
+            as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(worker, count)
+        a_graph_with_one_outcome_gives_it_every_time(worker, name)
+        what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(worker, name)
+
+
+def versions_and_configurations_are_told(worker: Worker, name: str) -> None:
+    reply = worker.ask(wire.Request(), 120)
     assert isinstance(reply, wire.Reply)
     assert reply.versions["python"]
     assert configuration(name).promises in PROMISES
 
 
-@pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("count", [1, 33, 500])
-def test_as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(
-    workers, name: str, count: int
-) -> None:
-    seen = execute(workers[name], SB, count)
+def as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(worker: Worker, count: int) -> None:
+    seen = execute(worker, SB, count)
     assert count <= sum(seen.values()) < count + Noise().copies
     for outcome in seen:
         assert tuple(key for key, _ in outcome.values) == SB.names
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_graph_with_one_outcome_gives_it_every_time(workers, name: str) -> None:
+def a_graph_with_one_outcome_gives_it_every_time(worker: Worker, name: str) -> None:
     """Unless it is a mutant that this shape kills."""
     chain = litmus("X=3; r0=X; Y=r0+4; r1=Y; X=r1*2", dtype="float32")
-    seen = execute(workers[name], chain, 200)
+    seen = execute(worker, chain, 200)
     if not name.startswith("mutant/"):
         (outcome,) = seen
         assert outcome.plain == {"r0": 3, "r1": 7, "X": 14, "Y": 7}
@@ -86,7 +90,7 @@ def test_a_graph_with_one_outcome_gives_it_every_time(workers, name: str) -> Non
 
 @pytest.mark.parametrize("config", ["plain", "grappler", "single_threaded"])
 @pytest.mark.parametrize("path", DENSE, ids=lambda path: path.stem)
-def test_tensorflow_keeps_its_promise_on_dense_ops(workers, path, config: str) -> None:
+def test_tensorflow_keeps_its_promise_on_dense_ops(tensorflow, path, config: str) -> None:
     """Every outcome is allowed under `executor`, which the graph executor promises.
 
     200 executions each in the configurations beside the plain one; the plain
@@ -95,13 +99,13 @@ def test_tensorflow_keeps_its_promise_on_dense_ops(workers, path, config: str) -
     """
     entry = load(path)
     model = PROMISES[configuration("tf", config).promises]
-    seen = execute(workers["tf"], entry.test, 640 if config == "plain" else 200, config)
+    seen = execute(tensorflow, entry.test, 640 if config == "plain" else 200, config)
     judgement = judge(allowed_outcomes(entry.test, model), seen)
     assert not judgement.forbidden
 
 
 @pytest.mark.parametrize("test", [SB, MP, IRIW], ids=lambda test: test.name)
-def test_tensorflow_shows_everything_that_is_allowed(workers, test) -> None:
+def test_tensorflow_shows_everything_that_is_allowed(tensorflow, test) -> None:
     """A run that is sequential proves nothing.
 
     The rarest outcome of IRIW shows in 1 of 100 executions, of which there are
@@ -109,7 +113,7 @@ def test_tensorflow_shows_everything_that_is_allowed(workers, test) -> None:
     that all are missed with probability below exp(-60).
     """
     allowed = allowed_outcomes(test, RFC)
-    seen = execute(workers["tf"], test, 60_000)
+    seen = execute(tensorflow, test, 60_000)
     assert set(seen) == set(allowed.witnesses)
 
 
@@ -128,9 +132,8 @@ WITH = {
 }
 
 
-@pytest.mark.parametrize("name", names())
-def test_what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
-    workers, name: str
+def what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
+    worker: Worker, name: str
 ) -> None:
     declared = executor_class(name).features
     for feature in FEATURES:
@@ -141,7 +144,7 @@ def test_what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
             count=1,
             noise=asdict(Noise()),
         )
-        reply = workers[name].ask(request, 120)
+        reply = worker.ask(request, 120)
         assert isinstance(reply, wire.Reply), reply
         if feature in declared:
             assert reply.rows
