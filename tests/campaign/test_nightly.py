@@ -441,6 +441,12 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     assert (both, why) == (2, "")
     assert crashes(first) == [(1, "w", (first,)), (1, "", (second,))]
     assert crashes(first, second) == [(2, "w", (first, second))]
+    assert Teller(store, KnownFindings()).kept == {row["file"]}
+    # What was dropped since the disk was too small is no damage.
+    store.db.execute("UPDATE deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
+    told = Teller(store, KnownFindings()).night()
+    assert not told.problem
+    assert [each.tonight for each in told.findings if each.sort == "crashed"] == [2]
 
 
 def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain_it(

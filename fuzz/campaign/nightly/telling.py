@@ -259,8 +259,9 @@ class Teller:
         """Why a death is known. Those with the same key have the same."""
         key = key_of_death(death)
         if key not in self.deaths_known:
-            entry = self._entry(death["file"])
-            if entry is None:
+            file = death["file"]
+            there = (self.store.folder / file).is_file()  # not if the disk was too small
+            if not there or (entry := self._entry(file)) is None:
                 return ""
             self.deaths_known[key] = self._why(key, entry.test, (death["sort"],), death["class"])
         return self.deaths_known[key]
@@ -314,8 +315,12 @@ class Teller:
 
     @property
     def kept(self) -> set[str]:
-        """Files that reports name."""
-        return {each.deaths[0]["file"] for each in self._alike()}
+        """Files that reports name, or that say whether something is known."""
+        first: dict[str, str] = {}
+        for each in self._alike():
+            for death in each.deaths:
+                first.setdefault(key_of_death(death), death["file"])
+        return set(first.values())
 
     # --- coverage and health -----------------------------------------------------------
 
