@@ -48,6 +48,17 @@ META = {
     "disk_bytes": 1 << 30,
 }
 
+PLANNED = {
+    "turn_s": 10.0,
+    "selftest_s": 0.0,
+    "workers": 2,
+    "families": {},
+    "count": None,
+    "python": None,
+    "asked_s": 36_000.0,
+}
+"""What a `Plan` reads of a night, but for the executors."""
+
 
 def turn(number: int = 1, **changes: Any) -> Turn:
     return Turn(
@@ -320,16 +331,7 @@ def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
 
 def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_path: Path) -> None:
     names = [config.name for config in executor_class("tf").configurations()]
-    asked = {
-        "systems": [["tf", *names], ["native", "plain"]],
-        "turn_s": 10.0,
-        "selftest_s": 0.0,
-        "workers": 2,
-        "families": {},
-        "count": None,
-        "python": None,
-        "asked_s": 36_000.0,
-    }
+    asked = {"systems": [["tf", *names], ["native", "plain"]], **PLANNED}
     had: Counter[tuple[str, int]] = Counter()
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META | asked)
@@ -351,16 +353,8 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
 
 
 def test_turns_know_where_findings_are_quickly_made_small(tmp_path: Path) -> None:
-    asked = {
-        "systems": [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]],
-        "turn_s": 10.0,
-        "selftest_s": 0.0,
-        "workers": 2,
-        "families": {},
-        "count": None,
-        "python": None,
-        "asked_s": 36_000.0,
-    }
+    systems = [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]]
+    asked = {"systems": systems, **PLANNED}
     quick = {}
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META | asked)
