@@ -279,7 +279,9 @@ class _Walk:
 
     def holds(self, token: int) -> bool:
         """Whether a predicate that is ready is true."""
-        return bool(self.values([token])[token][0])
+        if token not in self.known:
+            self.values([token])
+        return bool(self.known[token][0])
 
     def dead(self, event: Event, ready: list[bool]) -> bool:
         """Whether a guard is ready, and not what it must be."""

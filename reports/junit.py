@@ -49,7 +49,7 @@ def junit(night: Night) -> str:
         tested.append((_case("the night", "litmusfuzz")[0], "error", night.problem, ""))
     top = ElementTree.Element("testsuites", name="litmusfuzz nightly")
     started = stamp(night.started)
-    lasted = {"findings": float(night.until - night.started)}
+    lasted = {"findings": night.spent_s}
     for name, cases in (("findings", shown), ("configurations", ran), ("self-test", tested)):
         suite = ElementTree.SubElement(top, "testsuite", name=name, timestamp=started)
         suite.attrib |= _counts(cases) | {"time": f"{lasted.get(name, 0):.3f}"}

@@ -27,7 +27,7 @@ MAX_DRAWN: Final = 60
 
 def markdown(night: Night, max_bytes: int = MAX_BYTES) -> str:
     """The whole summary, `max_bytes` of UTF-8 at most."""
-    ended = lasted(night.until - night.started)
+    ended = lasted(night.spent_s)
     head = [
         f"# LitmusFuzz: {_inline(night.verdict)}",
         f"{moment(night.started)} UTC, {ended}, seed {night.seed}:"

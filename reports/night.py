@@ -248,6 +248,8 @@ class Night:
     seed: int
     started: int
     ended: int | None
+    spent_s: float
+    """That it ran: an interrupted night rests until it is resumed."""
     asked_s: float
     findings: tuple[NightFinding, ...]
     known: tuple[Known, ...]

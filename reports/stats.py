@@ -26,7 +26,7 @@ Stats = dict[str, str]
 
 def plain(night: Night) -> Stats:
     """The numbers by name."""
-    took = max(1, night.until - night.started)
+    took = max(1.0, night.spent_s)
     recent = _recent(night.moments)
     score = night.mutation_score
     stats = {
@@ -35,7 +35,7 @@ def plain(night: Night) -> Stats:
         "seed": str(night.seed),
         "start_time": str(night.started),
         "last_update": str(night.until),
-        "run_time": str(night.until - night.started),
+        "run_time": f"{night.spent_s:.0f}",
         "asked_time": f"{night.asked_s:.0f}",
         "graphs": str(night.graphs),
         "graphs_per_s": f"{night.graphs / took:.2f}",

@@ -29,3 +29,23 @@ def litmusfuzz(tmp_path: Path) -> Command:
         )
 
     return run
+
+
+@pytest.fixture
+def litmusfuzz_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The same in this process: for many mistakes, each of which would import all of it."""
+    from fuzz.commands.main import run_command
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["litmusfuzz", *arguments])
+        with pytest.raises(SystemExit) as end:
+            run_command()
+        printed = capsys.readouterr()
+        code = end.value.code
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(arguments, code, printed.out, printed.err)
+
+    return run

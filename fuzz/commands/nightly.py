@@ -126,20 +126,20 @@ def nightly(
         _only_with(resume)
         facts = {"workers": workers} if _given("workers") else {}
     folder = Path(resume or out)
-    try:
-        if resume is not None:
-            Store(folder, write=False).close()
-        store = Store(folder, write=True)
-    except StoreError as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"--out: {folder}: {error.strerror}")
-    if resume is None and store.meta:
-        fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
-    if resume is not None and not store.meta:
-        fail(f"--resume: {folder}: holds no night")
-    store.note(**facts)
-    workers = store.meta["workers"]
+
+    def opened(*, write: bool) -> Store:
+        try:
+            return Store(folder, write=write)
+        except StoreError as error:
+            fail(str(error))
+        except OSError as error:
+            fail(f"--out: {folder}: {error.strerror}")
+
+    if resume is not None:
+        with opened(write=False) as store:
+            if not store.meta:
+                fail(f"--resume: {folder}: holds no night")
+            workers = facts.get("workers", store.meta["workers"])
     terminal = sys.stderr.isatty()
 
     def show(night: Night) -> None:
@@ -147,7 +147,11 @@ def nightly(
             click.echo(f"\r\x1b[K{_line(night)}", err=True, nl=False)
 
     try:
-        with store, pools.open(workers, dask) as pool:
+        # Without workers there is no night, and nothing to resume.
+        with pools.open(workers, dask) as pool, opened(write=True) as store:
+            if resume is None and store.meta:
+                fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
+            store.note(**facts)
             night = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
@@ -201,10 +205,9 @@ def _known(file: str | None) -> KnownFindings:
 
 def _line(night: Night) -> str:
     """How it stands, on a terminal."""
-    took = night.until - night.started
     return (
-        f"{took} of {night.asked_s:.0f} s  {night.graphs} graphs  {night.outcomes} outcomes  "
-        f"{len(night.findings)} findings, {len(night.new)} new"
+        f"{night.spent_s:.0f} of {night.asked_s:.0f} s  {night.graphs} graphs"
+        f"  {night.outcomes} outcomes  {len(night.findings)} findings, {len(night.new)} new"
     )
 
 

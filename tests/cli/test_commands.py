@@ -161,7 +161,7 @@ def bad_file(tmp_path: Path, old: str, new: str) -> str:
     return str(path)
 
 
-def test_bad_files_give_one_line_and_exit_2(litmusfuzz, tmp_path: Path) -> None:
+def test_bad_files_give_one_line_and_exit_2(litmusfuzz_here, tmp_path: Path) -> None:
     """Missing file, malformed YAML, cycle, wrong dtype, absurd size, unknown op, version."""
     cases = [
         (str(tmp_path / "absent.yaml"), "absent.yaml: No such file"),
@@ -181,7 +181,7 @@ def test_bad_files_give_one_line_and_exit_2(litmusfuzz, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     for path, message in cases:
         for command in ("oracle", "show", "replay", "promote"):
-            result = litmusfuzz(command, path)
+            result = litmusfuzz_here(command, path)
             assert result.returncode == 2
             assert result.stdout == ""
             assert result.stderr.startswith(f"litmusfuzz: {path}")
@@ -190,7 +190,7 @@ def test_bad_files_give_one_line_and_exit_2(litmusfuzz, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before  # nothing written
 
 
-def test_usage_errors_exit_2(litmusfuzz) -> None:
+def test_usage_errors_exit_2(litmusfuzz_here) -> None:
     for arguments, message in (
         (("run", "--time", "soon"), "is no duration"),
         (("run", "--executors", "absent"), "no executor 'absent'"),
@@ -223,7 +223,7 @@ def test_usage_errors_exit_2(litmusfuzz) -> None:
         (("replay", SB, "--executor", "native", "--schedule"), "has no schedule to follow"),
         (("nonsense",), "No such command"),
     ):
-        result = litmusfuzz(*arguments)
+        result = litmusfuzz_here(*arguments)
         assert result.returncode == 2, arguments
         assert message in result.stderr
         assert result.stderr.startswith("litmusfuzz: ")

@@ -90,10 +90,10 @@ NATIVE = ("--executor", "native")
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
-    litmusfuzz, arguments: list[str], message: str, tmp_path: Path
+    litmusfuzz_here, arguments: list[str], message: str, tmp_path: Path
 ) -> None:
     options = ["--out", str(tmp_path)] if arguments[0] == "run" else []
-    done = litmusfuzz(*arguments, *options)
+    done = litmusfuzz_here(*arguments, *options)
     assert done.returncode == 2
     (line,) = [each for each in done.stderr.splitlines() if each.startswith("litmusfuzz: ")]
     assert re.search(message, line)

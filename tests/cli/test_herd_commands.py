@@ -88,7 +88,7 @@ def test_export_under_executor_has_fetch_and_adds(litmusfuzz) -> None:
     assert "fetch_add" in litmusfuzz("herd", "export", file, "--model", "executor").stdout
 
 
-def test_mistakes_are_one_line_and_write_nothing(litmusfuzz, sb: str, tmp_path: Path) -> None:
+def test_mistakes_are_one_line_and_write_nothing(litmusfuzz_here, sb: str, tmp_path: Path) -> None:
     (tmp_path / "bad.litmus").write_text(SB.replace("int r0", "if (1) int r0", 1), encoding="utf-8")
     (tmp_path / "again.litmus").write_text(SB, encoding="utf-8")
     (tmp_path / "empty.log").write_text("nothing\n", encoding="utf-8")
@@ -108,7 +108,7 @@ def test_mistakes_are_one_line_and_write_nothing(litmusfuzz, sb: str, tmp_path: 
         (("log", "absent.yaml"), "absent.yaml: No such file"),
         (("log", good, sb), "both have the name SB"),
     ):
-        result = litmusfuzz("herd", *arguments)
+        result = litmusfuzz_here("herd", *arguments)
         assert (result.returncode, result.stdout) == (2, ""), arguments
         assert message in result.stderr
         assert result.stderr.count("\n") == 1
@@ -118,7 +118,7 @@ def test_mistakes_are_one_line_and_write_nothing(litmusfuzz, sb: str, tmp_path: 
         (("absent.log", "empty.log"), "absent.log: No such file"),
         ((good, good), "no test in this log"),
     ):
-        result = litmusfuzz("compare", *arguments)
+        result = litmusfuzz_here("compare", *arguments)
         assert (result.returncode, result.stdout) == (2, ""), arguments
         assert message in result.stderr
         assert result.stderr.count("\n") == 1

@@ -60,3 +60,17 @@ def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> N
         store.db.execute("DROP TABLE tests")
         store.note(seed=1)
     assert litmusfuzz("redraw", "n").stderr == "litmusfuzz: n: no such table: tests\n"
+
+
+def test_without_workers_there_is_no_night(
+    litmusfuzz_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens there: its folder is free for the next try."""
+    monkeypatch.setattr("fuzz.campaign.pools.CONNECT_S", 0.5)
+    asked = ("nightly", "--executors", "native", "--out", "n", "--dask", "tcp://127.0.0.1:9")
+    done = litmusfuzz_here(*asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = "litmusfuzz: --dask: no Dask scheduler at tcp://127.0.0.1:9: "
+    assert done.stderr.startswith(told)
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "n").exists()

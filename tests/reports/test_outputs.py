@@ -195,6 +195,7 @@ def test_a_night_that_has_just_begun_has_a_page() -> None:
         seed=1,
         started=made.started,
         ended=None,
+        spent_s=0.0,
         asked_s=60,
         findings=(),
         known=(),
@@ -363,6 +364,17 @@ def test_stats_are_read_as_they_were_written() -> None:
     assert int(again["new_findings"]) == len(made.new)
     assert again["state"] == "broken"
     assert float(again["graphs_per_s"]) == pytest.approx(made.graphs / 7_202, abs=0.01)
+
+
+def test_a_night_that_was_interrupted_did_not_run_while_it_rested() -> None:
+    """Three hours from its beginning to its end, of which it ran two."""
+    made = night(2)
+    assert made.ended is not None
+    assert (made.ended - made.started, made.spent_s) == (10_802, 7_202.4)
+    assert plain(made)["run_time"] == "7202"
+    assert 'time="7202.400"' in junit(made)
+    for told in (markdown(made), page(made)):
+        assert "UTC, 2 h 00 min" in told
 
 
 def test_several_nights_on_one_screen() -> None:

@@ -83,6 +83,7 @@ class Teller:
             seed=meta["seed"],
             started=meta["started"],
             ended=meta.get("ended"),
+            spent_s=meta["spent_s"],
             asked_s=meta["asked_s"],
             findings=findings,
             known=tuple(self._told(entry) for entry in self.known.entries),
