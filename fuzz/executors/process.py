@@ -24,6 +24,8 @@ from fuzz.executors.table import configuration
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
 """For the first answer of a process: a framework may take long to import."""
+KEPT_BYTES: Final = 8000
+"""Of what a process wrote that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +166,32 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - 8000))
-        log = self._log.read().decode(errors="replace")
+        log = _end_of(self._log)
         self._log.close()
         self._process = self._log = None
         return log
 
 
+def _end_of(log: IO[bytes]) -> str:
+    """Its last lines; whole ones, but for a single one that is too long."""
+    start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
+    log.seek(start)
+    kept = log.read()
+    _, _, whole = kept.partition(b"\n")
+    return (whole if start and whole.strip() else kept).decode(errors="replace")
+
+
 def _cause(code: int, log: str) -> str:
     """One line: how the process ended, and the last that it said of that.
 
-    A framework's log lines (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``)
-    say nothing of it.
+    A framework's log lines (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the
+    second line of TensorFlow's about the processor) say nothing of it.
     """
     how = f"signal {-code}" if code < 0 else f"exit {code}"
     log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours
     log = "".join(c if c.isprintable() or c in "\r\n" else " " for c in log)
-    logged = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: ")
+    logged = re.compile(
+        r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: |To enable the following instructions: "
+    )
     said = [line.strip() for line in log.splitlines() if line.strip() and not logged.match(line)]
     return f"{how}: {said[-1][:300]}" if said else how

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from dataclasses import asdict, replace
+from tempfile import TemporaryFile
 
 import psutil
 import pytest
@@ -15,7 +16,7 @@ from corpus.ops import MAX_MAGNITUDE
 from corpus.outcome import TORN, Outcome
 from corpus.textfile import Entry, dumps, loads
 from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker, _cause
+from fuzz.executors.process import Died, Worker, _cause, _end_of
 from fuzz.executors.protocol import Noise
 from fuzz.executors.table import CANARY, UnknownExecutor, configuration, executor_class, names
 
@@ -93,6 +94,27 @@ def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
     assert words == "signal 11: Abort: at     0x7f"
     test = replace(litmus("X=1"), about=words)
     assert loads(dumps(Entry(test))).test == test
+
+
+@pytest.mark.parametrize("said", ["free(): invalid pointer\n", ""])
+def test_what_a_framework_logs_is_nobodys_last_word(said: str) -> None:
+    """Nor the end of a line of its, where the log is cut: a crash would have many names."""
+    logged = (
+        "2026-11-22 10:00:00.1: I cpu_feature_guard.cc:227] This binary is optimized.\n"
+        "To enable the following instructions: AVX2 FMA, in other operations, rebuild it.\n"
+    )
+    line = "I0000 00:00:1795356762.509035   20244 port.cc:153] said again and again\n"
+    for cut in range(len(line)):
+        with TemporaryFile() as log:
+            log.write(("." * cut + "\n" + 200 * line + said + logged).encode())
+            words = _cause(-6, _end_of(log))
+        assert words == ": ".join(("signal 6", *said.splitlines()))
+
+
+def test_a_last_word_that_is_very_long_is_kept_in_part() -> None:
+    with TemporaryFile() as log:
+        log.write(b"x" * 20_000 + b"\n")
+        assert _cause(1, _end_of(log)) == "exit 1: " + "x" * 300
 
 
 def test_a_worker_over_its_memory_cap_dies_alone() -> None:
