@@ -149,6 +149,9 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
             yield from _of_a_night(path)
         else:
             for file, entry in _entries([path]):
+                assert entry.finding is not None
+                if not entry.finding.minimized:
+                    fail(f"{file}: is not minimized: no other night has its key")
                 yield file, key_of(entry), entry.test.name
 
 
