@@ -443,6 +443,22 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     assert [each.tonight for each in told.findings if each.sort == "crashed"] == [2]
 
 
+def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> None:
+    """Each turn calls its first ``crashed-7-1``; a report of JUnit knows cases by their names."""
+    (row, *_) = store.rows("SELECT file FROM raws")
+    (tmp_path / "n" / "crashed").mkdir(exist_ok=True)
+    for number in (1, 2):
+        file = f"crashed/{number}-crashed-7-1.yaml"
+        shutil.copy(tmp_path / "n" / row["file"], tmp_path / "n" / file)
+        store.db.execute(
+            "INSERT INTO deaths VALUES (?, 1, 'crashed', 'plain', ?, ?, ?, '[]', 1)",
+            (number, STALE, f"signal {number}: ", file),
+        )
+    told = Teller(store, KnownFindings()).night()
+    names = [each.entry.test.name for each in told.findings if each.sort == "crashed"]
+    assert names == ["1-crashed-7-1", "2-crashed-7-1"]
+
+
 def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain_it(
     store: Store,
 ) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import statistics
 import sys
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -287,11 +288,13 @@ class Teller:
             config, entry = first["config"], self._entry(first["file"])
             if entry is None:
                 continue
+            # Each turn counts its own from 1.
+            named = replace(entry.test, name=Path(first["file"]).stem)
             key, *also = each.keys
             yield NightFinding(
                 key=key,
                 sort=Sort(each.sort),
-                entry=entry,
+                entry=replace(entry, test=named),
                 file=first["file"],
                 executor=executor,
                 config_class=each.executor_class,
