@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,11 +95,12 @@ prepared.run(16, Noise(copies=2, steps=4), 1)
 # Compiled in the background.
 
 
-@pytest.mark.parametrize("stem", ["SB", "MP", "IRIW", "lost-update"])
-def test_what_is_compiled_in_the_background_keeps_its_promise(worker: Worker, stem: str) -> None:
+def test_what_is_compiled_in_the_background_keeps_its_promise() -> None:
     """Sessions are closed as soon as their steps are done, and no process ends with them."""
-    execute(worker, named(stem), "autocluster_async", 64)
-    assert worker.starts == 1
+    with closing(Worker("tf")) as worker:
+        for stem in ("SB", "MP", "IRIW", "lost-update"):
+            execute(worker, named(stem), "autocluster_async", 64)
+        assert worker.starts == 1
 
 
 def test_xla_compiles_beside_the_runs_and_what_it_has_begun_it_ends() -> None:
