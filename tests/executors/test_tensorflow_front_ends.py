@@ -262,19 +262,20 @@ def test_what_has_no_device_is_spread_over_the_workers() -> None:
     assert devices == {f"/job:worker/task:{number}/device:CPU:0" for number in (0, 1)}
 
 
-def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process(connected: Worker) -> None:
+def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process() -> None:
     """A session would wait for it for ever: a hang. The other worker ends with its parent."""
-    execute(connected, named("SB"), "two_workers", 1)
-    assert connected.pid is not None
-    children = Path(f"/proc/{connected.pid}/task/{connected.pid}/children").read_text().split()
-    ends = [os.pidfd_open(int(child)) for child in children]
-    assert len(ends) == 2
-    signal.pidfd_send_signal(ends[1], signal.SIGKILL)
-    request = wire.Request(test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20)
-    died = connected.ask(request, 120)
-    assert isinstance(died, Died)
-    assert died.message.startswith("exit 1: ")
-    for end in ends:
-        ended, _, _ = select.select([end], [], [], 60)
-        os.close(end)
-        assert ended
+    with closing(Worker("tf")) as worker:
+        execute(worker, named("SB"), "two_workers", 1)
+        assert worker.pid is not None
+        children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+        ends = [os.pidfd_open(int(child)) for child in children]
+        assert len(ends) == 2
+        signal.pidfd_send_signal(ends[1], signal.SIGKILL)
+        request = wire.Request(test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20)
+        died = worker.ask(request, 120)
+        assert isinstance(died, Died)
+        assert died.message.startswith("exit 1: ")
+        for end in ends:
+            ended, _, _ = select.select([end], [], [], 60)
+            os.close(end)
+            assert ended
