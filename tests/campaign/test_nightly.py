@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from helpers import HEEDS_CTRL_C
 
 from corpus.textfile import load
 from fuzz.campaign import canonical
@@ -580,11 +581,10 @@ class Running:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz", "nightly", *arguments],
+            [*HEEDS_CTRL_C, "-m", "fuzz", "nightly", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.seen: set[psutil.Process] = set()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from helpers import HEEDS_CTRL_C
 
 from corpus.textfile import load
 
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
 def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signal.Signals) -> None:
     arguments = ["run", "--executors", "mutant/stale-reads", "--time", "10m", "--seed", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "fuzz", *arguments],
+        [*HEEDS_CTRL_C, "-m", "fuzz", *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell's background jobs ignore Ctrl-C, and hand that down to us.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     for line in process.stdout:

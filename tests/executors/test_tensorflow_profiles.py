@@ -227,6 +227,9 @@ def test_ops_run_on_the_threads_that_the_profile_names(name: str, pool: str, thr
     graph = tf.Graph()
     with graph.as_default():
         ops = [tf.numpy_function(thread, [], tf.int64) for _ in range(8)]
+    # A process's first session starts threads that no pool has.
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run(ops)
     before = pools()
     with tf.compat.v1.Session(graph=graph, config=session_config(settings)) as session:
         run = callable_of(session, [op.name for op in ops], options=run_options(settings))
