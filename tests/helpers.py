@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +18,6 @@ SMALL_ORDERS = 2_000
 """Total orders that the reference oracle looks at in a fraction of a second."""
 BY_FEATURE = ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed")
 """Families whose tests have the features that they are about, and few others."""
-HEEDS_CTRL_C = (
-    sys.executable,
-    "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);"
-    " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
-)
-"""A Python that Ctrl-C ends: a shell's background jobs ignore it, and hand that down.
-
-Not `preexec_fn`, which forks this process, and JAX, once imported, warns of each fork.
-"""
 LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from helpers import HEEDS_CTRL_C
 
 from corpus.textfile import load
 from fuzz.campaign import canonical
@@ -581,7 +580,7 @@ class Running:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [*HEEDS_CTRL_C, "-m", "fuzz", "nightly", *arguments],
+            [sys.executable, "-m", "fuzz", "nightly", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

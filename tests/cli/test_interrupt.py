@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from helpers import HEEDS_CTRL_C
 
 from corpus.textfile import load
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# A shell's background jobs ignore Ctrl-C, and hand that down to us. Not `preexec_fn`, which
+# forks this process: JAX, if another test has imported it here, warns of each fork.
+HEEDS_CTRL_C = (
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);"
+    " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
+)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
