@@ -99,7 +99,7 @@ def add(
     """Add findings to a known-findings FILE, at its end.
 
     FINDINGS are their files, folders with such, or the night.json of a night: all that it
-    reported, crashes as well. What stands in FILE is kept as it is.
+    told as new, crashes as well. What stands in FILE is kept as it is.
     """
     from fuzz.campaign.known import KnownFinding, added
     from fuzz.campaign.known import loads as loads_known
