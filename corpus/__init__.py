@@ -4,12 +4,12 @@ Terms
 -----
 litmus test
     Resources with initial contents, graphs over them, and what is observed
-    (`corpus.graph`). Frozen, and checked once, when it is made.
+    (`litmusfuzz.corpus.graph`). Frozen, and checked once, when it is made.
 outcome
-    The values one execution showed (`corpus.outcome`).
+    The values one execution showed (`litmusfuzz.corpus.outcome`).
 entry
     A litmus test with its exact allowed sets, or with what was found on it;
-    one YAML file each (`corpus.textfile`).
+    one YAML file each (`litmusfuzz.corpus.textfile`).
 
 This package knows nobody: neither how an outcome is judged, nor how one is
 produced.

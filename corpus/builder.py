@@ -37,7 +37,7 @@ c:g1 after a b"`` runs ``g0`` twice, then ``g1``; what is observed is ``a.r0``.
 Braces hold one chain, and what follows them waits for all of it. A register that
 is assigned inside belongs to the inside, apart from results.
 
-For everything else there is the file (`corpus.textfile`).
+For everything else there is the file (`litmusfuzz.corpus.textfile`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Cluster,
@@ -61,12 +61,12 @@ from corpus.graph import (
     Run,
     Variable,
 )
-from corpus.ops import Attrs, ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import Attrs, ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.ops import Nested
+    from litmusfuzz.corpus.ops import Nested
 
 MAX_DIGITS: Final = 18
 _STATEMENT = re.compile(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
     Attrs,

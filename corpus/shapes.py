@@ -11,14 +11,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpus.graph import BranchAttrs, LitmusTest, LoopAttrs, Node, all_nodes, taken_from_outside
-from corpus.ops import BOOL, Attrs, ConstAttrs, CountAttrs, Kind, RowsAttrs, SliceAttrs, TensorType
-from corpus.sketch import Sketch
+from litmusfuzz.corpus.graph import (
+    BranchAttrs,
+    LitmusTest,
+    LoopAttrs,
+    Node,
+    all_nodes,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    Attrs,
+    ConstAttrs,
+    CountAttrs,
+    Kind,
+    RowsAttrs,
+    SliceAttrs,
+    TensorType,
+)
+from litmusfuzz.corpus.sketch import Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from corpus.ops import Nested
+    from litmusfuzz.corpus.ops import Nested
 
 Shape = tuple[int, ...]
 

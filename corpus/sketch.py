@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Cluster,
@@ -27,10 +27,10 @@ from corpus.graph import (
     bodies,
     taken_from_outside,
 )
-from corpus.ops import ConstAttrs, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, SectionAttrs
 
 if TYPE_CHECKING:
-    from corpus.ops import TensorType
+    from litmusfuzz.corpus.ops import TensorType
 
 Types = Mapping[str, "TensorType | None"]
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import yaml
 
-from corpus.document import Document, FileError, Path_, read_text
-from corpus.graph import (
+from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Cluster,
@@ -37,7 +37,7 @@ from corpus.graph import (
     Variable,
     bodies,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     BOOL,
     MAX_MAGNITUDE,
     OPS,
@@ -52,7 +52,16 @@ from corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from corpus.outcome import STATUS_KEY, TORN, Outcome, Plain, Status, Value, digest, plain_value
+from litmusfuzz.corpus.outcome import (
+    STATUS_KEY,
+    TORN,
+    Outcome,
+    Plain,
+    Status,
+    Value,
+    digest,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,13 +7,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
-from fuzz.passes.clustering import cluster
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
+from litmusfuzz.fuzz.passes.clustering import cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 
 def _own(test: LitmusTest) -> LitmusTest:

@@ -7,14 +7,14 @@ from itertools import combinations, count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Cluster, MalformedTest
-from corpus.textfile import Entry, dumps
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.passes.clustering import cluster
+from litmusfuzz.corpus.graph import Cluster, MalformedTest
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.passes.clustering import cluster
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 SOURCES: Final = MappingProxyType(
     {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}

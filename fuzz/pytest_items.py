@@ -1,4 +1,4 @@
-"""What `fuzz.pytest_plugin` collects: one item for each litmus file and executor."""
+"""What `litmusfuzz.fuzz.pytest_plugin` collects: one item for each litmus file and executor."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 import pytest
 
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, FileError, load
-from fuzz.campaign import known as known_findings
-from fuzz.campaign.canonical import executor_class, key
-from fuzz.campaign.causes import same_cause, symptom
-from fuzz.campaign.judge import NO_JUDGE, explorer_or_none
-from fuzz.campaign.replay import Replay, Replayed, replay_entry
-from fuzz.campaign.telling import told
-from fuzz.commands.common import Duration
-from fuzz.executors.process import Worker
-from fuzz.executors.table import UnknownExecutor, configuration
-from fuzz.pytest_plugin import NOTE
-from oracles.allowed import NoProgramOrder
-from oracles.events import unfold
-from oracles.explorer import DEFAULT_BUDGET
-from oracles.model import PROMISES
-from oracles.reason import explain
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, FileError, load
+from litmusfuzz.fuzz.campaign import known as known_findings
+from litmusfuzz.fuzz.campaign.canonical import executor_class, key
+from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
+from litmusfuzz.fuzz.campaign.replay import Replay, Replayed, replay_entry
+from litmusfuzz.fuzz.campaign.telling import told
+from litmusfuzz.fuzz.commands.common import Duration
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.fuzz.pytest_plugin import NOTE
+from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.events import unfold
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
+from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.oracles.reason import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpus.textfile import Finding
-    from fuzz.campaign.judge import Judgement, Oracle
-    from fuzz.campaign.known import KnownFinding, KnownFindings
-    from fuzz.executors.protocol import Config
-    from oracles.explorer import Budget
-    from oracles.model import Model
+    from litmusfuzz.corpus.textfile import Finding
+    from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
+    from litmusfuzz.fuzz.campaign.known import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.explorer import Budget
+    from litmusfuzz.oracles.model import Model
 
 
 class Failed(Exception):

@@ -2,7 +2,7 @@
 
 Every project's pytest loads this module where our package is installed. It imports
 nothing of ours, and collects nothing, unless it is asked to; what does the work is
-`fuzz.pytest_items`.
+`litmusfuzz.fuzz.pytest_items`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fuzz.pytest_items import Litmus, LitmusFile
+    from litmusfuzz.fuzz.pytest_items import Litmus, LitmusFile
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
 _OURS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE)
@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     named = config.getoption("--litmus-executors") or config.getini("litmus_executors")
     if not (named or patterns):
         return
-    from fuzz.pytest_items import Litmus
+    from litmusfuzz.fuzz.pytest_items import Litmus
 
     config.stash[_LITMUS] = Litmus.asked(
         named or "tf",
@@ -85,7 +85,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
             return None
     except OSError:
         return None  # whoever it belongs to tells
-    from fuzz.pytest_items import LitmusFile
+    from litmusfuzz.fuzz.pytest_items import LitmusFile
 
     return LitmusFile.of(parent, file_path, litmus)
 

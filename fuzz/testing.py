@@ -1,7 +1,7 @@
 """For tests of your own: random graphs, and a judge of what an executor of yours shows.
 
 >>> from hypothesis import given
->>> from fuzz.testing import check, resource_graphs
+>>> from litmusfuzz.fuzz.testing import check, resource_graphs
 >>> @given(resource_graphs())
 ... def test_my_executor_keeps_the_semantics(graph):
 ...     check(graph, MyExecutor())
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 from hypothesis import currently_in_test_context, event, reject
 
-from corpus.outcome import Outcome, Verdict
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
-from fuzz.campaign.telling import Told, told
-from fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
-from fuzz.strategies.graphs import resource_graphs
-from oracles.explorer import DEFAULT_BUDGET
-from oracles.model import EXECUTOR, PROMISES, RFC
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.telling import Told, told
+from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
+from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
+from litmusfuzz.oracles.model import EXECUTOR, PROMISES, RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.campaign.judge import Judgement
-    from oracles.explorer import Budget
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.oracles.explorer import Budget
+    from litmusfuzz.oracles.model import Model
 
 __all__ = [
     "EXECUTOR",

@@ -4,12 +4,12 @@ Terms
 -----
 event
     One atomic step of an op instance: R(v), W(v), or both at once
-    (`oracles.events`).
+    (`litmusfuzz.oracles.events`).
 model
-    Named axioms about the total order of events (`oracles.model`).
+    Named axioms about the total order of events (`litmusfuzz.oracles.model`).
 allowed set
     The outcomes of all total orders that keep the axioms, each with a
-    *witness*, an order that yields it (`oracles.allowed`).
+    *witness*, an order that yields it (`litmusfuzz.oracles.allowed`).
 
 An oracle is pure: no clock, no randomness, no I/O. It never sees an executor.
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from oracles.events import Event
+    from litmusfuzz.oracles.events import Event
 
 Witness = tuple["Event", ...]
 """A total order of all events of a test."""

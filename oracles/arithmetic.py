@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
-from oracles.allowed import ValueTooLarge as ValueTooLarge
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.oracles.allowed import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import Node
+    from litmusfuzz.corpus.graph import Node
 
 Ints = tuple[int, ...]
 

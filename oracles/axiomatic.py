@@ -7,12 +7,12 @@ that there is none.
 
 Two ways lead to it. Where every read that matters has one possible source
 (written values differ, as generators see to), orders are all that is left, and
-`oracles.saturation` decides. Else the question goes to z3, as text, under a
+`litmusfuzz.oracles.saturation` decides. Else the question goes to z3, as text, under a
 budget of z3's own steps: the same question has the same answer on every
 machine, and what is over budget is `unknown`.
 
-With the other oracles it shares what may happen (`oracles.events`), nothing
-else. Since it can answer *why not* (`oracles.reason`), questions may also add
+With the other oracles it shares what may happen (`litmusfuzz.oracles.events`), nothing
+else. Since it can answer *why not* (`litmusfuzz.oracles.reason`), questions may also add
 orders of their own, and name some values only.
 
 References
@@ -26,18 +26,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Status, Verdict
-from oracles.constraints import Case
-from oracles.events import strictnesses, unfold
-from oracles.question import DEFAULT_BUDGET, Budget, Question
+from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.oracles.constraints import Case
+from litmusfuzz.oracles.events import strictnesses, unfold
+from litmusfuzz.oracles.question import DEFAULT_BUDGET, Budget, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from oracles.allowed import Witness
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.model import Model
 
 __all__ = ["DEFAULT_BUDGET", "Axiomatic", "Budget", "Case", "Question", "judge"]
 

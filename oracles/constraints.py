@@ -2,7 +2,7 @@
 
 References
 ----------
-semantics.md, section 3. See `oracles.axiomatic`.
+semantics.md, section 3. See `litmusfuzz.oracles.axiomatic`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.outcome import Status
-from oracles.events import Access
-from oracles.model import Axiom
-from oracles.saturation import Choice, OverBudget, find_order
-from oracles.statement import INITIAL, READS, Statement, bits, is_value, place_of
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.oracles.events import Access
+from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.saturation import Choice, OverBudget, find_order
+from litmusfuzz.oracles.statement import INITIAL, READS, Statement, bits, is_value, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpus.graph import LitmusTest, Queue
-    from oracles.events import Unfolding
-    from oracles.question import Budget, Question
-    from oracles.terms import Bool, Int, Ints
+    from litmusfuzz.corpus.graph import LitmusTest, Queue
+    from litmusfuzz.oracles.events import Unfolding
+    from litmusfuzz.oracles.question import Budget, Question
+    from litmusfuzz.oracles.terms import Bool, Int, Ints
 
 Before = tuple[int, int]
 """Two events, by index: if both are done, the first is earlier."""

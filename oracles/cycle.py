@@ -8,7 +8,7 @@ other.
 
 References
 ----------
-See `oracles.reason`.
+See `litmusfuzz.oracles.reason`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from collections import deque
 from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import all_nodes, bodies
-from corpus.ops import Kind, SectionAttrs
-from corpus.outcome import plain_value
-from oracles.axiomatic import Axiomatic, Case, Question
-from oracles.events import Access, Event, unfold
-from oracles.model import Axiom
-from oracles.relaxed import BY_EDGE, relaxed, with_rules
+from litmusfuzz.corpus.graph import all_nodes, bodies
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.outcome import plain_value
+from litmusfuzz.oracles.axiomatic import Axiomatic, Case, Question
+from litmusfuzz.oracles.events import Access, Event, unfold
+from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.relaxed import BY_EDGE, relaxed, with_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Node
-    from corpus.outcome import Value
-    from oracles.axiomatic import Budget
-    from oracles.model import Model
-    from oracles.relaxed import Edge
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.outcome import Value
+    from litmusfuzz.oracles.axiomatic import Budget
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.oracles.relaxed import Edge
 
 Pair = tuple[int, int]
 Step = tuple[str, str, str]

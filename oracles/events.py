@@ -30,7 +30,7 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -43,15 +43,15 @@ from corpus.graph import (
     steps,
     taken_from_outside,
 )
-from corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
-from oracles.allowed import NoProgramOrder
-from oracles.model import Axiom
+from litmusfuzz.corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
+from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpus.graph import LitmusTest
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.model import Model
 
 Ints = tuple[int, ...]
 

@@ -8,7 +8,7 @@ another value than the outcome says.
 
 The search and the arithmetic are C++ (``oracles/native``), written from the
 semantics, not from the reference: with it they share what happens when
-(`oracles.events`), nothing else.
+(`litmusfuzz.oracles.events`), nothing else.
 
 References
 ----------
@@ -23,11 +23,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Never
 
-from corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
-from corpus.outcome import Outcome, Status, Verdict
-from oracles import _explorer
-from oracles.allowed import AllowedSet, ValueTooLarge
-from oracles.events import (
+from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.oracles import _explorer
+from litmusfuzz.oracles.allowed import AllowedSet, ValueTooLarge
+from litmusfuzz.oracles.events import (
     Access,
     Gathered,
     Held,
@@ -43,15 +43,15 @@ from oracles.events import (
     strictnesses,
     unfold,
 )
-from oracles.model import Axiom
+from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpus.graph import LitmusTest, Node
-    from oracles.allowed import Witness
-    from oracles.events import Event, Strictness, Token
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.events import Event, Strictness, Token
+    from litmusfuzz.oracles.model import Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Status
+from litmusfuzz.corpus.outcome import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome, Value
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
-from oracles.axiomatic import Axiomatic, Budget, Question
-from oracles.cycle import find_cycle, what_goes_on
-from oracles.model import Axiom
-from oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_rules
+from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
+from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question
+from litmusfuzz.oracles.cycle import find_cycle, what_goes_on
+from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Value
-    from oracles.cycle import Step
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Value
+    from litmusfuzz.oracles.cycle import Step
+    from litmusfuzz.oracles.model import Model
 
 Part = TypeVar("Part", "Edge | Axiom", str)
 DEFAULT_BUDGET: Final = Budget(steps=1_000_000)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.outcome import Outcome, Status
-from oracles.allowed import AllowedSet
-from oracles.arithmetic import gathered, pure, written
-from oracles.events import (
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.oracles.allowed import AllowedSet
+from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.events import (
     Access,
     Event,
     Gathered,
@@ -33,16 +33,16 @@ from oracles.events import (
     strictnesses,
     unfold,
 )
-from oracles.model import Axiom
+from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpus.graph import LitmusTest, Node
-    from oracles.allowed import Witness
-    from oracles.arithmetic import Ints
-    from oracles.events import Strictness
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.arithmetic import Ints
+    from litmusfuzz.oracles.events import Strictness
+    from litmusfuzz.oracles.model import Model
 
 DEFAULT_BUDGET: Final = 200_000
 """Total orders; some seconds of work."""

@@ -10,9 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, all_nodes, bodies
-from corpus.ops import Kind
-from oracles.model import Axiom, Model
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Node,
+    all_nodes,
+    bodies,
+)
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.oracles.model import Axiom, Model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

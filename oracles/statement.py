@@ -1,7 +1,7 @@
 """An outcome of an unfolding, stated in terms: what is done, ready, read and stored.
 
 The part of the axiomatic oracle that needs no search. What is left open, and
-which orders fit, is the business of `oracles.constraints`.
+which orders fit, is the business of `litmusfuzz.oracles.constraints`.
 
 References
 ----------
@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.ops import RowsAttrs
-from corpus.outcome import Status
-from oracles.events import (
+from litmusfuzz.corpus.ops import RowsAttrs
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.oracles.events import (
     Access,
     Event,
     Gathered,
@@ -30,16 +30,16 @@ from oracles.events import (
     Stored,
     parts_of,
 )
-from oracles.model import Axiom
-from oracles.terms import Arithmetic, Script, touched
+from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.terms import Arithmetic, Script, touched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from corpus.graph import LitmusTest, Node
-    from oracles.events import Token, Unfolding
-    from oracles.question import Question
-    from oracles.terms import Bool, Ints
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.oracles.events import Token, Unfolding
+    from litmusfuzz.oracles.question import Question
+    from litmusfuzz.oracles.terms import Bool, Ints
 
 INITIAL: Final = -1
 """Stands for the write of a variable's initial contents."""

@@ -8,7 +8,7 @@ References
 ----------
 Barrett, Fontaine, Tinelli, "The SMT-LIB Standard", version 2.6: the text.
 semantics.md, section 2; TensorFlow 2.21's documentation of each op: the
-arithmetic. It shares no code with `oracles.arithmetic`, against which it is
+arithmetic. It shares no code with `litmusfuzz.oracles.arithmetic`, against which it is
 tested.
 """
 
@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from corpus.graph import Node
+    from litmusfuzz.corpus.graph import Node
 
 Bool = bool | str
 Int = int | str

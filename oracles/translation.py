@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Status, Verdict, distance, nearest
-from oracles.explorer import DEFAULT_BUDGET, Explorer
-from oracles.model import RFC
+from litmusfuzz.corpus.outcome import Status, Verdict, distance, nearest
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from oracles.allowed import Witness
-    from oracles.explorer import Budget
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.explorer import Budget
 
 
 class Soundness(StrEnum):

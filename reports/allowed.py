@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpus.outcome import Outcome, Status
-from corpus.textfile import outcome_order
-from reports.text import counted, outcome_table
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.textfile import outcome_order
+from litmusfuzz.reports.text import counted, outcome_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 
 @dataclass(frozen=True, slots=True)

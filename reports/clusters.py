@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.text import table
+from litmusfuzz.reports.text import table
 
 if TYPE_CHECKING:
-    from reports.bench import Figure
-    from reports.speed import Speed
+    from litmusfuzz.reports.bench import Figure
+    from litmusfuzz.reports.speed import Speed
 
 
 @dataclass(frozen=True, slots=True)

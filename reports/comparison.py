@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.herd.log import STATUS, LoggedTest, State
-from reports.text import counted, table
+from litmusfuzz.corpus.herd.log import STATUS, LoggedTest, State
+from litmusfuzz.reports.text import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

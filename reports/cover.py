@@ -6,14 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.allowed import ended_as, numbered
-from reports.text import counted, table
+from litmusfuzz.reports.allowed import ended_as, numbered
+from litmusfuzz.reports.text import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
 
 _NO_FEATURE = "straight graphs"
 _BLOCKED = "blocked"

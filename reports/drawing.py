@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -18,7 +18,7 @@ from corpus.graph import (
     predecessors,
     taken_from_outside,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
     Kind,
@@ -27,13 +27,13 @@ from corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from reports.text import table
+from litmusfuzz.reports.text import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.graph import Body, LitmusTest, Node, Resource
-    from corpus.ops import Nested
+    from litmusfuzz.corpus.graph import Body, LitmusTest, Node, Resource
+    from litmusfuzz.corpus.ops import Nested
 
 DEFAULT_PARALLEL: Final = 10
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.allowed import ended_as, numbered
+from litmusfuzz.reports.allowed import ended_as, numbered
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from reports.allowed import Witnessed
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.reports.allowed import Witnessed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from reports.text import printable
-from reports.times import stamp
+from litmusfuzz.reports.text import printable
+from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from reports.night import Night, NightFinding
+    from litmusfuzz.reports.night import Night, NightFinding
 
 Case = tuple[dict[str, str], str, str, str]
 """Attributes of a test case; the element in it ("" if it passed), its message, its text."""

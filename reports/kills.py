@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reports.text import counted, table
+from litmusfuzz.reports.text import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reports.night import Kill
+    from litmusfuzz.reports.night import Kill
 
 
 @dataclass(slots=True)

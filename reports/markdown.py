@@ -10,14 +10,14 @@ import html
 import re
 from typing import TYPE_CHECKING, Final
 
-from reports import drawing
-from reports.text import counted, printable
-from reports.times import lasted, moment, short
+from litmusfuzz.reports import drawing
+from litmusfuzz.reports.text import counted, printable
+from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reports.night import Kill, Night, NightFinding, Share
+    from litmusfuzz.reports.night import Kill, Night, NightFinding, Share
 
 MAX_BYTES: Final = 1_000_000
 """GitHub's limit is 1 MiB: 1,048,576."""

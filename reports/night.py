@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reports.text import counted
+from litmusfuzz.reports.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus.outcome import Outcome
-    from corpus.textfile import Entry
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
 
 
 class Sort(StrEnum):

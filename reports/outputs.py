@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpus.outcome import Outcome
-from corpus.textfile import Entry, dumps, write_text
-from reports.html import page
-from reports.junit import junit
-from reports.markdown import markdown
-from reports.night import NightFinding
-from reports.sarif import sarif
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Entry, dumps, write_text
+from litmusfuzz.reports.html import page
+from litmusfuzz.reports.junit import junit
+from litmusfuzz.reports.markdown import markdown
+from litmusfuzz.reports.night import NightFinding
+from litmusfuzz.reports.sarif import sarif
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reports.night import Night
+    from litmusfuzz.reports.night import Night
 
 
 def write_all(night: Night, folder: Path) -> None:

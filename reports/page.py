@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from corpus.textfile import Script
-from reports.text import counted
+from litmusfuzz.corpus.textfile import Script
+from litmusfuzz.reports.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

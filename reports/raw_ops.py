@@ -1,6 +1,6 @@
 """The graphs of a litmus test as Python text: functions that build them from ``tf.raw_ops``.
 
-A function gets the copy that it builds (`reports.script_text`) and the op with which
+A function gets the copy that it builds (`litmusfuzz.reports.script_text`) and the op with which
 the graph, iteration or branch begins, and returns what leaves it and what nothing in it
 waits for. Names are those of the test.
 """
@@ -11,8 +11,8 @@ import builtins
 import keyword
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, steps
-from corpus.ops import (
+from litmusfuzz.corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, steps
+from litmusfuzz.corpus.ops import (
     BOOL,
     ConstAttrs,
     CountAttrs,
@@ -26,8 +26,8 @@ from corpus.ops import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from corpus.graph import Body, LitmusTest, Node
-    from corpus.ops import Nested
+    from litmusfuzz.corpus.graph import Body, LitmusTest, Node
+    from litmusfuzz.corpus.ops import Nested
 
 # What raw_ops call an operand that the test calls otherwise.
 _OPERANDS: Final = {

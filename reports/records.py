@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from reports.sides import SideTotals
+from litmusfuzz.reports.sides import SideTotals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from corpus.textfile import Entry, Script
-    from reports.sides import Sides
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry, Script
+    from litmusfuzz.reports.sides import Sides
 
 
 @dataclass(slots=True)

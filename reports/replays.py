@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.text import replay_line, replay_notes, replay_text
+from litmusfuzz.reports.text import replay_line, replay_notes, replay_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reports.sides import Sides
-    from reports.text import ReplayReport
+    from litmusfuzz.reports.sides import Sides
+    from litmusfuzz.reports.text import ReplayReport
 
 
 @dataclass(frozen=True, slots=True)

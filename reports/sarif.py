@@ -11,11 +11,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from reports.night import Sort
-from reports.times import stamp
+from litmusfuzz.reports.night import Sort
+from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from reports.night import Night, NightFinding
+    from litmusfuzz.reports.night import Night, NightFinding
 
 _RULES: Final = {
     Sort.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",

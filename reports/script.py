@@ -4,7 +4,7 @@ The file builds copies of the test's graph from ``tf.raw_ops``, one copy after t
 executes them until a forbidden outcome shows or its time is up, prints how often each
 outcome showed, and exits 1 if a forbidden one did. What makes outcomes differ is what
 `fuzz/executors/tensorflow/lowering.py` measured. The nodes are written by
-`reports.raw_ops`; what is the same in every script stands in `reports.script_text`.
+`reports.raw_ops`; what is the same in every script stands in `litmusfuzz.reports.script_text`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import all_nodes
-from corpus.ops import Kind
-from corpus.outcome import TORN, Outcome, Status, nearest
-from reports import drawing
-from reports import script_text as fixed
-from reports.raw_ops import Names, compiles, literal, shown_by, written
-from reports.text import broken_rule, counted
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
+from litmusfuzz.reports import drawing
+from litmusfuzz.reports import script_text as fixed
+from litmusfuzz.reports.raw_ops import Names, compiles, literal, shown_by, written
+from litmusfuzz.reports.text import broken_rule, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Node, Queue
-    from corpus.outcome import Value
-    from corpus.textfile import Entry, Finding
+    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue
+    from litmusfuzz.corpus.outcome import Value
+    from litmusfuzz.corpus.textfile import Entry, Finding
 
 MAX_LISTED: Final = 100
 """Allowed outcomes that a script lists; where there are more, it knows the forbidden ones."""

@@ -1,4 +1,4 @@
-"""What is the same in every script: Python text, put together by `reports.script`.
+"""What is the same in every script: Python text, put together by `litmusfuzz.reports.script`.
 
 A line of a word in braces is replaced there.
 """

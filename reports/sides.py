@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.text import counted, outcome_table, table
+from litmusfuzz.reports.text import counted, outcome_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

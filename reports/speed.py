@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from reports.text import counted, table
+from litmusfuzz.reports.text import counted, table
 
 COUNTS_FROM: Final = 0.25
 """The share of ops off the calling thread from which a run was on two threads."""

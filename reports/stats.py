@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from reports.text import counted, table
-from reports.times import lasted, moment, short
+from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reports.night import Moment, Night
+    from litmusfuzz.reports.night import Moment, Night
 
 RECENT_S: Final = 300
 MOST_NEW: Final = 10

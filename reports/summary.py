@@ -7,14 +7,14 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from reports.records import reached_json
-from reports.sides import totals_table
-from reports.text import by_cause, counted, finding, headline, table
+from litmusfuzz.reports.records import reached_json
+from litmusfuzz.reports.sides import totals_table
+from litmusfuzz.reports.text import by_cause, counted, finding, headline, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
+    from litmusfuzz.reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
 
 
 def _group(group: list[ReportedFinding]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from reports.summary import unsound_headline
-from reports.text import finding, headline
+from litmusfuzz.reports.summary import unsound_headline
+from litmusfuzz.reports.text import finding, headline
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from reports.records import ExecutorState, ReportedFinding, RunRecord
+    from litmusfuzz.reports.records import ExecutorState, ReportedFinding, RunRecord
 
 _REDRAW_S = 0.25
 _LINE_S = 10.0

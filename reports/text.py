@@ -9,15 +9,15 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpus.graph import CONTROL
-from corpus.outcome import Outcome, Status, nearest, plain_value
-from corpus.textfile import Script
+from litmusfuzz.corpus.graph import CONTROL
+from litmusfuzz.corpus.outcome import Outcome, Status, nearest, plain_value
+from litmusfuzz.corpus.textfile import Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpus.textfile import Entry
-    from reports.records import ReportedFinding
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.reports.records import ReportedFinding
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.allowed import ended_as, numbered
-from reports.text import counted
+from litmusfuzz.reports.allowed import ended_as, numbered
+from litmusfuzz.reports.text import counted
 
 if TYPE_CHECKING:
-    from corpus.graph import Cluster
-    from reports.allowed import Refuted, Witnessed
+    from litmusfuzz.corpus.graph import Cluster
+    from litmusfuzz.reports.allowed import Refuted, Witnessed
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def litmusfuzz(tmp_path: Path) -> Command:
 
     def run(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "fuzz", *arguments],
+            [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -36,7 +36,7 @@ def litmusfuzz_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """The same in this process: for many mistakes, each of which would import all of it."""
-    from fuzz.commands.main import run_command
+    from litmusfuzz.fuzz.commands.main import run_command
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import corpus
-from oracles.events import count_orders, unfold
-from oracles.model import RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz import corpus
+from litmusfuzz.oracles.events import count_orders, unfold
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.model import Model
 
 SMALL_ORDERS = 2_000
 """Total orders that the reference oracle looks at in a fraction of a second."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.graph import BranchAttrs, LoopAttrs, all_nodes, taken_from_outside
-from corpus.ops import ConstAttrs, Kind
-from fuzz.passes.ssa import NO, YES
-from oracles.arithmetic import gathered, pure, written
+from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes, taken_from_outside
+from litmusfuzz.corpus.ops import ConstAttrs, Kind
+from litmusfuzz.fuzz.passes.ssa import NO, YES
+from litmusfuzz.oracles.arithmetic import gathered, pure, written
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Mapping
 
-    from corpus.graph import Cluster, LitmusTest, Node
-    from fuzz.passes.ssa import Block, Function
+    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.fuzz.passes.ssa import Block, Function
 
 Ints = tuple[int, ...]
 

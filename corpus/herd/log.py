@@ -17,17 +17,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.herd.condition import TRUE, Cell, Condition
-from corpus.herd.writer import layout
-from corpus.outcome import TORN, Outcome, Status
-from corpus.textfile import Entry, FileError
-from corpus.textfile import dumps as file_text
+from litmusfuzz.corpus.herd.condition import TRUE, Cell, Condition
+from litmusfuzz.corpus.herd.writer import layout
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status
+from litmusfuzz.corpus.textfile import Entry, FileError
+from litmusfuzz.corpus.textfile import dumps as file_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Value
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Value
 
 State = tuple[tuple[str, Cell], ...]
 """A final state: locations, ``0:r0`` or ``x``, sorted, with their values."""

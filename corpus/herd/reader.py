@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from corpus.document import MAX_BYTES, FileError
-from corpus.graph import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
-from corpus.herd.condition import TRUE, Condition
-from corpus.herd.scanner import (
+from litmusfuzz.corpus.document import MAX_BYTES, FileError
+from litmusfuzz.corpus.graph import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
+from litmusfuzz.corpus.herd.condition import TRUE, Condition
+from litmusfuzz.corpus.herd.scanner import (
     FINAL,
     MAX_DEPTH,
     Scanner,
@@ -19,7 +19,7 @@ from corpus.herd.scanner import (
     read_condition,
     read_locations,
 )
-from corpus.herd.words import (
+from litmusfuzz.corpus.herd.words import (
     BRANCHES,
     FENCES,
     FETCHES,
@@ -33,7 +33,7 @@ from corpus.herd.words import (
     STORES,
     TYPES,
 )
-from corpus.ops import MAX_MAGNITUDE, ConstAttrs
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
 
 OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
 

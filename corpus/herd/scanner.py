@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpus.herd.condition import TRUE, Atom, Condition, Join, Not, Prop
-from corpus.textfile import FileError
+from litmusfuzz.corpus.herd.condition import TRUE, Atom, Condition, Join, Not, Prop
+from litmusfuzz.corpus.textfile import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

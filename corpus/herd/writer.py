@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import LitmusTest, Node, predecessors
-from corpus.herd.condition import TRUE, Condition
-from corpus.herd.scanner import Scanner, read_condition
-from corpus.herd.words import RESERVED
-from corpus.ops import ConstAttrs
-from corpus.textfile import FileError
+from litmusfuzz.corpus.graph import LitmusTest, Node, predecessors
+from litmusfuzz.corpus.herd.condition import TRUE, Condition
+from litmusfuzz.corpus.herd.scanner import Scanner, read_condition
+from litmusfuzz.corpus.herd.words import RESERVED
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.textfile import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,19 +7,19 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from corpus.builder import litmus
-from fuzz.bench.oracle import REPEATS, best
-from fuzz.mutants.clustering import CLUSTERING_MUTANTS
-from fuzz.passes.clustering import Clustering, cluster
-from oracles.explorer import Budget
-from oracles.translation import Soundness, validate
-from reports.bench import Figure
-from reports.clusters import ClustersReport
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.bench.oracle import REPEATS, best
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
+from litmusfuzz.fuzz.passes.clustering import Clustering, cluster
+from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.translation import Soundness, validate
+from litmusfuzz.reports.bench import Figure
+from litmusfuzz.reports.clusters import ClustersReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 TESTS: Final = 50
 OPS: Final = 12
@@ -108,7 +108,7 @@ def report(progress: Callable[[str], None]) -> ClustersReport:
     progress("the clusterer")
     figures.append(choosing())
     progress("the executor over JAX")
-    from fuzz.bench.compiled import COPIES, GRAPHS, overhead  # it imports JAX
+    from litmusfuzz.fuzz.bench.compiled import COPIES, GRAPHS, overhead  # it imports JAX
 
     speeds = overhead(ours)
     about = (

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fuzz.bench.oracle import REPEATS
-from fuzz.executors.jax_clustered.backend import Computing
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
-from fuzz.executors.jax_clustered.functions import Compiler
-from fuzz.executors.protocol import Noise
-from reports.speed import Speed, Unit
+from litmusfuzz.fuzz.bench.oracle import REPEATS
+from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
+from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.reports.speed import Speed, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.native import _executor
-    from fuzz.executors.native.lowering import Program
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.native import _executor
+    from litmusfuzz.fuzz.executors.native.lowering import Program
 
 GRAPHS: Final = 5
 COPIES: Final = 64

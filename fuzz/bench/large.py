@@ -1,4 +1,6 @@
-"""One large membership test in a process of its own: ``python -m fuzz.bench.large NUMBER``.
+"""One large membership test in a process of its own.
+
+Run as ``python -m litmusfuzz.fuzz.bench.large NUMBER``.
 
 Prints one line of JSON; `fuzz.bench.oracle.large` starts it and reads it.
 """
@@ -11,8 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-from fuzz.bench.oracle import LARGE, LARGE_BUDGET, answers
-from fuzz.bench.programs import looped
+from litmusfuzz.fuzz.bench.oracle import LARGE, LARGE_BUDGET, answers
+from litmusfuzz.fuzz.bench.programs import looped
 
 
 def resident(field: str) -> int | None:

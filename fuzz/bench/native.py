@@ -16,19 +16,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpus.builder import litmus
-from corpus.graph import all_nodes
-from fuzz.engines.settings import EngineSettings, Sort
-from fuzz.executors.native import _executor
-from fuzz.executors.native.lowering import lower
-from fuzz.executors.native.running import RunningEngine
-from fuzz.executors.protocol import Noise, Unavailable
-from reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort
+from litmusfuzz.fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.native.lowering import lower
+from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
+from litmusfuzz.reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 REPEATS: Final = 7
 SIDE_BY_SIDE: Final = 64
@@ -210,7 +210,7 @@ def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list
     # Its greetings are for those who start it themselves.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
-        from fuzz.executors.tensorflow.steady import Steady
+        from litmusfuzz.fuzz.executors.tensorflow.steady import Steady
     except ModuleNotFoundError as error:
         raise Unavailable(f"no {error.name}") from None
     size = ops(test)[0] * SIDE_BY_SIDE

@@ -11,18 +11,18 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome, Verdict
-from fuzz.bench.programs import chains, changed, hidden, looped, simulated
-from oracles import reference
-from oracles.explorer import Budget, Explorer
-from oracles.model import RFC
-from reports.bench import BenchReport, Curve, Figure, Peak
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simulated
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.explorer import Budget, Explorer
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 REPEATS: Final = 7
 ENOUGH_S: Final = 0.5  # a call this long is not repeated: its noise is small
@@ -171,7 +171,7 @@ def large(number: int) -> tuple[float, list[Answer], int | None]:
 
     In a process of its own: what was used before would hide it.
     """
-    command = [sys.executable, "-m", "fuzz.bench.large", str(number)]
+    command = [sys.executable, "-P", "-m", "litmusfuzz.fuzz.bench.large", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     told = json.loads(done.stdout)
     found = [(what, Verdict(verdict), seconds) for what, verdict, seconds in told["answers"]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.builder import litmus
-from corpus.graph import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
-from corpus.ops import ConstAttrs
-from corpus.outcome import Outcome
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.outcome import Outcome
 
 if TYPE_CHECKING:
     import random

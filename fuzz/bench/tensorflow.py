@@ -18,24 +18,31 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from corpus.builder import litmus
-from fuzz.bench.native import IRIW, IRIW_OUTCOMES
-from fuzz.campaign.judge import Remembering, judge, number_allowed
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
-from fuzz.campaign.tuning import CANDIDATES, ROUND, Shown, Tuning, described, rare_reached
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration
-from fuzz.strategies import draw
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR
-from reports.promises import Promise, PromisesReport
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.bench.native import IRIW, IRIW_OUTCOMES
+from litmusfuzz.fuzz.campaign.judge import Remembering, judge, number_allowed
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
+from litmusfuzz.fuzz.campaign.tuning import (
+    CANDIDATES,
+    ROUND,
+    Shown,
+    Tuning,
+    described,
+    rare_reached,
+)
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.reports.promises import Promise, PromisesReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.tensorflow import TensorFlowExecutor
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 
 GRAPHS: Final = 6
 STEPS: Final = 48
@@ -70,11 +77,11 @@ def loop(executor: TensorFlowExecutor) -> Promise:
 
     On the same built graph; what it costs to build is told by `campaign`.
     """
-    from fuzz.executors.tensorflow import lowering, session
-    from fuzz.executors.tensorflow.handwritten import HandWritten
-    from fuzz.executors.tensorflow.options import session_config
-    from fuzz.executors.tensorflow.profiles import Settings
-    from fuzz.executors.tensorflow.tally import Tally
+    from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+    from litmusfuzz.fuzz.executors.tensorflow.handwritten import HandWritten
+    from litmusfuzz.fuzz.executors.tensorflow.options import session_config
+    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.tally import Tally
 
     settings = Settings.of(configuration("tf"))
     ours = theirs = 0.0
@@ -249,7 +256,7 @@ def report(progress: Callable[[str], None]) -> PromisesReport:
     """The whole bench."""
     # Its greetings are for those who start it themselves.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    from fuzz.executors.tensorflow import TensorFlowExecutor
+    from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 
     progress("a campaign")
     shares = campaign()

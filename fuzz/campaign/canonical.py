@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -36,20 +36,20 @@ from corpus.graph import (
     bodies,
     taken_from_outside,
 )
-from corpus.ops import BOOL, ConstAttrs, SectionAttrs
-from corpus.sketch import Sketch, head
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.reducer import normalized
-from oracles.events import in_program_order
-from oracles.model import PROMISES, RFC, Axiom
-from oracles.reason import explain
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
+from litmusfuzz.corpus.sketch import Sketch, head
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.reducer import normalized
+from litmusfuzz.oracles.events import in_program_order
+from litmusfuzz.oracles.model import PROMISES, RFC, Axiom
+from litmusfuzz.oracles.reason import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Node, Queue, Variable
-    from corpus.ops import Nested
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue, Variable
+    from litmusfuzz.corpus.ops import Nested
+    from litmusfuzz.oracles.model import Model
 
 
 class _Thing(Protocol):

@@ -6,14 +6,14 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpus.ops import Kind
-from corpus.outcome import Status
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.layout import Layout
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.layout import Layout
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest, Node
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.outcome import Outcome
 
 
 def op_class(node: Node) -> str:

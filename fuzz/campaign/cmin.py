@@ -1,7 +1,7 @@
 """The smallest set of tests that shows all that a larger one shows.
 
 What a test shows, beside its features and how its ops on one resource stand to each
-other (`fuzz.campaign.weights.pairs`):
+other (`litmusfuzz.fuzz.campaign.weights.pairs`):
 
 - *outcomes*: of each allowed outcome the oracle's witness tells, of every two ops on one
   resource, which came first. A test in which two orders make no difference has one
@@ -24,25 +24,25 @@ from typing import TYPE_CHECKING, Final
 
 import z3
 
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.causes import likely_cause
-from fuzz.campaign.judge import explorer_or_none
-from fuzz.campaign.layout import Layout
-from fuzz.campaign.settings import CAMPAIGN_BUDGET
-from fuzz.campaign.weights import pairs
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import EXECUTORS, configuration, executor_class
-from fuzz.mutants.native import NativeMutant
-from oracles.model import MODELS, PROMISES
-from reports.cmin import Cover
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.causes import likely_cause
+from litmusfuzz.fuzz.campaign.judge import explorer_or_none
+from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.weights import pairs
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
+from litmusfuzz.fuzz.mutants.native import NativeMutant
+from litmusfuzz.oracles.model import MODELS, PROMISES
+from litmusfuzz.reports.cmin import Cover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.allowed import AllowedSet
 
 Shown = frozenset[str]
 """What a test shows, each in words."""

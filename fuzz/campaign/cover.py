@@ -5,7 +5,7 @@ executor that follows the order and shows another thing breaks the model, or the
 does. None of it is left to luck.
 
 What an executor does as one cannot be forced apart from outside. So an order splits no
-update (`oracles.model.unsplit`), and takes the elements of a many-op as soon as they can
+update (`litmusfuzz.oracles.model.unsplit`), and takes the elements of a many-op as soon as they can
 come; what is allowed beyond that stands apart, with the reason.
 
 References
@@ -20,24 +20,24 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
-from corpus.outcome import Status
-from fuzz.campaign.replay import force
-from oracles.events import Access, unfold
-from oracles.explorer import Explorer
-from oracles.model import PROMISES, RFC, unsplit
-from oracles.reference import at_once, orders_of
+from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.campaign.replay import force
+from litmusfuzz.oracles.events import Access, unfold
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import PROMISES, RFC, unsplit
+from litmusfuzz.oracles.reference import at_once, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpus.graph import LitmusTest, Node
-    from corpus.outcome import Outcome
-    from fuzz.executors.process import Worker
-    from fuzz.executors.protocol import Config
-    from oracles.allowed import Witness
-    from oracles.events import Event
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.events import Event
+    from litmusfuzz.oracles.model import Model
 
 _ORDERS: Final = 2_000
 """Total orders of a test with many-ops that are tried, beyond one witness an outcome."""

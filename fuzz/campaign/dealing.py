@@ -13,24 +13,24 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fuzz.campaign.journal import Journal
-from fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
-from fuzz.campaign.validation import Validator
-from fuzz.campaign.weights import Weights
-from fuzz.strategies import FAMILIES, draw
-from oracles.model import Axiom
-from reports.sides import Side, Sides
+from litmusfuzz.fuzz.campaign.journal import Journal
+from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
+from litmusfuzz.fuzz.campaign.validation import Validator
+from litmusfuzz.fuzz.campaign.weights import Weights
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.reports.sides import Side, Sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Verdict
-    from fuzz.campaign.judge import Judgement, Oracle
-    from fuzz.campaign.rota import Profile, Rota
-    from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Clusters
-    from reports.records import RunRecord
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Verdict
+    from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
+    from litmusfuzz.fuzz.campaign.rota import Profile, Rota
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.reports.records import RunRecord
 
 MAX_WAITING: Final = 16
 """Graphs in an executor's queue: some seconds of work, so that a restart or a short

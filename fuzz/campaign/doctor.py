@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from corpus.builder import litmus
-from corpus.textfile import Entry, dumps
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import EXECUTORS, configuration, executor_class, names
-from reports.doctor import Check
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class, names
+from litmusfuzz.reports.doctor import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,8 +141,9 @@ def _others() -> Iterator[Check]:
 
 def _oracle() -> list[Check]:
     """The C++ explorer, in a process of its own."""
-    code = "from corpus.builder import litmus; from oracles.explorer import Explorer\n"
-    code += "from oracles.model import RFC\n"
+    code = "from litmusfuzz.corpus.builder import litmus\n"
+    code += "from litmusfuzz.oracles.explorer import Explorer\n"
+    code += "from litmusfuzz.oracles.model import RFC\n"
     code += f"explorer = Explorer(litmus({_SB!r}), RFC)\n"
     code += "print(len(explorer.allowed_outcomes().witnesses))"
     done = subprocess.run(

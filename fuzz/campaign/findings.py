@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, Finding, save
-from fuzz.campaign.canonical import form
-from fuzz.campaign.causes import explains, finding_name, likely_cause
-from fuzz.campaign.judge import judge, listed
-from fuzz.campaign.reducing import Best
-from oracles.explorer import Explorer
-from oracles.model import MODELS
-from oracles.reason import explain
-from reports.records import ReportedFinding
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, Finding, save
+from litmusfuzz.fuzz.campaign.canonical import form
+from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
+from litmusfuzz.fuzz.campaign.judge import judge, listed
+from litmusfuzz.fuzz.campaign.reducing import Best
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS
+from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.records import ReportedFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from corpus.graph import LitmusTest
-    from fuzz.campaign.dealing import Dealer
-    from fuzz.campaign.journal import Journal
-    from fuzz.campaign.judge import Judgement
-    from fuzz.campaign.reducing import Raw
-    from fuzz.campaign.settings import Settings
-    from reports.records import RunRecord
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.campaign.dealing import Dealer
+    from litmusfuzz.fuzz.campaign.journal import Journal
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.fuzz.campaign.reducing import Raw
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.reports.records import RunRecord
 
 
 class Findings:

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.textfile import load, write_text
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.settings import FINISHING, Settings
-from fuzz.executors.table import CANARY, UnknownExecutor, configuration
-from oracles.model import PROMISES
-from reports.records import ReportedFinding, finding_json
+from litmusfuzz.corpus.textfile import load, write_text
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import FINISHING, Settings
+from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, configuration
+from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.reports.records import ReportedFinding, finding_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpus.textfile import Entry
-    from fuzz.executors.protocol import Config
-    from oracles.model import Model
-    from reports.records import RunRecord
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.records import RunRecord
 
 
 class NoRecord(ValueError):

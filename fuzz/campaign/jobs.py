@@ -11,19 +11,19 @@ from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.textfile import Entry, Schedule, dumps
-from fuzz.campaign.scripts import ScriptRun
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
+from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
+from litmusfuzz.fuzz.campaign.scripts import ScriptRun
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.campaign.dealing import System
-    from fuzz.campaign.rota import Profile
-    from fuzz.executors.protocol import Choice, Config
-    from reports.records import ExecutorState
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.dealing import System
+    from litmusfuzz.fuzz.campaign.rota import Profile
+    from litmusfuzz.fuzz.executors.protocol import Choice, Config
+    from litmusfuzz.reports.records import ExecutorState
 
 RECORD_S: Final = 2.0
 """How long an execution that shows a finding is looked for, to be recorded."""

@@ -1,7 +1,7 @@
 """What a campaign tells while it goes on, to whoever keeps it: test by test.
 
 A `Journal` as it is keeps nothing. That of a night writes each call as a line of a file
-(`fuzz.campaign.nightly.spool`), so that whatever is killed, the test in flight is all
+(`litmusfuzz.fuzz.campaign.nightly.spool`), so that whatever is killed, the test in flight is all
 that is lost.
 """
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from corpus.textfile import Entry
-    from fuzz.campaign.judge import Judgement
-    from fuzz.executors.protocol import Noise
-    from oracles.reason import Reason
-    from reports.records import ReportedFinding
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.oracles.reason import Reason
+    from litmusfuzz.reports.records import ReportedFinding
 
 
 @dataclass(frozen=True, slots=True)

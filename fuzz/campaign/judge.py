@@ -6,19 +6,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from corpus.ops import MAX_MAGNITUDE
-from corpus.outcome import Verdict, digest
-from corpus.textfile import MAX_LISTED, Digest
-from fuzz.strategies.magnitude import largest_magnitude
-from oracles.allowed import NoAllowedSet
-from oracles.explorer import Budget, Explorer
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.outcome import Verdict, digest
+from litmusfuzz.corpus.textfile import MAX_LISTED, Digest
+from litmusfuzz.fuzz.strategies.magnitude import largest_magnitude
+from litmusfuzz.oracles.allowed import NoAllowedSet
+from litmusfuzz.oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.oracles.model import Model
 
 
 COUNTING_BUDGET: Final = Budget(states=4_000, memory_bytes=1 << 24)

@@ -1,7 +1,7 @@
 """The known-findings file: what a night may see again and still be clean.
 
 It is reviewed like code, and read strictly. An entry knows a finding by its key
-(`fuzz.campaign.canonical`), or by its *cause*: what is seen, and the kernels that are
+(`litmusfuzz.fuzz.campaign.canonical`), or by its *cause*: what is seen, and the kernels that are
 there. See docs/decisions/0012-known-findings.md for why keys alone are not enough, and
 what a cause may not hide.
 """
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpus.document import Document, FileError, read_text
-from corpus.graph import Node
-from corpus.ops import OPS
-from fuzz.campaign.canonical import VERSION
-from fuzz.campaign.causes import op_class
+from litmusfuzz.corpus.document import Document, FileError, read_text
+from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.ops import OPS
+from litmusfuzz.fuzz.campaign.canonical import VERSION
+from litmusfuzz.fuzz.campaign.causes import op_class
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
-    from corpus.document import Path_
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.document import Path_
+    from litmusfuzz.corpus.graph import LitmusTest
 
 FORMAT_VERSION: Final = 1
 SYMPTOMS: Final = (

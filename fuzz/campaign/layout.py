@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.graph import Body, Graph, all_nodes, bodies, predecessors
-from corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.graph import Body, Graph, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 
 class Layout:

@@ -2,7 +2,7 @@
 
 One thread, many processes. The loop gives a task (`fuzz.campaign.jobs`) to each
 idle worker, and waits for whichever answers first. Which graph is next says
-`fuzz.campaign.dealing`; how a finding is made small `fuzz.campaign.reducing`; what
+`fuzz.campaign.dealing`; how a finding is made small `litmusfuzz.fuzz.campaign.reducing`; what
 is told of it `fuzz.campaign.findings`.
 """
 
@@ -16,33 +16,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
-from fuzz.campaign.causes import symptom
-from fuzz.campaign.dealing import Dealer, Drawn, System
-from fuzz.campaign.findings import Findings
-from fuzz.campaign.jobs import Job, Slot
-from fuzz.campaign.journal import Journal, Tested
-from fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
-from fuzz.campaign.reducing import Best, Raw, Reducing, expected_cost_s
-from fuzz.campaign.rota import Profile, Rota
-from fuzz.campaign.scripts import ScriptRun, script_of
-from fuzz.campaign.tuning import Shown, Tuning, described
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Clusters, Noise
-from fuzz.executors.table import CANARY, configuration, executor_class
-from oracles.model import PROMISES
-from reports.records import Death, ExecutorState, ReportedFinding, RunRecord
-from reports.script import NoScript
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
+from litmusfuzz.fuzz.campaign.causes import symptom
+from litmusfuzz.fuzz.campaign.dealing import Dealer, Drawn, System
+from litmusfuzz.fuzz.campaign.findings import Findings
+from litmusfuzz.fuzz.campaign.jobs import Job, Slot
+from litmusfuzz.fuzz.campaign.journal import Journal, Tested
+from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
+from litmusfuzz.fuzz.campaign.reducing import Best, Raw, Reducing, expected_cost_s
+from litmusfuzz.fuzz.campaign.rota import Profile, Rota
+from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
+from litmusfuzz.fuzz.campaign.tuning import Shown, Tuning, described
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Clusters, Noise
+from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
+from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.reports.records import Death, ExecutorState, ReportedFinding, RunRecord
+from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from fuzz.campaign.jobs import Result, Task
-    from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Config
-    from reports.sides import Sides
+    from litmusfuzz.fuzz.campaign.jobs import Result, Task
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.reports.sides import Sides
 
 JOB_TIMEOUT_S: Final = 60.0
 SAVE_S: Final = 30.0

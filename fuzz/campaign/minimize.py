@@ -13,22 +13,22 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpus.textfile import Finding
-from fuzz.campaign.judge import NO_JUDGE, explorer_or_none
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.replay import Replay, replay_entry
-from fuzz.campaign.settings import CAMPAIGN_BUDGET, FINISHING, Settings
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Noise
+from litmusfuzz.corpus.textfile import Finding
+from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, FINISHING, Settings
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus.textfile import Entry
-    from fuzz.campaign.judge import Judgement
-    from fuzz.executors.protocol import Config
-    from oracles.model import Model
-    from reports.records import ReportedFinding, RunRecord
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.records import ReportedFinding, RunRecord
 
 _SEEKING: float = 0.4
 """The part of the time in which it must show at all."""

@@ -20,7 +20,7 @@ from functools import partial
 from itertools import combinations
 from typing import Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -31,7 +31,7 @@ from corpus.graph import (
     bodies,
     taken_from_outside,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
     Attrs,
@@ -44,8 +44,8 @@ from corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
-from corpus.sketch import Sketch, constant, referring, with_bodies
+from litmusfuzz.corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
+from litmusfuzz.corpus.sketch import Sketch, constant, referring, with_bodies
 
 Pass = Callable[[LitmusTest], Iterator[Sketch]]
 

@@ -21,19 +21,19 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import BranchAttrs, LoopAttrs, all_nodes
-from corpus.ops import OPS
-from fuzz.campaign.layout import Layout
-from fuzz.campaign.reducer import widened
-from fuzz.campaign.weights import Weights, pairs
-from fuzz.executors.protocol import Noise
-from fuzz.strategies import WEIGHTS, draw, families_for
-from fuzz.strategies.mutations import names, parent
+from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.ops import OPS
+from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.reducer import widened
+from litmusfuzz.fuzz.campaign.weights import Weights, pairs
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.strategies import WEIGHTS, draw, families_for
+from litmusfuzz.fuzz.strategies.mutations import names, parent
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 CORPUS: Final = "corpus"
 """What the tests that were not drawn are counted under, beside the families."""

@@ -3,7 +3,7 @@
 Executors are not deterministic, so whether a smaller test "still fails" is a
 question for a caller who runs it often enough; Hypothesis's shrinker would
 call such tests flaky. Here stands only which smaller tests there are, and in
-which order they are tried: the passes of `fuzz.campaign.passes`, repeated until
+which order they are tried: the passes of `litmusfuzz.fuzz.campaign.passes`, repeated until
 none of them succeeds.
 
 References
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -26,9 +26,9 @@ from corpus.graph import (
     Node,
     bodies,
 )
-from corpus.ops import Kind, SectionAttrs
-from corpus.sketch import Sketch
-from fuzz.campaign.passes import PASSES, Pass, wider_lanes
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.fuzz.campaign.passes import PASSES, Pass, wider_lanes
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates; is sent whether the candidate still shows it; returns the

@@ -13,30 +13,30 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import all_nodes
-from corpus.outcome import Status
-from corpus.textfile import Schedule
-from fuzz.campaign.causes import same_cause, symptom
-from fuzz.campaign.jobs import Job, Result
-from fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from fuzz.campaign.reducer import normalized, reduce, widened
-from fuzz.executors import wire
-from fuzz.executors.process import Died
-from oracles.explorer import Explorer
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import Schedule
+from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.jobs import Job, Result
+from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.reducer import normalized, reduce, widened
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died
+from litmusfuzz.oracles.explorer import Explorer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Generator, Iterable
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.campaign.dealing import Drawn, System
-    from fuzz.campaign.jobs import Slot
-    from fuzz.campaign.rota import Profile
-    from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Noise
-    from oracles.explorer import Budget
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.dealing import Drawn, System
+    from litmusfuzz.fuzz.campaign.jobs import Slot
+    from litmusfuzz.fuzz.campaign.rota import Profile
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.oracles.explorer import Budget
+    from litmusfuzz.oracles.model import Model
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2

@@ -7,20 +7,20 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.judge import Judgement, Oracle, judge
-from fuzz.executors import wire
-from fuzz.executors.process import Died
-from fuzz.executors.protocol import EventKey, Noise, noise_from
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died
+from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.executors.process import Worker
-    from fuzz.executors.protocol import Config
-    from oracles.allowed import Witness
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.allowed import Witness
 
 DEFAULT_COUNT: Final = 20_000
 _BATCH: Final = 4_096

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fuzz.campaign.tuning import Tuning
-    from fuzz.executors.protocol import Config
-    from oracles.model import Model
-    from reports.records import ExecutorState
+    from litmusfuzz.fuzz.campaign.tuning import Tuning
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.records import ExecutorState
 
 MAX_TURN: Final = 25.0
 """Seconds, or graphs, that an environment has in a row: what it costs to start is then

@@ -9,17 +9,17 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Verdict
-from fuzz.campaign.judge import explorer_or_none, judge, listed
-from fuzz.campaign.settings import CAMPAIGN_BUDGET
-from fuzz.executors.table import UnknownExecutor, configuration
-from oracles.model import ACD, RFC
-from reports.script import LAST_LINE, NoScript, script
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.oracles.model import ACD, RFC
+from litmusfuzz.reports.script import LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpus.textfile import Entry
+    from litmusfuzz.corpus.textfile import Entry
 
 # A script stands alone: it is another's matter to end it when we are gone.
 _WATCHED: Final = """

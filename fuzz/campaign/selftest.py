@@ -1,6 +1,6 @@
 """Whether this program finds what it says it finds: every mutant, by what it tries on any.
 
-Each mutant runs the tests of one portfolio (`fuzz.campaign.portfolio`), in its order and
+Each mutant runs the tests of one portfolio (`litmusfuzz.fuzz.campaign.portfolio`), in its order and
 in each of its ways, until one of its outcomes is forbidden, and again so in another run,
 while its sound form shows nothing that is. No test is chosen for a mutant. Those that
 are still alive take turns: whoever has had least time is next.
@@ -20,22 +20,22 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import Outcome, Verdict
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
-from fuzz.campaign.portfolio import WAYS, Portfolio, Way
-from fuzz.campaign.settings import CAMPAIGN_BUDGET
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Mutant
-from fuzz.executors.table import CANARY, EXECUTORS, MUTANT, SOUND, executor_class
-from oracles.model import PROMISES
-from reports.kills import Effort, Selftest
-from reports.night import Kill
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
+from litmusfuzz.fuzz.campaign.portfolio import WAYS, Portfolio, Way
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Mutant
+from litmusfuzz.fuzz.executors.table import CANARY, EXECUTORS, MUTANT, SOUND, executor_class
+from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.reports.kills import Effort, Selftest
+from litmusfuzz.reports.night import Kill
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 DEFAULT_S: Final = 300.0
 JOB_TIMEOUT_S: Final = 60.0

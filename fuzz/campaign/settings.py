@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fuzz.executors.process import DEFAULT_MEMORY_BYTES
-from fuzz.executors.protocol import Config, Noise
-from fuzz.executors.table import executor_class
-from fuzz.strategies import WEIGHTS, families_for
-from oracles.explorer import Budget
-from oracles.model import RFC
+from litmusfuzz.fuzz.executors.process import DEFAULT_MEMORY_BYTES
+from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.strategies import WEIGHTS, families_for
+from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from oracles.model import Model
+    from litmusfuzz.oracles.model import Model
 
 MAX_REDUCTION_S: Final = 20.0
 FINISHING: Final = 0.2

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.outcome import nearest
-from oracles.explorer import Explorer
-from oracles.reason import explain
-from reports.text import violation
+from litmusfuzz.corpus.outcome import nearest
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.text import violation
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.campaign.judge import Judgement
-    from oracles.model import Model
-    from oracles.reason import Reason
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.oracles.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)

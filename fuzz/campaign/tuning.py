@@ -23,12 +23,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.outcome import Outcome
 
 CANDIDATES: Final = (
     Noise(),

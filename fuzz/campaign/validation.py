@@ -11,21 +11,21 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.textfile import Entry, save
-from fuzz.campaign.causes import name_for
-from fuzz.campaign.layout import races
-from fuzz.campaign.reducer import normalized, reduce
-from oracles.allowed import NoAllowedSet
-from oracles.translation import Soundness, Translation
-from oracles.translation import validate as validated
-from reports.records import Unsound
+from litmusfuzz.corpus.textfile import Entry, save
+from litmusfuzz.fuzz.campaign.causes import name_for
+from litmusfuzz.fuzz.campaign.layout import races
+from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
+from litmusfuzz.oracles.allowed import NoAllowedSet
+from litmusfuzz.oracles.translation import Soundness, Translation
+from litmusfuzz.oracles.translation import validate as validated
+from litmusfuzz.reports.records import Unsound
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.campaign.journal import Journal
-    from fuzz.campaign.settings import Settings
-    from fuzz.executors.protocol import Clusters, Config
-    from reports.records import ExecutorState, RunRecord
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.campaign.journal import Journal
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.executors.protocol import Clusters, Config
+    from litmusfuzz.reports.records import ExecutorState, RunRecord
 
 REDUCTION_S: Final = 2.0
 """For each unsound clustering. Nothing else is done meanwhile."""

@@ -1,6 +1,6 @@
 """How often each family is drawn: by its weight, and by what it still finds.
 
-Every family has a weight (`fuzz.strategies.WEIGHTS`, or as asked for). Half of the
+Every family has a weight (`litmusfuzz.fuzz.strategies.WEIGHTS`, or as asked for). Half of the
 draws go by weight alone. The other half go where most is found in a second: to each
 family in proportion to its weight times its yield, which is
 
@@ -34,12 +34,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 FLOOR: Final = 0.5
 """The part of the draws that goes by weight alone; so each family has that part of its

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from reports.bench import BenchReport
-    from reports.clusters import ClustersReport
-    from reports.promises import PromisesReport
-    from reports.speed import SpeedReport
+    from litmusfuzz.reports.bench import BenchReport
+    from litmusfuzz.reports.clusters import ClustersReport
+    from litmusfuzz.reports.promises import PromisesReport
+    from litmusfuzz.reports.speed import SpeedReport
 
-from fuzz.commands.common import json_option, parts_told, print_json
+from litmusfuzz.fuzz.commands.common import json_option, parts_told, print_json
 
 
 @click.group()
@@ -28,7 +28,7 @@ def bench_oracle(compare: bool, as_json: bool) -> None:
 
     Takes about two minutes, half of it the reference.
     """
-    from fuzz.bench.oracle import report
+    from litmusfuzz.fuzz.bench.oracle import report
 
     with parts_told() as progress:
         measured = report(progress, compare=compare)
@@ -43,7 +43,7 @@ def bench_native(compare: bool, as_json: bool) -> None:
 
     Takes half a minute on free cores.
     """
-    from fuzz.bench.native import report
+    from litmusfuzz.fuzz.bench.native import report
 
     with parts_told() as progress:
         measured = report(progress, compare=compare)
@@ -57,7 +57,7 @@ def bench_clusters(as_json: bool) -> None:
 
     Takes some seconds.
     """
-    from fuzz.bench.clusters import report
+    from litmusfuzz.fuzz.bench.clusters import report
 
     with parts_told() as progress:
         measured = report(progress)
@@ -71,7 +71,7 @@ def bench_tensorflow(as_json: bool) -> None:
 
     Takes about two minutes.
     """
-    from fuzz.bench.tensorflow import report
+    from litmusfuzz.fuzz.bench.tensorflow import report
 
     with parts_told() as progress:
         measured = report(progress)

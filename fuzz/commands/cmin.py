@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from fuzz.commands.common import CLEAN, fail, json_option, load_or_fail, parts_told, print_json
+from litmusfuzz.fuzz.commands.common import (
+    CLEAN,
+    fail,
+    json_option,
+    load_or_fail,
+    parts_told,
+    print_json,
+)
 
 
 @click.command()
@@ -22,9 +29,9 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     Of ops and features, of orders that allowed outcomes tell apart, of mutants that are
     killed, of causes of findings. Prints what each is kept for, and whether fewer would do.
     """
-    from fuzz.campaign.cmin import kills as killed
-    from fuzz.campaign.cmin import minimum, shown
-    from reports.cmin import cover_json, cover_text
+    from litmusfuzz.fuzz.campaign.cmin import kills as killed
+    from litmusfuzz.fuzz.campaign.cmin import minimum, shown
+    from litmusfuzz.reports.cmin import cover_json, cover_text
 
     target = Path(out)
     files: dict[str, Path] = {}

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from corpus.textfile import Entry, FileError, load
+from litmusfuzz.corpus.textfile import Entry, FileError, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from corpus.graph import LitmusTest
-    from oracles.allowed import AllowedSet
-    from oracles.explorer import Explorer
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
 
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
@@ -62,7 +62,7 @@ def load_or_fail(path: str) -> Entry:
 
 def model_of(name: str) -> Model:
     """A memory model by what it is called after ``--model``."""
-    from oracles.model import PROMISES
+    from litmusfuzz.oracles.model import PROMISES
 
     return PROMISES[name]
 
@@ -71,7 +71,7 @@ def explore_or_fail(
     path: str, test: LitmusTest, model: Model, budget: int | None
 ) -> tuple[Explorer, AllowedSet]:
     """The explorer of a file's test, and all that it allows, within the budget."""
-    from oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.allowed import NoAllowedSet
 
     explorer = explorer_for(path, test, model, budget)
     try:
@@ -82,8 +82,8 @@ def explore_or_fail(
 
 def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
     """The explorer of a file's test."""
-    from oracles.allowed import NoAllowedSet
-    from oracles.explorer import DEFAULT_BUDGET, Explorer
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 
     chosen = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
     try:
@@ -142,8 +142,8 @@ budget_option = click.option(
 
 def python_or_fail(path: str | None) -> str | None:
     """Another environment's interpreter, known to be able to run workers; None for ours."""
-    from fuzz.executors.elsewhere import interpreter
-    from fuzz.executors.protocol import Unavailable
+    from litmusfuzz.fuzz.executors.elsewhere import interpreter
+    from litmusfuzz.fuzz.executors.protocol import Unavailable
 
     try:
         return None if path is None else interpreter(path)

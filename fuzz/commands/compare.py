@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from corpus.graph import MalformedTest
-from corpus.outcome import Status
-from corpus.textfile import FileError, value_from_plain
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import FileError, value_from_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.herd import State
-    from corpus.outcome import Plain, Value
-    from oracles.explorer import Explorer
-    from oracles.model import Model
-    from reports.comparison import Log
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.herd import State
+    from litmusfuzz.corpus.outcome import Plain, Value
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.comparison import Log
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     MAX_LOG_BYTES,
     SUFFIXES,
     budget_option,
@@ -34,8 +34,8 @@ from fuzz.commands.common import (
     model_option,
     print_json,
 )
-from fuzz.commands.herd import load_herd
-from fuzz.commands.oracle import membership
+from litmusfuzz.fuzz.commands.herd import load_herd
+from litmusfuzz.fuzz.commands.oracle import membership
 
 
 @click.command()
@@ -66,8 +66,8 @@ def compare(
     0 if they say the same, 1 if they differ in a forbidden outcome, 3 if they
     differ otherwise.
     """
-    from reports.comparison import Incomparable
-    from reports.comparison import compare as compared
+    from litmusfuzz.reports.comparison import Incomparable
+    from litmusfuzz.reports.comparison import compare as compared
 
     logs = (_load_log(left), _load_log(right))
     names = {name for log in logs for name in log.tests}
@@ -85,8 +85,8 @@ def compare(
 
 
 def _load_log(path: str) -> Log:
-    from corpus.herd import read_log
-    from reports.comparison import Log
+    from litmusfuzz.corpus.herd import read_log
+    from litmusfuzz.reports.comparison import Log
 
     file = Path(path)
     if file.stat().st_size > MAX_LOG_BYTES:
@@ -140,11 +140,11 @@ class _LogJudge:
         """The verdict; None if no test of that name was given."""
         if name not in self.tests:
             return None
-        from oracles.allowed import NoAllowedSet
+        from litmusfuzz.oracles.allowed import NoAllowedSet
 
         path, test = self.tests[name]
         if name != self.name:  # one after the other: each is loaded once
-            from corpus.herd import layout
+            from litmusfuzz.corpus.herd import layout
 
             self.name, self.names = name, layout(test).names
             self.explorer = explorer_for(path, test, self.model, self.budget)
@@ -157,7 +157,7 @@ class _LogJudge:
 
     def read(self, test: LitmusTest, state: State) -> tuple[dict[str, Value], Status]:
         """A state's values by our names, and how it ended."""
-        from corpus.herd.log import STATUS
+        from litmusfuzz.corpus.herd.log import STATUS
 
         values: dict[str, Value] = {}
         status = Status.COMPLETED

@@ -11,13 +11,13 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus.graph import LitmusTest
-    from fuzz.campaign.cover import Limits
-    from fuzz.executors.process import Worker
-    from fuzz.executors.protocol import Config
-    from reports.cover import CoverReport
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.campaign.cover import Limits
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.reports.cover import CoverReport
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     CLEAN,
     FORBIDDEN,
     UNKNOWN,
@@ -27,7 +27,7 @@ from fuzz.commands.common import (
     parts_told,
     print_json,
 )
-from fuzz.commands.run import executors_of
+from litmusfuzz.fuzz.commands.run import executors_of
 
 
 @click.command()
@@ -52,10 +52,10 @@ def cover(
     an order was followed and another outcome seen, 3 if one was not followed or a test
     is left out.
     """
-    from fuzz.campaign.cover import Limits
-    from fuzz.executors.process import Worker
-    from fuzz.executors.table import configuration
-    from reports.cover import cover_text
+    from litmusfuzz.fuzz.campaign.cover import Limits
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.table import configuration
+    from litmusfuzz.reports.cover import cover_text
 
     entries = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
     # Unless another is asked for, a configuration that does one event at a time anyway.
@@ -91,10 +91,10 @@ def _covered(
     progress: Callable[[str], None],
 ) -> CoverReport:
     """One test on one executor, with the clusters that this runs it with."""
-    from fuzz.campaign.cover import cover as force_all
-    from fuzz.executors.protocol import Clusters
-    from fuzz.executors.table import executor_class
-    from reports.cover import CoverReport
+    from litmusfuzz.fuzz.campaign.cover import cover as force_all
+    from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.fuzz.executors.table import executor_class
+    from litmusfuzz.reports.cover import CoverReport
 
     made = executor_class(worker.executor)
     if issubclass(made, Clusters):

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from fuzz.commands.common import CLEAN, USAGE, json_option, parts_told, print_json
+from litmusfuzz.fuzz.commands.common import CLEAN, USAGE, json_option, parts_told, print_json
 
 
 @click.command()
@@ -17,8 +17,8 @@ def doctor(as_json: bool) -> None:
     Versions, machine, engines, executors and their configurations, XLA's flags, tools.
     What may crash is tried in a process of its own. Exits 0 if the basics work, else 2.
     """
-    from fuzz.campaign.doctor import examine
-    from reports.doctor import doctor_json, doctor_text, works
+    from litmusfuzz.fuzz.campaign.doctor import examine
+    from litmusfuzz.reports.doctor import doctor_json, doctor_text, works
 
     with parts_told() as progress:
         checks = examine(progress)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corpus.outcome import STATUS_KEY, Outcome, Verdict
+from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from oracles.allowed import Witness
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.model import Model
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     Duration,
     budget_option,
     explorer_for,
@@ -27,8 +27,8 @@ from fuzz.commands.common import (
     model_option,
     print_json,
 )
-from fuzz.commands.oracle import membership, parse_outcome, plain_values
-from fuzz.commands.replay import write_log
+from litmusfuzz.fuzz.commands.oracle import membership, parse_outcome, plain_values
+from litmusfuzz.fuzz.commands.replay import write_log
 
 
 @click.command()
@@ -66,11 +66,11 @@ def force(
     The order is the oracle's witness of --outcome, as `oracle --explain` prints
     it. Exits 1 if it yields another outcome, 3 if the executor cannot follow it.
     """
-    from fuzz.campaign import replay as campaign
-    from fuzz.executors.process import Worker
-    from fuzz.executors.table import UnknownExecutor, configuration
-    from reports.allowed import Witnessed
-    from reports.forced import ForcedReport
+    from litmusfuzz.fuzz.campaign import replay as campaign
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+    from litmusfuzz.reports.allowed import Witnessed
+    from litmusfuzz.reports.forced import ForcedReport
 
     test = load_or_fail(file).test
     model = model_of(model_name or "rfc")
@@ -106,9 +106,9 @@ def _order(
     file: str, test: LitmusTest, wanted: str, model: Model, budget: int | None
 ) -> tuple[Witness, Outcome]:
     """A total order with that outcome, and all of the outcome."""
-    from oracles.allowed import NoAllowedSet
-    from oracles.reference import outcome_of
-    from reports.allowed import shown
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.reference import outcome_of
+    from litmusfuzz.reports.allowed import shown
 
     values, status = parse_outcome(test, wanted)
     explorer = explorer_for(file, test, model, budget)

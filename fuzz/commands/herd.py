@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corpus.textfile import Entry, FileError, dumps, read_text
+from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.herd import Condition
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.herd import Condition
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     CLEAN,
     UNKNOWN,
     USAGE,
@@ -27,7 +27,7 @@ from fuzz.commands.common import (
     model_option,
     print_json,
 )
-from fuzz.commands.replay import unique_names
+from litmusfuzz.fuzz.commands.replay import unique_names
 
 
 @click.group()
@@ -82,8 +82,8 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
     A test that does not fit is refused with what does not, the others are
     written; exits 2 if any was refused. The sets agree under herd's sc.cat.
     """
-    from corpus.herd import DoesNotFit
-    from corpus.herd import dumps as herd_text
+    from litmusfuzz.corpus.herd import DoesNotFit
+    from litmusfuzz.corpus.herd import dumps as herd_text
 
     tests = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
     unique_names(tests, "export")
@@ -123,7 +123,7 @@ def herd_log(
     Of herd's own tests only what they list is shown, as herd does. A set over
     budget is left out, and said: exit 3.
     """
-    from corpus.herd import condition_of, log
+    from litmusfuzz.corpus.herd import condition_of, log
 
     tests: list[tuple[str, LitmusTest, Condition | None, tuple[str, ...]]] = []
     for file in files:  # all mistakes before any work
@@ -155,7 +155,7 @@ def herd_log(
 
 def load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]:
     """A test of herd's, its condition, and the locations that it lists."""
-    from corpus.herd import parse
+    from litmusfuzz.corpus.herd import parse
 
     try:
         imported = parse(read_text(path), path)
@@ -182,6 +182,6 @@ def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | 
 
 
 def _count(number: int, noun: str) -> str:
-    from reports.text import counted
+    from litmusfuzz.reports.text import counted
 
     return counted(number, noun)

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corpus.document import FileError, read_text
-from corpus.textfile import loads, write_text
-from fuzz.commands.common import fail, file_argument, json_option, load_or_fail, print_json
+from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.textfile import loads, write_text
+from litmusfuzz.fuzz.commands.common import (
+    fail,
+    file_argument,
+    json_option,
+    load_or_fail,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpus.textfile import Entry
+    from litmusfuzz.corpus.textfile import Entry
 
 
 class Day(click.ParamType[date]):
@@ -45,7 +51,7 @@ def known() -> None:
 @json_option
 def list_(file: str, as_json: bool) -> None:
     """Print the entries of a known-findings file, or its first mistake."""
-    from fuzz.campaign.known import load
+    from litmusfuzz.fuzz.campaign.known import load
 
     try:
         entries = load(file).entries
@@ -101,8 +107,8 @@ def add(
     FINDINGS are their files, folders with such, or the night.json of a night: all that it
     told as new, crashes as well. What stands in FILE is kept as it is.
     """
-    from fuzz.campaign.known import KnownFinding, added
-    from fuzz.campaign.known import loads as loads_known
+    from litmusfuzz.fuzz.campaign.known import KnownFinding, added
+    from litmusfuzz.fuzz.campaign.known import loads as loads_known
 
     try:
         text = read_text(file) if Path(file).exists() else ""
@@ -142,7 +148,7 @@ def add(
 
 def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """File, key and name of each finding."""
-    from fuzz.campaign.canonical import key_of
+    from litmusfuzz.fuzz.campaign.canonical import key_of
 
     for path in paths:
         if path.endswith(".json"):
@@ -157,7 +163,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
     """What a night has reported, but for what it knew already."""
-    from fuzz.campaign.known import is_key
+    from litmusfuzz.fuzz.campaign.known import is_key
 
     try:
         findings = json.loads(read_text(path))["findings"]

@@ -13,26 +13,26 @@ from typing import NoReturn
 
 import click
 
-from fuzz.commands.bench import bench
-from fuzz.commands.cmin import cmin
-from fuzz.commands.common import CLEAN, UNKNOWN, USAGE
-from fuzz.commands.compare import compare
-from fuzz.commands.cover import cover
-from fuzz.commands.doctor import doctor
-from fuzz.commands.force import force
-from fuzz.commands.herd import herd
-from fuzz.commands.known import known
-from fuzz.commands.minimize import minimize
-from fuzz.commands.nightly import nightly, redraw, whatsup
-from fuzz.commands.oracle import oracle
-from fuzz.commands.page import page
-from fuzz.commands.promote import promote
-from fuzz.commands.replay import replay
-from fuzz.commands.run import run
-from fuzz.commands.script import script
-from fuzz.commands.selftest import selftest
-from fuzz.commands.show import show
-from fuzz.commands.validate import validate
+from litmusfuzz.fuzz.commands.bench import bench
+from litmusfuzz.fuzz.commands.cmin import cmin
+from litmusfuzz.fuzz.commands.common import CLEAN, UNKNOWN, USAGE
+from litmusfuzz.fuzz.commands.compare import compare
+from litmusfuzz.fuzz.commands.cover import cover
+from litmusfuzz.fuzz.commands.doctor import doctor
+from litmusfuzz.fuzz.commands.force import force
+from litmusfuzz.fuzz.commands.herd import herd
+from litmusfuzz.fuzz.commands.known import known
+from litmusfuzz.fuzz.commands.minimize import minimize
+from litmusfuzz.fuzz.commands.nightly import nightly, redraw, whatsup
+from litmusfuzz.fuzz.commands.oracle import oracle
+from litmusfuzz.fuzz.commands.page import page
+from litmusfuzz.fuzz.commands.promote import promote
+from litmusfuzz.fuzz.commands.replay import replay
+from litmusfuzz.fuzz.commands.run import run
+from litmusfuzz.fuzz.commands.script import script
+from litmusfuzz.fuzz.commands.selftest import selftest
+from litmusfuzz.fuzz.commands.show import show
+from litmusfuzz.fuzz.commands.validate import validate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

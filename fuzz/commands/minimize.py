@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     FORBIDDEN,
     UNKNOWN,
     Duration,
@@ -22,11 +22,11 @@ from fuzz.commands.common import (
     print_json,
     threads_option,
 )
-from fuzz.commands.replay import found_on
-from fuzz.commands.run import executors_of
+from litmusfuzz.fuzz.commands.replay import found_on
+from litmusfuzz.fuzz.commands.run import executors_of
 
 if TYPE_CHECKING:
-    from reports.records import RunRecord
+    from litmusfuzz.reports.records import RunRecord
 
 
 @click.command()
@@ -67,9 +67,9 @@ def minimize(
         _finish(
             Path(file), time_s, as_json=as_json, others=(executor, engine, threads, out, model_name)
         )
-    from fuzz.campaign.minimize import minimize
-    from reports.records import finding_json
-    from reports.text import finding
+    from litmusfuzz.fuzz.campaign.minimize import minimize
+    from litmusfuzz.reports.records import finding_json
+    from litmusfuzz.reports.text import finding
 
     entry = load_or_fail(file)
     chosen = executors_of(*found_on(entry, executor, None), engine, threads)
@@ -100,11 +100,11 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     """What a campaign left."""
     import signal
 
-    from corpus.textfile import FileError
-    from fuzz.campaign.finish import NoRecord, finish
-    from reports.records import finding_json
-    from reports.terminal import LiveView
-    from reports.text import counted, finding
+    from litmusfuzz.corpus.textfile import FileError
+    from litmusfuzz.fuzz.campaign.finish import NoRecord, finish
+    from litmusfuzz.reports.records import finding_json
+    from litmusfuzz.reports.terminal import LiveView
+    from litmusfuzz.reports.text import counted, finding
 
     if any(each is not None for each in others):
         fail(f"{path}: is a record, which says how each was run: --time and --json only")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     MAX_SEED,
     Duration,
     fail,
@@ -22,11 +22,11 @@ from fuzz.commands.common import (
     python_option,
     python_or_fail,
 )
-from fuzz.commands.run import families_of, systems_of
+from litmusfuzz.fuzz.commands.run import families_of, systems_of
 
 if TYPE_CHECKING:
-    from fuzz.campaign.known import KnownFindings
-    from reports.night import Night
+    from litmusfuzz.fuzz.campaign.known import KnownFindings
+    from litmusfuzz.reports.night import Night
 
 ALL = "tf:*,jax:*,native:*"
 SELFTEST_S = 600.0
@@ -100,9 +100,9 @@ def nightly(
     """
     from random import SystemRandom
 
-    from fuzz.campaign import pools
-    from fuzz.campaign.nightly.night import Nightly, asked
-    from fuzz.campaign.nightly.store import Store, StoreError
+    from litmusfuzz.fuzz.campaign import pools
+    from litmusfuzz.fuzz.campaign.nightly.night import Nightly, asked
+    from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
 
     known = _known(known_file)
     if resume is None and selftest_s and selftest_s > time_s:
@@ -192,8 +192,8 @@ def _only_with(resume: str) -> None:
 
 
 def _known(file: str | None) -> KnownFindings:
-    from corpus.textfile import FileError
-    from fuzz.campaign.known import KnownFindings, load
+    from litmusfuzz.corpus.textfile import FileError
+    from litmusfuzz.fuzz.campaign.known import KnownFindings, load
 
     if file is None:
         return KnownFindings()
@@ -220,8 +220,8 @@ def whatsup(folders: tuple[str, ...], as_json: bool) -> None:
     One that says that it runs, but for three minutes has said nothing, is silent: whoever wrote
     it was killed, or is a machine whose files come late.
     """
-    from fuzz.campaign.nightly.store import is_written
-    from reports.stats import number, read, together
+    from litmusfuzz.fuzz.campaign.nightly.store import is_written
+    from litmusfuzz.reports.stats import number, read, together
 
     nights = {}
     for folder in folders:
@@ -252,9 +252,9 @@ def redraw(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> N
 
     Exits 2 if one differs.
     """
-    from fuzz.campaign import pools
-    from fuzz.campaign.nightly.redraw import redrawn
-    from fuzz.campaign.nightly.store import Store, StoreError
+    from litmusfuzz.fuzz.campaign import pools
+    from litmusfuzz.fuzz.campaign.nightly.redraw import redrawn
+    from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
 
     try:
         store = Store(Path(folder), write=False)

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from corpus.graph import MalformedTest
-from corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
-from corpus.textfile import value_from_plain
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import value_from_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Plain, Value
-    from oracles.explorer import Explorer
-    from oracles.model import Model
-    from reports.allowed import Refuted, Witnessed
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Plain, Value
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.allowed import Refuted, Witnessed
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     CLEAN,
     FORBIDDEN,
     UNKNOWN,
@@ -59,7 +59,7 @@ def oracle(
     With --explain, judge one, with a witness or the reason; what it does not
     name may have any value. Exits 1 if every model asked forbids it.
     """
-    from reports.allowed import ModelSet, SetsReport
+    from litmusfuzz.reports.allowed import ModelSet, SetsReport
 
     test = load_or_fail(file).test
     if wanted is not None:
@@ -80,7 +80,7 @@ def oracle(
 
 def _models(name: str | None) -> tuple[Model, ...]:
     """That model, or all of semantics.md, the loosest first."""
-    from oracles.model import MODELS
+    from litmusfuzz.oracles.model import MODELS
 
     return tuple(MODELS.values()) if name is None else (model_of(name),)
 
@@ -136,8 +136,8 @@ def _judge_one(
     *,
     as_json: bool,
 ) -> NoReturn:
-    from oracles.allowed import NoAllowedSet
-    from reports.allowed import VerdictReport
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.reports.allowed import VerdictReport
 
     values, status = parse_outcome(test, text)
     verdicts: dict[Model, Verdict] = {}
@@ -203,8 +203,8 @@ def membership(
 
 
 def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
-    from oracles.reference import outcome_of
-    from reports.allowed import Witnessed
+    from litmusfuzz.oracles.reference import outcome_of
+    from litmusfuzz.reports.allowed import Witnessed
 
     order = explorer.witness(asked)
     assert order is not None, "allowed, but by no order"
@@ -219,8 +219,8 @@ def refuted(
     status: Status | None = None,
 ) -> Refuted:
     """Why the model forbids all with those values, as it is reported."""
-    from oracles.reason import explain
-    from reports.allowed import Refuted
+    from litmusfuzz.oracles.reason import explain
+    from litmusfuzz.reports.allowed import Refuted
 
     reason = explain(test, model, wanted, status=status)
     if reason is None:

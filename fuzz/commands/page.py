@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fuzz.commands.common import fail, json_option, print_json
+from litmusfuzz.fuzz.commands.common import fail, json_option, print_json
 
 
 def _as_it_lies(path: Path) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def page(folders: tuple[str, ...], title: str, as_json: bool) -> None:
     FOLDERS are what `run --out` names; each may hold the records of several campaigns,
     also of one that still runs.
     """
-    from reports.page import Collected
-    from reports.page import page as page_of
+    from litmusfuzz.reports.page import Collected
+    from litmusfuzz.reports.page import page as page_of
 
     def script_of(path: str) -> str:
         script = Path(path).with_suffix(".py")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-import corpus
-from corpus.textfile import Digest, dumps
-from fuzz.commands.common import (
+from litmusfuzz import corpus
+from litmusfuzz.corpus.textfile import Digest, dumps
+from litmusfuzz.fuzz.commands.common import (
     budget_option,
     explore_or_fail,
     fail,
@@ -22,7 +22,7 @@ from fuzz.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.outcome import Outcome
 
 
 @click.command()
@@ -36,8 +36,8 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
 
     Shows the change as a diff, which a person reads; writes it with --write.
     """
-    from corpus.textfile import save
-    from oracles.model import MODELS
+    from litmusfuzz.corpus.textfile import save
+    from litmusfuzz.oracles.model import MODELS
 
     entry = load_or_fail(file)
     target = Path(file)

@@ -12,18 +12,18 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from corpus.textfile import Entry
-    from fuzz.campaign.replay import Replay
-    from fuzz.executors.process import Worker
-    from fuzz.executors.protocol import Config
-    from oracles.allowed import AllowedSet
-    from oracles.explorer import Explorer
-    from reports.replays import Replays
-    from reports.text import ReplayReport
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.replay import Replay
+    from litmusfuzz.fuzz.executors.process import Worker
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.reports.replays import Replays
+    from litmusfuzz.reports.text import ReplayReport
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     CLEAN,
     FORBIDDEN,
     MAX_SEED,
@@ -41,7 +41,7 @@ from fuzz.commands.common import (
     python_or_fail,
     threads_option,
 )
-from fuzz.commands.run import executors_of
+from litmusfuzz.fuzz.commands.run import executors_of
 
 
 @click.command()
@@ -102,7 +102,7 @@ def replay(
     Several files: one line each. --log writes histograms as litmus7 does, for
     `compare` and mcompare7. Exits 1 if a forbidden outcome was seen.
     """
-    from fuzz.campaign.replay import DEFAULT_COUNT, Replay
+    from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, Replay
 
     python = python_or_fail(python)
     entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
@@ -177,9 +177,9 @@ class _Replaying:
 
     def run(self, name: str, config: Config, model_name: str | None) -> None:
         """On one executor; it may refuse."""
-        from fuzz.campaign.replay import replay_entry
-        from fuzz.executors.process import Worker
-        from reports.text import ReplayReport
+        from litmusfuzz.fuzz.campaign.replay import replay_entry
+        from litmusfuzz.fuzz.executors.process import Worker
+        from litmusfuzz.reports.text import ReplayReport
 
         found = self.entry.finding
         model = model_of(model_name or (found.model if found else "rfc"))
@@ -217,8 +217,8 @@ class _Replaying:
 
     def replays(self) -> Replays:
         """What came of them all."""
-        from reports.replays import Replays
-        from reports.sides import Side, Sides
+        from litmusfuzz.reports.replays import Replays
+        from litmusfuzz.reports.sides import Side, Sides
 
         if not self.reports:
             fail(f"{self.file}: {next(iter(self.not_run.values()))}")
@@ -237,8 +237,8 @@ class _Replaying:
 
 def _missing(worker: Worker, config: Config) -> str:
     """What another environment lacks, so that the executor cannot run there; "" if nothing."""
-    from fuzz.executors import wire
-    from fuzz.executors.process import Died
+    from litmusfuzz.fuzz.executors import wire
+    from litmusfuzz.fuzz.executors.process import Died
 
     reply = worker.ask(wire.Request(config=config.name), timeout_s=60)
     if isinstance(reply, Died):
@@ -248,7 +248,7 @@ def _missing(worker: Worker, config: Config) -> str:
 
 def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:
     """Append what one test showed, as litmus7 does."""
-    from corpus.herd import condition_of, log
+    from litmusfuzz.corpus.herd import condition_of, log
 
     with open(path, "a", encoding="utf-8") as file:
         file.write(log(test, histogram, condition_of(test), histogram=True))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from fuzz.executors.protocol import Config, Noise
+    from litmusfuzz.fuzz.executors.protocol import Config, Noise
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     MAX_SEED,
     Duration,
     engine_option,
@@ -92,12 +92,12 @@ def run(
     """
     import random
 
-    from fuzz.campaign.loop import Campaign
-    from fuzz.campaign.settings import Settings
-    from fuzz.campaign.tuning import CANDIDATES
-    from fuzz.executors.protocol import Noise
-    from reports.summary import summary
-    from reports.terminal import LiveView
+    from litmusfuzz.fuzz.campaign.loop import Campaign
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.campaign.tuning import CANDIDATES
+    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.reports.summary import summary
+    from litmusfuzz.reports.terminal import LiveView
 
     if noise == "adapt" and tests is not None:
         fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
@@ -148,7 +148,7 @@ def executors_of(
     named: str, only_config: str | None, engine: str | None, threads: int | None
 ) -> list[tuple[str, Config]]:
     """The executors asked for, each in a configuration of its own; or one, in that."""
-    from fuzz.executors.table import UnknownExecutor, configuration
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 
     chosen: list[tuple[str, Config]] = []
     parts = named.split(",")
@@ -173,7 +173,7 @@ def systems_of(
     """The executors asked for, each with the configurations that a pattern names."""
     from fnmatch import fnmatchcase
 
-    from fuzz.executors.table import CANARY, UnknownExecutor, executor_class
+    from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, executor_class
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):
@@ -203,8 +203,8 @@ def systems_of(
 
 def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     """The families asked for, with their weights; each executor can run one of them."""
-    from fuzz.executors.table import executor_class
-    from fuzz.strategies import FAMILIES, FEATURES, families_for
+    from litmusfuzz.fuzz.executors.table import executor_class
+    from litmusfuzz.fuzz.strategies import FAMILIES, FEATURES, families_for
 
     weights: dict[str, float] = {}
     for part in wanted.split(",") if wanted is not None else ():
@@ -225,7 +225,7 @@ def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
 
 
 def _noisy(noise: str | None, base: Noise) -> Noise:
-    from fuzz.executors.protocol import noise_named
+    from litmusfuzz.fuzz.executors.protocol import noise_named
 
     try:
         return base if noise is None else noise_named(noise, base)
@@ -235,8 +235,8 @@ def _noisy(noise: str | None, base: Noise) -> Noise:
 
 def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:
     """The configuration with the engine and the threads that were asked for."""
-    from fuzz.engines.settings import EngineSettings, UnknownEngine
-    from fuzz.executors.table import configuration
+    from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
+    from litmusfuzz.fuzz.executors.table import configuration
 
     if engine is None and threads is None:
         return config

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     fail,
     file_argument,
     json_option,
@@ -22,9 +22,9 @@ from fuzz.commands.common import (
 @json_option
 def script(file: str, out: str | None, as_json: bool) -> None:
     """Print the finding in FILE as a Python script that needs TensorFlow only."""
-    from fuzz.campaign.scripts import script_of
-    from oracles.reason import explain
-    from reports.script import NoScript
+    from litmusfuzz.fuzz.campaign.scripts import script_of
+    from litmusfuzz.oracles.reason import explain
+    from litmusfuzz.reports.script import NoScript
 
     entry = load_or_fail(file)
     found = entry.finding

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fuzz.commands.common import CLEAN, USAGE, Duration, fail, json_option, print_json
+from litmusfuzz.fuzz.commands.common import CLEAN, USAGE, Duration, fail, json_option, print_json
 
 if TYPE_CHECKING:
-    from reports.kills import Selftest
+    from litmusfuzz.reports.kills import Selftest
 
 
 @click.command()
@@ -30,9 +30,9 @@ def selftest(
     Prints by what and how soon each was killed. Exits 0 if all were, else 2;
     with --sound 0 if none was.
     """
-    from fuzz.campaign.selftest import mutants, selftest, sound_forms
-    from fuzz.executors.table import MUTANT, SOUND
-    from reports.kills import kill_table, score_line
+    from litmusfuzz.fuzz.campaign.selftest import mutants, selftest, sound_forms
+    from litmusfuzz.fuzz.executors.table import MUTANT, SOUND
+    from litmusfuzz.reports.kills import kill_table, score_line
 
     prefix, known = (SOUND, sound_forms()) if sound else (MUTANT, mutants())
     chosen = tuple(dict.fromkeys(f"{prefix}{name.removeprefix(MUTANT)}" for name in names))

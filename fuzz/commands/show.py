@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from corpus.textfile import dumps
-from fuzz.commands.common import file_argument, json_option, load_or_fail, print_json
+from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.commands.common import file_argument, json_option, load_or_fail, print_json
 
 
 @click.command()
@@ -14,7 +14,7 @@ from fuzz.commands.common import file_argument, json_option, load_or_fail, print
 @json_option
 def show(file: str, dot: bool, as_json: bool) -> None:
     """Draw the graph in FILE, as text and as DOT."""
-    from reports import drawing
+    from litmusfuzz.reports import drawing
 
     entry = load_or_fail(file)
     if as_json:

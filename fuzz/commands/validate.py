@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corpus.graph import MalformedTest
+from litmusfuzz.corpus.graph import MalformedTest
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.lifting import Lifter
-    from reports.translation import TranslationReport
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.lifting import Lifter
+    from litmusfuzz.reports.translation import TranslationReport
 
-from fuzz.commands.common import (
+from litmusfuzz.fuzz.commands.common import (
     CLEAN,
     FORBIDDEN,
     UNKNOWN,
@@ -26,7 +26,7 @@ from fuzz.commands.common import (
     load_or_fail,
     print_json,
 )
-from fuzz.commands.oracle import refuted
+from litmusfuzz.fuzz.commands.oracle import refuted
 
 
 @click.command()
@@ -48,8 +48,8 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     dumps, and compared with ours. Exits 1 if some are not, 3 if that is not
     known of some.
     """
-    from fuzz.clusterings import CLUSTERINGS
-    from fuzz.lifting import SOURCES, Lifter
+    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
+    from litmusfuzz.fuzz.lifting import SOURCES, Lifter
 
     if source is not None and source in SOURCES:
         with closing(Lifter(source)) as lift:
@@ -73,8 +73,8 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 def _lifted(
     file: str, test: LitmusTest, source: str, lift: Lifter, budget: int | None
 ) -> TranslationReport:
-    from fuzz.lifting import NotLifted, kept_apart
-    from reports.translation import TranslationReport
+    from litmusfuzz.fuzz.lifting import NotLifted, kept_apart
+    from litmusfuzz.reports.translation import TranslationReport
 
     try:
         clustered = lift(test)
@@ -87,9 +87,9 @@ def _lifted(
 def _validated(
     file: str, test: LitmusTest, source: str | None, budget: int | None
 ) -> TranslationReport:
-    from fuzz.clusterings import CLUSTERINGS
-    from fuzz.passes.clustering import RegionRefused
-    from reports.translation import TranslationReport
+    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
+    from litmusfuzz.fuzz.passes.clustering import RegionRefused
+    from litmusfuzz.reports.translation import TranslationReport
 
     name = source or ("file" if test.clusters else "ours")
     try:
@@ -102,13 +102,13 @@ def _validated(
 
 
 def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
-    from fuzz.passes.clustering import Rule, broken
-    from oracles.allowed import NoAllowedSet
-    from oracles.explorer import DEFAULT_BUDGET
-    from oracles.model import RFC
-    from oracles.translation import validate
-    from reports.allowed import Witnessed
-    from reports.translation import TranslationReport
+    from litmusfuzz.fuzz.passes.clustering import Rule, broken
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
+    from litmusfuzz.oracles.model import RFC
+    from litmusfuzz.oracles.translation import validate
+    from litmusfuzz.reports.allowed import Witnessed
+    from litmusfuzz.reports.translation import TranslationReport
 
     states = DEFAULT_BUDGET.states if budget is None else budget
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol, runtime_checkable
 
-from fuzz.engines.settings import MissingEngine
+from litmusfuzz.fuzz.engines.settings import MissingEngine
 
 
 @runtime_checkable

@@ -126,7 +126,7 @@ class EngineSettings:
         assert self.sort is Sort.LIBRARY
         if self.engine not in OVER_RUNTIMES:
             return Path(self.engine).absolute()  # with a slash: no search along the library path
-        found = importlib.util.find_spec(f"fuzz.engines._{self.engine}")
+        found = importlib.util.find_spec(f"litmusfuzz.fuzz.engines._{self.engine}")
         if found is None or found.origin is None:
             raise MissingEngine(
                 f"engine {self.engine!r} was not built here: "

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from fuzz.executors.protocol import Unavailable
+from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 OLDEST: Final = (3, 11)
 _NEEDED: Final = ("msgspec", "numpy", "yaml")
@@ -83,12 +83,14 @@ def _links() -> str:
     folder = Path(tempfile.mkdtemp(prefix="litmusfuzz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     modules: dict[str, Path] = {}
-    for package in _PACKAGES:
-        spec = find_spec(package)
+    for package in ("", *_PACKAGES):
+        spec = find_spec(f"litmusfuzz.{package}".rstrip("."))
         assert spec is not None
         assert spec.origin is not None
         top = Path(spec.origin).parent
-        modules |= {str(each.relative_to(top.parent)): each for each in top.rglob("*.py")}
+        # Where the package is installed, its folder holds the others.
+        found = top.rglob("*.py") if package else top.glob("*.py")
+        modules |= {str("litmusfuzz" / Path(package) / m.relative_to(top)): m for m in found}
     installed = files("litmusfuzz") or ()
     modules |= {str(m): Path(str(m.locate())) for m in installed if m.suffix == ".so"}
     for name, module in modules.items():

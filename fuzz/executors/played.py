@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Outcome
+from litmusfuzz.corpus.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Histogram, Noise
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import time
 from dataclasses import dataclass
 from typing import IO, Final
 
-from fuzz.executors import elsewhere, wire
-from fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors import elsewhere, wire
+from litmusfuzz.fuzz.executors.table import configuration
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
@@ -146,7 +146,13 @@ class Worker:
         # A fresh interpreter, never a fork: frameworks have threads. A session
         # of its own, so that Ctrl-C reaches only us.
         self._process = subprocess.Popen(
-            [self.python or sys.executable, "-m", "fuzz.executors.serve", *arguments],
+            [
+                self.python or sys.executable,
+                "-P",
+                "-m",
+                "litmusfuzz.fuzz.executors.serve",
+                *arguments,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -1,7 +1,7 @@
 """What an executor is, to the rest of the program.
 
 To add one: a module with a class that has these members, and one line in
-`fuzz.executors.table` (or an entry point in the group
+`litmusfuzz.fuzz.executors.table` (or an entry point in the group
 ``litmusfuzz.executors``); then `tests/conformance` passes.
 """
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
-from corpus.outcome import Outcome
+from litmusfuzz.corpus.outcome import Outcome
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 Histogram = Mapping[Outcome, int]
 """How often each outcome was seen."""

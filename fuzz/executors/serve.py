@@ -1,4 +1,4 @@
-"""The worker's side: ``python -m fuzz.executors.serve EXECUTOR MEMORY_BYTES``.
+"""The worker's side: ``python -m litmusfuzz.fuzz.executors.serve EXECUTOR MEMORY_BYTES``.
 
 Reads requests on its standard input and answers on its standard output, until
 the input ends. A refusal is an answer; any other exception ends the process
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpus.textfile import loads
-from fuzz.executors import wire
-from fuzz.executors.protocol import (
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.protocol import (
     Clustered,
     Configurable,
     Counts,
@@ -31,12 +31,12 @@ from fuzz.executors.protocol import (
     Unavailable,
     noise_from,
 )
-from fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fuzz.executors.protocol import Executor, Prepared
+    from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
 
 
 class _Server:
@@ -161,7 +161,7 @@ def main() -> None:
 def _absent(error: Exception) -> Callable[[wire.Request], wire.Reply]:
     """Answer everything with why there is no executor: in another environment it is no defect."""
     why, _, _ = str(error).partition(" (")  # the path that a name was not imported from
-    if isinstance(error, ImportError) and (error.name or "").startswith("fuzz."):
+    if isinstance(error, ImportError) and (error.name or "").startswith("litmusfuzz."):
         why += "; what is compiled of ours is for one version of Python"
     where = f"{sys.executable}, Python {sys.version.split()[0]}, cannot load it: {why}"
     return lambda _: wire.Reply(unavailable=where)

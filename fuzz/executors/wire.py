@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpus.outcome import TORN, Outcome, Status
-from fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 - fields, decoded
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status
+from litmusfuzz.fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 - of a schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Value
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Value
 
 NO_SCHEDULES: Final = "schedules"
 """What an executor that is not `Schedulable`, nor `Forceable`, refuses."""

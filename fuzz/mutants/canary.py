@@ -6,15 +6,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from corpus.graph import FEATURES
-from corpus.ops import MAX_MAGNITUDE
-from corpus.outcome import Outcome
-from fuzz.executors.protocol import Config
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Value
-    from fuzz.executors.protocol import Histogram, Noise
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Value
+    from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
 
 
 @dataclass(frozen=True, slots=True)

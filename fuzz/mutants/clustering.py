@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.passes.clustering import Clustering, Rule, cluster, compilable
-from fuzz.passes.safety import Analysis, access
+from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster, compilable
+from litmusfuzz.fuzz.passes.safety import Analysis, access
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Mutants of the executor over JAX: each has one defect, in its clusterer or its core.
 
-A clusterer that is wrong (`fuzz.mutants.clustering`) is wrong without a run; here it
+A clusterer that is wrong (`litmusfuzz.fuzz.mutants.clustering`) is wrong without a run; here it
 is run. A core that is wrong about clusters is the native one's, compiled once more
 with the defects in (``fuzz/native/core/defect.h``). The tests in
 ``tests/kills/test_jax_mutants.py`` have for each the shape that kills it and one that
@@ -12,18 +12,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from corpus.graph import MalformedTest
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
-from fuzz.mutants import _mutants
-from fuzz.mutants.clustering import CLUSTERING_MUTANTS
-from fuzz.passes.clustering import RegionRefused, chosen
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from litmusfuzz.fuzz.mutants import _mutants
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
+from litmusfuzz.fuzz.passes.clustering import RegionRefused, chosen
 
 if TYPE_CHECKING:
-    from corpus.graph import Cluster, LitmusTest
-    from fuzz.executors.jax_clustered.functions import Compiler
-    from fuzz.executors.native import _executor
-    from fuzz.executors.native.lowering import Program
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.graph import Cluster, LitmusTest
+    from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
+    from litmusfuzz.fuzz.executors.native import _executor
+    from litmusfuzz.fuzz.executors.native.lowering import Program
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 
 # --- clusterers ------------------------------------------------------------------------

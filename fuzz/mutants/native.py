@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.mutants import _mutants
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.mutants import _mutants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.native import _executor
-    from fuzz.executors.native.lowering import Program, Strictness
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.native import _executor
+    from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 
 class PreparedMutant(PreparedTest):

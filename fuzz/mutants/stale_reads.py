@@ -6,15 +6,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from corpus.ops import Kind
-from corpus.outcome import Outcome
-from fuzz.executors.protocol import Config, Refused
-from oracles.arithmetic import gathered, pure, written
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.executors.protocol import Config, Refused
+from litmusfuzz.oracles.arithmetic import gathered, pure, written
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Histogram, Noise
-    from oracles.arithmetic import Ints
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
+    from litmusfuzz.oracles.arithmetic import Ints
 
 
 @dataclass(frozen=True, slots=True)

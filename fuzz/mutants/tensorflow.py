@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     MAX_CAPACITY,
     MAX_ITERATIONS,
     Body,
@@ -25,17 +25,17 @@ from corpus.graph import (
     Node,
     predecessors,
 )
-from corpus.ops import Kind, RowsAttrs, SectionAttrs
-from corpus.outcome import Outcome
-from fuzz.executors.tensorflow.executor import TensorFlowExecutor
-from fuzz.executors.tensorflow.profiles import clustering
+from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.profiles import clustering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Config, Histogram, Noise
-    from fuzz.executors.tensorflow.executor import PreparedTest
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
+    from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest
 
 Nodes = tuple[Node, ...]
 

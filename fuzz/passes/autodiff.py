@@ -26,13 +26,22 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, Node, taken_from_outside
-from corpus.ops import BOOL, OPS, ConstAttrs, Kind, Nested, TensorType, expand, result_type
+from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, Node, taken_from_outside
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    OPS,
+    ConstAttrs,
+    Kind,
+    Nested,
+    TensorType,
+    expand,
+    result_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
     Fresh = Callable[[str], str]
     Types = Mapping[str, TensorType | None]

@@ -1,9 +1,9 @@
 """The clusterer: nodes joined along edges into clusters, as far as its rules permit.
 
 What the rules permit is sound, in the sense of translation validation
-(`oracles.translation`): docs/clusters.md says why, rule by rule. Rules can be
+(`litmusfuzz.oracles.translation`): docs/clusters.md says why, rule by rule. Rules can be
 left out, by data, and the analysis made to look away: for measurements, and for
-mutants (`fuzz.mutants.clustering`).
+mutants (`litmusfuzz.fuzz.mutants.clustering`).
 
 References
 ----------
@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import combinations, combinations_with_replacement, count
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Cluster,
     Graph,
     LitmusTest,
@@ -30,9 +30,9 @@ from corpus.graph import (
     steps_before,
     taken_from_outside,
 )
-from corpus.ops import Kind, SectionAttrs
-from fuzz.passes.safety import SOUND, Analysis, access, ones, unsafe_pairs
-from fuzz.passes.waits import waits
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, unsafe_pairs
+from litmusfuzz.fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random

@@ -22,8 +22,17 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Queue, all_nodes
-from corpus.ops import ConstAttrs, SectionAttrs
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Node,
+    Queue,
+    all_nodes,
+)
+from litmusfuzz.corpus.ops import ConstAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import BranchAttrs, LoopAttrs, all_nodes
-from corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import Cluster, LitmusTest, Node
-    from fuzz.passes.ssa import Block, Function, Statement
+    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.fuzz.passes.ssa import Block, Function, Statement
 
 _SHORT: Final = {"ReadVariableOp": "Read", "AssignVariableOp": "Assign"}
 _INFIX: Final = {

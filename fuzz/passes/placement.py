@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -24,12 +24,12 @@ from corpus.graph import (
     all_nodes,
     taken_from_outside,
 )
-from corpus.ops import ConstAttrs
+from litmusfuzz.corpus.ops import ConstAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import Resource
+    from litmusfuzz.corpus.graph import Resource
 
 DEFAULT: Final = "cpu:0"
 _NOTHING: Final = ConstAttrs("int32", (), 0)

@@ -6,7 +6,7 @@ it, ``v_written_0`` and so on say whether it has been. Both pass through
 conditionals and loops beside their own values.
 
 Not a pass from test to test: what comes out is for an executor to compile, and
-for `fuzz.passes.listing` to print.
+for `litmusfuzz.fuzz.passes.listing` to print.
 
 References
 ----------
@@ -19,13 +19,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import BranchAttrs, LoopAttrs, Node, all_nodes, bodies, taken_from_outside
-from corpus.ops import ConstAttrs, Kind
+from litmusfuzz.corpus.graph import (
+    BranchAttrs,
+    LoopAttrs,
+    Node,
+    all_nodes,
+    bodies,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.ops import ConstAttrs, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import Body, Cluster, LitmusTest
+    from litmusfuzz.corpus.graph import Body, Cluster, LitmusTest
 
 NO: Final = "0"
 YES: Final = "1"

@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     Graph,
     LoopAttrs,
@@ -29,12 +29,12 @@ from corpus.graph import (
     enclosing,
     steps,
 )
-from corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 _BLOCKING: Final = (Kind.QUEUE, Kind.SECTION)
 _NEVER_BLOCK: Final = ("QueueSizeV2", "QueueCloseV2")

@@ -1,9 +1,9 @@
 """Where tests come from: families of random litmus tests.
 
 A family is one function, from a source of choices to a test
-(`fuzz.strategies.dag`). The campaign gives it a seeded `random.Random`, fast
+(`litmusfuzz.fuzz.strategies.dag`). The campaign gives it a seeded `random.Random`, fast
 and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
-(`fuzz.strategies.graphs`). Both draw from the same families.
+(`litmusfuzz.fuzz.strategies.graphs`). Both draw from the same families.
 
 `dag` draws graphs over variables, which is what every executor runs, `dense` those of
 them that use whole variables; `sparse` such as use a variable densely and sparsely,
@@ -22,7 +22,7 @@ import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import (
+from litmusfuzz.fuzz.strategies import (
     bait,
     clusters,
     conditionals,
@@ -40,7 +40,7 @@ from fuzz.strategies import (
 )
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 FAMILIES: Final = MappingProxyType(
     {

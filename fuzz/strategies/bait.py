@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.ops import OPS, Kind
-from fuzz.strategies.dag import built, drawn, has_too_many_orders
-from fuzz.strategies.drafting import DRAWN, Block
+from litmusfuzz.corpus.ops import OPS, Kind
+from litmusfuzz.fuzz.strategies.dag import built, drawn, has_too_many_orders
+from litmusfuzz.fuzz.strategies.drafting import DRAWN, Block
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest, Node
-    from fuzz.strategies.drafting import Draft
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.fuzz.strategies.drafting import Draft
 
 
 def draw(rng: random.Random) -> LitmusTest:

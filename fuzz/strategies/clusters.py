@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Cluster, all_nodes, bodies, taken_from_outside
-from corpus.ops import Kind, SectionAttrs
-from fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.corpus.graph import Cluster, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 _MIX = Mix(branch=1, loop=1, plain=8)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION)

@@ -1,6 +1,6 @@
 """The family `cycles`: each test asks for one outcome, a critical cycle.
 
-A cycle (`fuzz.strategies.critical`) is written down in one of many ways. What reads and
+A cycle (`litmusfuzz.fuzz.strategies.critical`) is written down in one of many ways. What reads and
 writes are ReadVariableOp and AssignVariableOp, or gathers, updates and scatters over
 whole variables: what is written is unique, so that an outcome tells what each read saw.
 Program order is a control edge, or goes through a pure node, through the value that is
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -27,7 +27,7 @@ from corpus.graph import (
     Run,
     Variable,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     DTYPES,
     FLOATS,
     Attrs,
@@ -37,14 +37,14 @@ from corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from fuzz.strategies import critical
-from fuzz.strategies.scene import MAX_ORDERS, MAX_ORDERS_OF_BODIES
-from fuzz.strategies.size import count_all
+from litmusfuzz.fuzz.strategies import critical
+from litmusfuzz.fuzz.strategies.scene import MAX_ORDERS, MAX_ORDERS_OF_BODIES
+from litmusfuzz.fuzz.strategies.size import count_all
 
 if TYPE_CHECKING:
     import random
 
-    from fuzz.strategies.critical import Cycle
+    from litmusfuzz.fuzz.strategies.critical import Cycle
 
 _SHAPES: Final = ((), (), (), (1,), (2,), (3,), (1, 16), (2, 256), (1, 1024), (2, 4096))
 _SCATTERS: Final = tuple(

@@ -11,18 +11,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from corpus.graph import Graph, LitmusTest, Variable
-from corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
-from fuzz.strategies.drafting import DRAWN, Block, Draft
-from fuzz.strategies.magnitude import largest_magnitude
-from oracles.events import count_orders, unfold
-from oracles.model import RFC
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Variable
+from litmusfuzz.corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
+from litmusfuzz.fuzz.strategies.drafting import DRAWN, Block, Draft
+from litmusfuzz.fuzz.strategies.magnitude import largest_magnitude
+from litmusfuzz.oracles.events import count_orders, unfold
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import Node
+    from litmusfuzz.corpus.graph import Node
 
 MAX_ORDERS: Final = 200_000
 """Total orders under `rfc` that a drawn test has at most. The explorer judges

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fuzz.strategies import dag
+from litmusfuzz.fuzz.strategies import dag
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest
-    from fuzz.strategies.drafting import Draft
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.strategies.drafting import Draft
 
 OPS: Final = (
     *("ReadVariableOp", "ReadVariableOp", "AssignVariableOp"),

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Node
-from corpus.ops import (
+from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.ops import (
     BOOL,
     EFFECT_OPS,
     Attrs,
@@ -28,8 +28,8 @@ from corpus.ops import (
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
-    from corpus.ops import OpDef
+    from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
+    from litmusfuzz.corpus.ops import OpDef
 
 # Kinds alike, but twice those that fit few tests, and the reads among them,
 # which show what happened. (All tests take ReadVariableOp; it comes often.)

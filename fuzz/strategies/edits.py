@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     Graph,
     LoopAttrs,
@@ -20,7 +20,7 @@ from corpus.graph import (
     bodies,
     taken_from_outside,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     BOOL,
     DTYPES,
     EFFECT_OPS,
@@ -32,15 +32,15 @@ from corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from corpus.shapes import refitted, with_dtype
-from corpus.sketch import Sketch, head, referring
+from litmusfuzz.corpus.shapes import refitted, with_dtype
+from litmusfuzz.corpus.sketch import Sketch, head, referring
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from corpus.graph import LitmusTest, Queue, Variable
-    from corpus.ops import TensorType
+    from litmusfuzz.corpus.graph import LitmusTest, Queue, Variable
+    from litmusfuzz.corpus.ops import TensorType
 
 Edited = tuple[str, Sketch] | None
 """What was done, and the parts of a test that became of it."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
-from corpus.ops import MalformedTest
-from corpus.sketch import Sketch
-from fuzz.strategies import FAMILIES
+from litmusfuzz.corpus.ops import MalformedTest
+from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.fuzz.strategies import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 _SEEDS: Final = st.integers(0, 2**32 - 1)
 _KEPT: Final = st.integers(0, 63)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpus.ops import Kind, RowsAttrs
-from oracles.events import (
+from litmusfuzz.corpus.ops import Kind, RowsAttrs
+from litmusfuzz.oracles.events import (
     Access,
     Gathered,
     Held,
@@ -23,11 +23,11 @@ from oracles.events import (
     Stored,
     unfold,
 )
-from oracles.model import RFC
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest, Node
-    from oracles.events import Unfolding
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.oracles.events import Unfolding
 
 
 _STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fuzz.strategies.runs import drawn_client, several
-from fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.strategies.runs import drawn_client, several
+from litmusfuzz.fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 # What stands at the top, and what may stand inside it: each pair that can be.
 _PAIRS = (

@@ -12,18 +12,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import corpus
-from corpus.ops import MAX_MAGNITUDE, MalformedTest
-from corpus.textfile import load
-from fuzz.strategies.edits import EDITS
-from fuzz.strategies.magnitude import largest_magnitude
-from fuzz.strategies.scene import MAX_ORDERS, MAX_ORDERS_OF_BODIES, TRIES
-from fuzz.strategies.size import count_all
+from litmusfuzz import corpus
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MalformedTest
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.strategies.edits import EDITS
+from litmusfuzz.fuzz.strategies.magnitude import largest_magnitude
+from litmusfuzz.fuzz.strategies.scene import MAX_ORDERS, MAX_ORDERS_OF_BODIES, TRIES
+from litmusfuzz.fuzz.strategies.size import count_all
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 FOLDER: Final = Path(corpus.__file__).parent / "litmus"
 _STEPS: Final = 12

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.graph import Graph, LitmusTest, Run
-from fuzz.strategies.scene import Mix, Scene, Stage, observed, resources, small
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Run
+from litmusfuzz.fuzz.strategies.scene import Mix, Scene, Stage, observed, resources, small
 
 if TYPE_CHECKING:
     import random

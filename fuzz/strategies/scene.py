@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -26,7 +26,7 @@ from corpus.graph import (
     Variable,
     all_nodes,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     BOOL,
     DTYPES,
     EFFECT_OPS,
@@ -39,15 +39,15 @@ from corpus.ops import (
     TensorType,
     model_size,
 )
-from fuzz.strategies.drafting import Block, Draft, Wall
-from fuzz.strategies.magnitude import largest_magnitude
-from fuzz.strategies.size import count_all, count_races
+from litmusfuzz.fuzz.strategies.drafting import Block, Draft, Wall
+from litmusfuzz.fuzz.strategies.magnitude import largest_magnitude
+from litmusfuzz.fuzz.strategies.size import count_all, count_races
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from corpus.ops import OpDef
+    from litmusfuzz.corpus.ops import OpDef
 
 MAX_ORDERS: Final = 4_000
 """Total orders under `rfc`, over all choices of strictness where something may

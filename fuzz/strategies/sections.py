@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.strategies.scene import Mix, Scene, Stage, one_graph, resources, small
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 _MIX = Mix(section=2)
 

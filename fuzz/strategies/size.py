@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from oracles.events import (
+from litmusfuzz.oracles.events import (
     Access,
     Pick,
     Result,
@@ -25,11 +25,11 @@ from oracles.events import (
     strictnesses,
     unfold,
 )
-from oracles.model import RFC
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from oracles.events import Event, Unfolding
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.events import Event, Unfolding
 
 _ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """What races with its like."""

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import Variable
-from corpus.ops import DTYPES, EFFECT_OPS, FLOATS, OPS
-from fuzz.strategies.dag import built, drawn, has_too_many_orders
-from fuzz.strategies.drafting import Block, Draft
+from litmusfuzz.corpus.graph import Variable
+from litmusfuzz.corpus.ops import DTYPES, EFFECT_OPS, FLOATS, OPS
+from litmusfuzz.fuzz.strategies.dag import built, drawn, has_too_many_orders
+from litmusfuzz.fuzz.strategies.drafting import Block, Draft
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 _OPS: Final = {
     "read": ("ReadVariableOp",),

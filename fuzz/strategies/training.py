@@ -1,7 +1,7 @@
 """The family `training`: steps of a small model, by workers that race.
 
 A model is one neuron for each element of its weights, of one layer or two, or a layer
-of matrices; its gradients are those of `fuzz.passes.autodiff`. Weights are small
+of matrices; its gradients are those of `litmusfuzz.fuzz.passes.autodiff`. Weights are small
 integers and all else is linear in pieces, so that every value is exact. Who applies the
 gradients is one of five plans:
 
@@ -29,7 +29,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     Graph,
     LitmusTest,
@@ -40,10 +40,10 @@ from corpus.graph import (
     Run,
     Variable,
 )
-from corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
-from fuzz.passes.autodiff import RULES, Step, fresh_names, gradients, stepped, trained
-from fuzz.strategies.drafting import Block, Draft
-from fuzz.strategies.scene import observed, small
+from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
+from litmusfuzz.fuzz.passes.autodiff import RULES, Step, fresh_names, gradients, stepped, trained
+from litmusfuzz.fuzz.strategies.drafting import Block, Draft
+from litmusfuzz.fuzz.strategies.scene import observed, small
 
 if TYPE_CHECKING:
     import random

@@ -6,6 +6,6 @@ template. Whatever comes from a file is escaped: by Jinja2, and in drawings by `
 and `charts`, which alone write SVG.
 """
 
-from reports.html.page import page
+from litmusfuzz.reports.html.page import page
 
 __all__ = ["page"]

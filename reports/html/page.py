@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from corpus.outcome import Outcome, Status
-from reports import drawing, times
-from reports.html.charts import Chart, over_the_night
-from reports.html.picture import LEGEND, picture
-from reports.night import Earlier
-from reports.text import counted, printable
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.reports import drawing, times
+from litmusfuzz.reports.html.charts import Chart, over_the_night
+from litmusfuzz.reports.html.picture import LEGEND, picture
+from litmusfuzz.reports.night import Earlier
+from litmusfuzz.reports.text import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reports.night import Night, NightFinding
+    from litmusfuzz.reports.night import Night, NightFinding
 
 HERE: Final = Path(__file__).parent
 MAX_BYTES: Final = 950_000

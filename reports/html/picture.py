@@ -1,6 +1,6 @@
 """A litmus test, drawn: what it does to its resources, and why an outcome is forbidden.
 
-As in `reports.drawing`, only effects are drawn: constants and pure nodes stand in the
+As in `litmusfuzz.reports.drawing`, only effects are drawn: constants and pure nodes stand in the
 statements that use them. A column is a chain of effects.
 """
 
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     LoopAttrs,
     all_nodes,
     bodies,
     clusters_of,
 )
-from corpus.ops import Kind
-from reports.drawing import Drawing, Level
-from reports.html.layout import Box, Line, place, svg
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.reports.drawing import Drawing, Level
+from litmusfuzz.reports.html.layout import Box, Line, place, svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from corpus.graph import Body, LitmusTest, Node, Run
+    from litmusfuzz.corpus.graph import Body, LitmusTest, Node, Run
 
 MOST_EFFECTS: Final = 48
 """Larger tests are told as text: nobody follows so many lines."""

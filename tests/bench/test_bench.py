@@ -10,14 +10,14 @@ from functools import partial
 
 import pytest
 
-from corpus.graph import all_nodes
-from corpus.outcome import Verdict
-from fuzz.bench import oracle
-from fuzz.bench.programs import chains, changed, hidden, looped, simulated
-from oracles.events import unfold
-from oracles.explorer import Budget, Explorer
-from oracles.model import RFC
-from reports.bench import BenchReport, Curve, Figure, Peak, bar, milliseconds
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.bench import oracle
+from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simulated
+from litmusfuzz.oracles.events import unfold
+from litmusfuzz.oracles.explorer import Budget, Explorer
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak, bar, milliseconds
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -91,7 +91,7 @@ def test_a_limit_that_is_missed_is_said() -> None:
 
 def test_the_large_part_runs_in_a_process_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "fuzz.bench.large", "3"],
+        [sys.executable, "-P", "-m", "litmusfuzz.fuzz.bench.large", "3"],
         capture_output=True,
         text=True,
         check=True,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuzz.bench import tensorflow
-from fuzz.campaign.judge import number_allowed
-from fuzz.executors.tensorflow import TensorFlowExecutor
-from oracles.model import EXECUTOR
-from reports.promises import Promise, PromisesReport
+from litmusfuzz.fuzz.bench import tensorflow
+from litmusfuzz.fuzz.campaign.judge import number_allowed
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.reports.promises import Promise, PromisesReport
 
 if TYPE_CHECKING:
     import pytest

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from corpus.graph import all_nodes
-from fuzz.bench import clusters
-from oracles.translation import Soundness, validate
-from reports.bench import Figure
-from reports.clusters import ClustersReport
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.fuzz.bench import clusters
+from litmusfuzz.oracles.translation import Soundness, validate
+from litmusfuzz.reports.bench import Figure
+from litmusfuzz.reports.clusters import ClustersReport
 
 
 @pytest.mark.parametrize("seed", range(10))

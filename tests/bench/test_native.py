@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpus.builder import litmus
-from fuzz.bench import native
-from fuzz.executors.protocol import Unavailable
-from oracles.explorer import Explorer
-from oracles.model import RFC
-from reports.speed import Speed, SpeedReport, Unit
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.bench import native
+from litmusfuzz.fuzz.executors.protocol import Unavailable
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.reports.speed import Speed, SpeedReport, Unit
 
 if TYPE_CHECKING:
-    from reports.speed import SpeedReport as Report
+    from litmusfuzz.reports.speed import SpeedReport as Report
 
 LITTLE = native.Effort(repeats=2, ops=3_000, walks=100, patience_s=0.05)
 

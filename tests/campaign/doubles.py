@@ -10,18 +10,18 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from corpus.graph import BranchAttrs, LitmusTest
-from corpus.sketch import Sketch
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.protocol import Refused, Unavailable
-from fuzz.mutants.stale_reads import StaleReads
-from fuzz.passes.clustering import Clustering, Rule, cluster
+from litmusfuzz.corpus.graph import BranchAttrs, LitmusTest
+from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
+from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
+from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fuzz.executors.protocol import Config, Prepared
+    from litmusfuzz.fuzz.executors.protocol import Config, Prepared
 
 
 class OtherBranch(NativeExecutor):

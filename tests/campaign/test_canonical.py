@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, MalformedTest, taken_from_outside
-from corpus.ops import SectionAttrs
-from corpus.sketch import Sketch, head, with_bodies
-from corpus.textfile import load
-from fuzz.campaign.canonical import executor_class, form, key
-from fuzz.campaign.reducer import normalized
-from fuzz.executors.table import configuration
-from fuzz.strategies import FAMILIES, draw
-from fuzz.strategies.edits import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LoopAttrs,
+    MalformedTest,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.sketch import Sketch, head, with_bodies
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
+from litmusfuzz.fuzz.campaign.reducer import normalized
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.fuzz.strategies.edits import (
     EDITS,
     add_edge,
     drop_edge,
@@ -29,14 +36,14 @@ from fuzz.strategies.edits import (
     other_lanes,
     wrap,
 )
-from oracles.allowed import ValueTooLarge
-from oracles.explorer import Budget, Explorer
-from oracles.model import ACD, EXECUTOR, RFC
+from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.explorer import Budget, Explorer
+from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
     Edit = Callable[[random.Random, LitmusTest], tuple[str, Sketch] | None]
 

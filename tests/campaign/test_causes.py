@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome, Status
-from fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status
+from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause
 
 PAIR = litmus("X[0]+=1 || r0=X", shape=(1,))
 

@@ -6,14 +6,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome
-from corpus.textfile import loads
-from fuzz.executors.native.executor import NativeExecutor
-from fuzz.executors.table import configuration
-from fuzz.mutants.stale_reads import StaleReads
-from fuzz.testing import RFC, ForbiddenOutcome, Refused, Undecided, check, resource_graphs
-from oracles.explorer import Budget
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
+from litmusfuzz.fuzz.testing import (
+    RFC,
+    ForbiddenOutcome,
+    Refused,
+    Undecided,
+    check,
+    resource_graphs,
+)
+from litmusfuzz.oracles.explorer import Budget
 
 SUM = litmus("X+=1 || X+=2 || X+=4; r0=X")
 SB = litmus("X=1; r0=Y || Y=1; r1=X")

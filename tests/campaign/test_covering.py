@@ -7,12 +7,21 @@ from contextlib import closing
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import load
-from fuzz.campaign.cover import ELEMENTS, FAILS, ITERATIONS, SPLIT, STRICTER, Limits, cover, plan
-from fuzz.executors.process import Worker
-from fuzz.executors.table import configuration
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.cover import (
+    ELEMENTS,
+    FAILS,
+    ITERATIONS,
+    SPLIT,
+    STRICTER,
+    Limits,
+    cover,
+    plan,
+)
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 
 def corpus(name):

@@ -8,23 +8,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from corpus.graph import FEATURES
-from fuzz.campaign import dealing
-from fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer, System
-from fuzz.campaign.judge import judge
-from fuzz.campaign.rota import Profile, Rota
-from fuzz.campaign.settings import Settings
-from fuzz.campaign.tuning import Tuning
-from fuzz.executors.protocol import Config, Noise
-from fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
-from oracles.explorer import Explorer
-from oracles.model import ACD, EXECUTOR, RFC, Model
-from reports.records import ExecutorState, RunRecord
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.campaign import dealing
+from litmusfuzz.fuzz.campaign.dealing import MAX_WAITING, MOST_FAMILIES, PATIENCE_S, Dealer, System
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.campaign.rota import Profile, Rota
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.tuning import Tuning
+from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.strategies import FAMILIES, WEIGHTS, draw, families_for
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
+from litmusfuzz.reports.records import ExecutorState, RunRecord
 
 if TYPE_CHECKING:
     import pytest
 
-    from reports.sides import Sides
+    from litmusfuzz.reports.sides import Sides
 
 ALL = FEATURES - {"clusters", "transfers"}
 

@@ -10,16 +10,16 @@ import pytest
 from campaign.doubles import installed
 from helpers import BY_FEATURE
 
-from corpus.outcome import Verdict
-from corpus.textfile import load
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.replay import Replay, replay_entry
-from fuzz.campaign.settings import Settings
-from fuzz.executors.process import Worker
-from fuzz.executors.table import configuration
-from oracles.explorer import Explorer
-from oracles.model import MODELS
-from reports.summary import summary
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS
+from litmusfuzz.reports.summary import summary
 
 TESTS = Path(__file__).parents[1]
 DEFECTS = {

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import corpus
-from corpus.builder import litmus
-from corpus.document import FileError
-from corpus.outcome import Outcome
-from corpus.textfile import Entry, Finding, save
-from corpus.textfile import load as load_entry
-from fuzz.campaign.canonical import key_of
-from fuzz.campaign.known import HEADER, KnownFinding, added, load, loads
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.document import FileError
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Entry, Finding, save
+from litmusfuzz.corpus.textfile import load as load_entry
+from litmusfuzz.fuzz.campaign.canonical import key_of
+from litmusfuzz.fuzz.campaign.known import HEADER, KnownFinding, added, load, loads
 
 if TYPE_CHECKING:
     from conftest import Command
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 TODAY = date(2026, 11, 22)
 KEY, OTHER = "v1-0123456789abcdef", "v1-fedcba9876543210"

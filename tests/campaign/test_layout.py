@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.builder import litmus
-from fuzz.campaign.layout import races
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.campaign.layout import races
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import BY_FEATURE
 
-from corpus.textfile import Entry, dumps, load
-from fuzz.campaign import loop
-from fuzz.campaign.judge import judge
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.replay import Replay, replay_entry
-from fuzz.campaign.settings import Settings
-from fuzz.executors.process import Worker
-from fuzz.executors.table import configuration
-from oracles.explorer import Budget
-from oracles.model import RFC
-from oracles.reference import allowed_outcomes
-from reports.terminal import status_line
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign import loop
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
+from litmusfuzz.reports.terminal import status_line
 
 if TYPE_CHECKING:
-    from reports.records import RunRecord
+    from litmusfuzz.reports.records import RunRecord
 
 STALE = "mutant/stale-reads"
 

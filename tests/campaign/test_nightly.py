@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from corpus.textfile import load
-from fuzz.campaign import canonical
-from fuzz.campaign.causes import op_class, symptom
-from fuzz.campaign.known import Cause, KnownFinding, KnownFindings
-from fuzz.campaign.nightly.deaths import alike
-from fuzz.campaign.nightly.plan import Plan
-from fuzz.campaign.nightly.spool import LINES, Spool
-from fuzz.campaign.nightly.store import Store, StoreError
-from fuzz.campaign.nightly.telling import Teller, summary
-from fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
-from fuzz.executors.table import executor_class
-from reports.night import Kill
-from reports.outputs import write_all
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign import canonical
+from litmusfuzz.fuzz.campaign.causes import op_class, symptom
+from litmusfuzz.fuzz.campaign.known import Cause, KnownFinding, KnownFindings
+from litmusfuzz.fuzz.campaign.nightly.deaths import alike
+from litmusfuzz.fuzz.campaign.nightly.plan import Plan
+from litmusfuzz.fuzz.campaign.nightly.spool import LINES, Spool
+from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
+from litmusfuzz.fuzz.campaign.nightly.telling import Teller, summary
+from litmusfuzz.fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.reports.night import Kill
+from litmusfuzz.reports.outputs import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +81,7 @@ Lines = list[dict[str, Any]]
 
 def done(asked: Turn, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
     """Do a turn until what it has written is enough: no clock decides."""
-    from fuzz.campaign.nightly import turn as module
+    from litmusfuzz.fuzz.campaign.nightly import turn as module
 
     class Until(Spool):
         @property
@@ -580,7 +580,7 @@ class Running:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz", "nightly", *arguments],
+            [sys.executable, "-P", "-m", "litmusfuzz", "nightly", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -705,7 +705,10 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 def test_its_tests_are_made_again_byte_for_byte(interrupted: Path) -> None:
     arguments = ["redraw", str(interrupted), "--tests", "64", "--workers", "3", "--json"]
     result = subprocess.run(
-        [sys.executable, "-m", "fuzz", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)
@@ -719,7 +722,7 @@ def test_a_record_that_is_wrong_is_told(interrupted: Path, tmp_path: Path) -> No
     with Store(folder, write=True) as store:
         store.db.execute("UPDATE tests SET sha256 = 'x' WHERE line = (SELECT min(line) FROM tests)")
     result = subprocess.run(
-        [sys.executable, "-m", "fuzz", "redraw", str(folder), "--tests", "100000"],
+        [sys.executable, "-P", "-m", "litmusfuzz", "redraw", str(folder), "--tests", "100000"],
         capture_output=True,
         text=True,
         check=False,

@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, NoReturn
 import psutil
 import pytest
 
-from fuzz.campaign import pools
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.settings import Settings
-from fuzz.executors.table import configuration
+from litmusfuzz.fuzz.campaign import pools
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reports.records import RunRecord
+    from litmusfuzz.reports.records import RunRecord
 
 STALE = "mutant/stale-reads"
 KEY = b"these turns"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from corpus.builder import litmus
-from corpus.graph import FEATURES
-from fuzz.campaign.portfolio import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.campaign.portfolio import (
     CORPUS,
     WAYS,
     Portfolio,
@@ -15,7 +15,7 @@ from fuzz.campaign.portfolio import (
     size,
     traits,
 )
-from fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.executors.table import executor_class
 
 
 def test_what_is_new_comes_first_then_all_counts_again() -> None:

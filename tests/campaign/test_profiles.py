@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.doubles import installed
 
-from corpus.outcome import Outcome, Status
-from corpus.textfile import load
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.reducing import CONFIRM_S, PROBE_STEP, STEP_S, Best
-from fuzz.campaign.settings import Settings
-from fuzz.executors.table import configuration, executor_class
-from oracles.explorer import allowed_outcomes
-from oracles.model import EXECUTOR
-from reports.summary import summary
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.reducing import CONFIRM_S, PROBE_STEP, STEP_S, Best
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
-    from corpus.textfile import Entry
-    from reports.records import ExecutorState, RunRecord
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.reports.records import ExecutorState, RunRecord
 
 TESTS = Path(__file__).parents[1]
 NAME = "double/profiled"
@@ -268,7 +268,7 @@ def test_what_is_slow_is_given_up_in_time(
     made.take_up(raw)
     (taken,) = made.raw
     clock = Clock(pace)
-    monkeypatch.setattr("fuzz.campaign.reducing.time", clock)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.reducing.time", clock)
     allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
     best = Best(raw.test, taken.judgement, rate=1e-4)
     rng = random.Random(1)
@@ -297,7 +297,7 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
         clock = Clock(1e6)
-        monkeypatch.setattr("fuzz.campaign.reducing.time", clock)
+        monkeypatch.setattr("litmusfuzz.fuzz.campaign.reducing.time", clock)
         probe = made.reducing.probe(raw.test, best, taken, random.Random(1))
         assert clock.spend(probe, *shown) is None
         jobs.append(clock.jobs)

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
-from corpus.ops import SectionAttrs
-from corpus.sketch import Sketch
-from corpus.textfile import Entry, dumps, loads
-from fuzz.campaign.passes import LANES, PASSES
-from fuzz.campaign.reducer import candidates, normalized, reduce, widened
-from fuzz.strategies import FAMILIES, draw
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.campaign.passes import LANES, PASSES
+from litmusfuzz.fuzz.campaign.reducer import candidates, normalized, reduce, widened
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:

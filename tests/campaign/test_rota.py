@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from fuzz.campaign.rota import LEAST_S, MAX_TURN, MIN_TURN, Profile, Rota
-from fuzz.campaign.tuning import Tuning
-from fuzz.executors.protocol import Config, Noise
-from oracles.model import EXECUTOR
-from reports.records import ExecutorState
+from litmusfuzz.fuzz.campaign.rota import LEAST_S, MAX_TURN, MIN_TURN, Profile, Rota
+from litmusfuzz.fuzz.campaign.tuning import Tuning
+from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.reports.records import ExecutorState
 
 
 def profile(name: str, environment: str = "") -> Profile:

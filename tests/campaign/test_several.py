@@ -11,16 +11,16 @@ import pytest
 from campaign.doubles import installed
 from helpers import BY_FEATURE
 
-from corpus.textfile import load, loads
-from fuzz.campaign.dealing import MAX_WAITING
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.settings import Settings
-from fuzz.executors.table import configuration
-from fuzz.strategies import draw
-from oracles.translation import Soundness, validate
+from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.fuzz.campaign.dealing import MAX_WAITING
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
-    from reports.records import RunRecord
+    from litmusfuzz.reports.records import RunRecord
 
 TESTS = Path(__file__).parents[1]
 

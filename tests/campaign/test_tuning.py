@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpus.outcome import Outcome
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.settings import Settings
-from fuzz.campaign.tuning import (
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.tuning import (
     BETWEEN,
     CANDIDATES,
     ROUND,
@@ -16,9 +16,9 @@ from fuzz.campaign.tuning import (
     described,
     rare_reached,
 )
-from fuzz.executors.protocol import Noise, noise_named
-from fuzz.executors.table import configuration
-from reports.summary import summary
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
     from pathlib import Path

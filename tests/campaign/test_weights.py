@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from corpus.builder import litmus
-from fuzz.campaign.weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.campaign.weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
 
 FAMILIES = ("a", "b", "c", "d")
 

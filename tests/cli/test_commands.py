@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import corpus
-from corpus.builder import litmus
-from corpus.textfile import Entry, save
-from fuzz.strategies import WEIGHTS
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, save
+from litmusfuzz.fuzz.strategies import WEIGHTS
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 

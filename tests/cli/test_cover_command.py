@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import corpus
+from litmusfuzz import corpus
 
 LITMUS = Path(corpus.__file__).parent / "litmus"
 SB = str(LITMUS / "SB.yaml")

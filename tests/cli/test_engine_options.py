@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.textfile import load
-from fuzz.executors.protocol import Noise
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.protocol import Noise
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import corpus
-from corpus.builder import litmus
-from corpus.herd import read_log
-from corpus.textfile import Entry, load, save
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.herd import read_log
+from litmusfuzz.corpus.textfile import Entry, load, save
 
 LITMUS = Path(corpus.__file__).parent / "litmus"
 HERD7 = shutil.which("herd7")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from corpus.textfile import load
+from litmusfuzz.corpus.textfile import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ HEEDS_CTRL_C = (
 def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signal.Signals) -> None:
     arguments = ["run", "--executors", "mutant/stale-reads", "--time", "10m", "--seed", "1"]
     process = subprocess.Popen(
-        [*HEEDS_CTRL_C, "-m", "fuzz", *arguments],
+        [*HEEDS_CTRL_C, "-P", "-m", "litmusfuzz", *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -61,7 +61,7 @@ def test_a_missing_framework_is_said_in_one_line(tmp_path: Path) -> None:
         "raise ModuleNotFoundError(\"No module named 'tensorflow'\", name='tensorflow')\n"
     )
     result = subprocess.run(
-        [sys.executable, "-m", "fuzz", "run", "--time", "60s", "--executors", "tf"],
+        [sys.executable, "-P", "-m", "litmusfuzz", "run", "--time", "60s", "--executors", "tf"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
@@ -80,12 +80,12 @@ def test_ctrl_c_while_the_command_line_is_imported_prints_no_traceback() -> None
         "import os, signal, sys\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'fuzz.commands.minimize':\n"
+        "        if name == 'litmusfuzz.fuzz.commands.minimize':\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
         # A shell's background jobs ignore Ctrl-C, and hand that down to us.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from fuzz.__main__ import run_command\n"
+        "from litmusfuzz.fuzz.__main__ import run_command\n"
         "sys.argv = ['litmusfuzz', '--version']\n"
         "run_command()\n"
     )

@@ -10,8 +10,8 @@ from typing import Any
 
 from helpers import LITMUS
 
-from corpus.textfile import load, save
-from reports.doctor import Check, doctor_text, works
+from litmusfuzz.corpus.textfile import load, save
+from litmusfuzz.reports.doctor import Check, doctor_text, works
 
 CORPUS = LITMUS[0].parent
 

@@ -12,8 +12,8 @@ import pytest
 from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import Entry, Finding, load, save
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +83,8 @@ def results(output: str) -> list[str]:
 
 def test_importing_it_imports_nothing_of_ours() -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import fuzz.pytest_plugin\n"
-        "assert set(sys.modules) - before == {'fuzz', 'fuzz.pytest_plugin'}"
+        "import sys, pytest; before = set(sys.modules); import litmusfuzz.fuzz.pytest_plugin\n"
+        "assert set(sys.modules) - before == {'fuzz', 'litmusfuzz.fuzz.pytest_plugin'}"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

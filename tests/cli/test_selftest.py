@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from fuzz.campaign.selftest import mutants, sound_forms
-from fuzz.executors.protocol import Mutant
-from fuzz.executors.table import CANARY, executor_class
-from reports.kills import Effort, Selftest, kill_table, score_line
-from reports.night import Kill
+from litmusfuzz.fuzz.campaign.selftest import mutants, sound_forms
+from litmusfuzz.fuzz.executors.protocol import Mutant
+from litmusfuzz.fuzz.executors.table import CANARY, executor_class
+from litmusfuzz.reports.kills import Effort, Selftest, kill_table, score_line
+from litmusfuzz.reports.night import Kill
 
 
 def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:

@@ -93,7 +93,7 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     arguments = ["run", "--executors", "native:inline,native:controlled", *families, *FEW]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "fuzz", *arguments],
+        [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
         cwd=tmp_path,
         stdout=theirs,
         stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import corpus
+from litmusfuzz import corpus
 
 LITMUS = Path(corpus.__file__).parent / "litmus"
 PROBLEM = str(LITMUS / "cl-blog-problem.yaml")

@@ -8,17 +8,17 @@ from dataclasses import asdict, replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import FEATURES, Cluster
-from corpus.textfile import Entry, dumps, load
-from fuzz.campaign.judge import judge
-from fuzz.executors import wire
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration, executor_class, names
-from fuzz.passes.placement import place
-from oracles.model import PROMISES, RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import FEATURES, Cluster
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
+from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.oracles.model import PROMISES, RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 SB, MP, IRIW = (
     load(next(path for path in LITMUS if path.stem == name)).test for name in ("SB", "MP", "IRIW")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.graph import MalformedTest, Node, Variable
-from corpus.ops import ConstAttrs, RowsAttrs
-from corpus.textfile import Entry, dumps, loads
-from oracles.model import EXECUTOR, RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import MalformedTest, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.oracles.model import EXECUTOR, RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 
 def const(name: str, value: int, shape: tuple[int, ...] = ()) -> Node:

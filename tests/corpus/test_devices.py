@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from helpers import allowed_values
 
-from corpus.ops import TensorType
-from corpus.textfile import FileError, dumps, loads
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.corpus.ops import TensorType
+from litmusfuzz.corpus.textfile import FileError, dumps, loads
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 PLACED = """\
 litmusfuzz: 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.textfile import FileError, dumps, loads
+from litmusfuzz.corpus.textfile import FileError, dumps, loads
 
 BASE = """\
 litmusfuzz: 1

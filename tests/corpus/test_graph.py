@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from corpus.builder import litmus
-from corpus.graph import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import (
     MAX_NODES,
     MAX_VARIABLES,
     Graph,
@@ -20,9 +20,17 @@ from corpus.graph import (
     Variable,
     predecessors,
 )
-from corpus.ops import OPS, Attrs, ConstAttrs, MomentumAttrs, Nested, RowsAttrs, SliceAttrs
-from corpus.textfile import Entry, dumps, loads
-from fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.corpus.ops import (
+    OPS,
+    Attrs,
+    ConstAttrs,
+    MomentumAttrs,
+    Nested,
+    RowsAttrs,
+    SliceAttrs,
+)
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.strategies.graphs import resource_graphs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS, allowed_values
 
-from corpus.builder import litmus
-from corpus.graph import Cluster, Graph, LitmusTest, Node, Run, Variable
-from corpus.herd import DoesNotFit, condition_of, dumps, layout, loads, log, parse, read_log
-from corpus.ops import ConstAttrs
-from corpus.textfile import FileError, load
-from oracles.model import EXECUTOR, MODELS, RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Run, Variable
+from litmusfuzz.corpus.herd import (
+    DoesNotFit,
+    condition_of,
+    dumps,
+    layout,
+    loads,
+    log,
+    parse,
+    read_log,
+)
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.textfile import FileError, load
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from oracles.model import Model
+    from litmusfuzz.oracles.model import Model
 
 HERD7 = shutil.which("herd7")
 # Those of the corpus that herd's C can say; a lower number means that something broke.

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.herd import Condition, State, layout, log, parse, read_log
-from corpus.herd.log import STATUS, state_of
-from corpus.outcome import TORN, Outcome, Status
-from corpus.textfile import Digest, FileError, load
-from oracles.model import RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.herd import Condition, State, layout, log, parse, read_log
+from litmusfuzz.corpus.herd.log import STATUS, state_of
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status
+from litmusfuzz.corpus.textfile import Digest, FileError, load
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 # As herd7 prints it: hexadecimal where a variant asks for it, old and new brackets.

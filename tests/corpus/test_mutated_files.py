@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from helpers import LITMUS
 
-from corpus.textfile import Entry, FileError, dumps, load, loads
+from litmusfuzz.corpus.textfile import Entry, FileError, dumps, load, loads
 
 if TYPE_CHECKING:
     from pathlib import Path

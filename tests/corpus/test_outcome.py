@@ -6,8 +6,17 @@ import random
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome, Value, Verdict, digest, distance, nearest, plain_value
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import (
+    TORN,
+    Outcome,
+    Value,
+    Verdict,
+    digest,
+    distance,
+    nearest,
+    plain_value,
+)
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X")
 

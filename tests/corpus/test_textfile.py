@@ -10,11 +10,11 @@ from helpers import LITMUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.builder import litmus
-from corpus.document import MAX_BYTES
-from corpus.graph import Graph, LitmusTest, MalformedTest
-from corpus.outcome import TORN, Outcome, digest
-from corpus.textfile import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.document import MAX_BYTES
+from litmusfuzz.corpus.graph import Graph, LitmusTest, MalformedTest
+from litmusfuzz.corpus.outcome import TORN, Outcome, digest
+from litmusfuzz.corpus.textfile import (
     MAX_LISTED,
     Digest,
     Entry,

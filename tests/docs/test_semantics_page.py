@@ -8,7 +8,7 @@ import pytest
 from helpers import LITMUS
 from pages import ROOT
 
-from oracles.model import Axiom
+from litmusfuzz.oracles.model import Axiom
 
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]

@@ -93,7 +93,7 @@ def test_what_cannot_run_workers_is_told_in_one_line(
 
 @pytest.mark.parametrize(
     ("executor", "lacking"),
-    [("native", "fuzz.executors.native._executor"), ("tf", "tensorflow")],
+    [("native", "litmusfuzz.fuzz.executors.native._executor"), ("tf", "tensorflow")],
 )
 def test_what_an_executor_lacks_there_is_told_in_one_line(
     litmusfuzz, other: Path, executor: str, lacking: str

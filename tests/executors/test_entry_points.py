@@ -25,7 +25,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def litmusfuzz(environment, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fuzz", *arguments],
+        [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
         env=environment,
         capture_output=True,
         text=True,

@@ -12,9 +12,9 @@ import pytest
 from helpers import LITMUS
 from helpers_ssa import Played, random_state, results_of
 
-from corpus.builder import litmus
-from corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
-from corpus.ops import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.ops import (
     DTYPES,
     OPS,
     Attrs,
@@ -25,8 +25,8 @@ from corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from corpus.textfile import load
-from fuzz.executors.jax_clustered.arrays import (
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,
     element,
     shape_of,
@@ -34,10 +34,10 @@ from fuzz.executors.jax_clustered.arrays import (
     to_numpy,
     truth,
 )
-from fuzz.executors.jax_clustered.functions import QUICK, Compiler
-from fuzz.passes.ssa import convert
-from fuzz.strategies import draw
-from oracles.allowed import ValueTooLarge
+from litmusfuzz.fuzz.executors.jax_clustered.functions import QUICK, Compiler
+from litmusfuzz.fuzz.passes.ssa import convert
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.allowed import ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,14 +11,20 @@ from tempfile import TemporaryFile
 import psutil
 import pytest
 
-from corpus.builder import litmus
-from corpus.ops import MAX_MAGNITUDE
-from corpus.outcome import TORN, Outcome
-from corpus.textfile import Entry, dumps, loads
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker, _cause, _end_of
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import CANARY, UnknownExecutor, configuration, executor_class, names
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker, _cause, _end_of
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import (
+    CANARY,
+    UnknownExecutor,
+    configuration,
+    executor_class,
+    names,
+)
 
 TEST = litmus("X=1; r0=Y || Y=1; r1=X")
 

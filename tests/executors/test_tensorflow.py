@@ -12,8 +12,8 @@ import numpy as np
 import psutil
 import pytest
 
-from corpus.graph import Graph, LitmusTest, Node, Variable, predecessors
-from corpus.ops import (
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable, predecessors
+from litmusfuzz.corpus.ops import (
     BOOL,
     DTYPES,
     FLOATS,
@@ -26,17 +26,17 @@ from corpus.ops import (
     RowsAttrs,
     SliceAttrs,
 )
-from corpus.outcome import TORN, Outcome
-from fuzz.executors.protocol import Noise, Refused, Unavailable
-from fuzz.executors.table import configuration
-from fuzz.executors.tensorflow import TensorFlowExecutor
-from fuzz.executors.tensorflow.profiles import Settings
-from fuzz.executors.tensorflow.tally import Batch, Tally, one_lane
+from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+from litmusfuzz.fuzz.executors.tensorflow.tally import Batch, Tally, one_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fuzz.executors.protocol import Histogram
+    from litmusfuzz.fuzz.executors.protocol import Histogram
 
 PLAIN, GRAPPLER, SINGLE = (
     configuration("tf", name) for name in ("plain", "grappler", "single_threaded")
@@ -402,7 +402,7 @@ def racy() -> LitmusTest:
 
 
 def built(test: LitmusTest, noise: Noise, seed: int, *, share_handles: bool = False) -> Any:
-    from fuzz.executors.tensorflow import lowering
+    from litmusfuzz.fuzz.executors.tensorflow import lowering
 
     rng = np.random.default_rng(seed)
     return lowering.build(lowering.lower(test), noise, rng, share_handles=share_handles)
@@ -456,8 +456,8 @@ def test_what_others_are_measured_beside_executes_each_op_of_each_copy() -> None
 
     from tensorflow.core.protobuf import config_pb2
 
-    from fuzz.executors.tensorflow.lowering import RACE
-    from fuzz.executors.tensorflow.steady import Steady
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import RACE
+    from litmusfuzz.fuzz.executors.tensorflow.steady import Steady
 
     test, copies = racy(), 3
     steady = Steady(test, copies, threads=2)
@@ -480,8 +480,8 @@ def test_tensorflow_runs_the_graph_that_was_built() -> None:
     """Unless asked to, it adds, drops and reorders nothing."""
     from tensorflow.core.protobuf import config_pb2
 
-    from fuzz.executors.tensorflow.lowering import lower
-    from fuzz.executors.tensorflow.session import LiveSession
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import lower
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
     noise = Noise(5, padding=64)
     graph = built(racy(), noise, 3)
@@ -567,7 +567,7 @@ def test_other_devices_are_refused() -> None:
 def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that the table gains is not taken for one that we lower."""
     row = replace(OPS["ReadVariableOp"], name="ReadTwice")
-    monkeypatch.setattr("corpus.graph.OPS", {**OPS, "ReadTwice": row})
+    monkeypatch.setattr("litmusfuzz.corpus.graph.OPS", {**OPS, "ReadTwice": row})
     test = litmus(Node("r", "ReadTwice", (), ("X",)), variables=(Variable("X", "int32", ()),))
     with pytest.raises(Refused, match=r"op ReadTwice \(node r\)"):
         TensorFlowExecutor().prepare(test, PLAIN)
@@ -577,8 +577,8 @@ def test_failing_op_is_an_exception() -> None:
     """What TensorFlow says of an op that fails is for the worker to report."""
     import tensorflow as tf
 
-    from fuzz.executors.tensorflow.lowering import lower
-    from fuzz.executors.tensorflow.session import LiveSession
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import lower
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
     graph = built(racy(), Noise(1, padding=0), 0)
     for node in graph.graph_def.node:
@@ -606,7 +606,7 @@ def test_missing_tensorflow_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_configurations_import_no_tensorflow() -> None:
     code = (
-        "import sys; from fuzz.executors.tensorflow import TensorFlowExecutor as T;"
+        "import sys; from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor as T;"
         "T.configurations(); sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ})

@@ -8,17 +8,17 @@ from dataclasses import asdict, replace
 import pytest
 from helpers import LITMUS
 
-from corpus.graph import Graph, LitmusTest, Node, Variable
-from corpus.ops import ConstAttrs, SliceAttrs
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, dumps, load
-from fuzz.executors import wire
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Noise
-from fuzz.lifting import Lifter, NotLifted, kept_apart
-from fuzz.strategies import draw
-from oracles.explorer import Explorer
-from oracles.model import RFC
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.lifting import Lifter, NotLifted, kept_apart
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 
 TESTS = {path.stem: replace(load(path).test, clusters=()) for path in LITMUS}
 # The graph that is lifted, and runs of just that one.

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import Graph, LitmusTest, Node, Queue, Variable
-from corpus.outcome import Outcome, Status, Verdict
-from corpus.textfile import load
-from fuzz.campaign.judge import judge
-from fuzz.executors.protocol import Noise, Refused
-from fuzz.executors.tensorflow import TensorFlowExecutor
-from fuzz.executors.tensorflow.quiescence import quiet
-from fuzz.executors.tensorflow.tally import DROPPED, Batch, Tally
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Queue, Variable
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.tally import DROPPED, Batch, Tally
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fuzz.executors.protocol import Histogram
+    from litmusfuzz.fuzz.executors.protocol import Histogram
 
 PLAIN = TensorFlowExecutor.configurations()[0]
 BY_NAME = {path.stem: path for path in LITMUS}

@@ -9,18 +9,18 @@ import pytest
 from helpers import LITMUS
 from native.helpers_native import keys
 
-from corpus.builder import litmus
-from corpus.outcome import Status
-from corpus.textfile import load
-from fuzz.campaign.cover import Limits, cover
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Diverged, EventKey, Refused
-from fuzz.executors.table import configuration
-from fuzz.executors.tensorflow import forced
-from fuzz.executors.tensorflow.executor import TensorFlowExecutor
-from fuzz.passes.gates import gated
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC, unsplit
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.cover import Limits, cover
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow import forced
+from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.passes.gates import gated
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit
 
 UNSPLIT = unsplit(EXECUTOR)
 PLAIN = configuration("tf")

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from corpus.textfile import Entry, dumps, load
-from fuzz.campaign.judge import judge
-from fuzz.executors import wire
-from fuzz.executors.process import Died, Worker
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration
-from fuzz.passes.placement import place
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, PROMISES
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, PROMISES
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Histogram
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Histogram
 
 BY_NAME = {path.stem: path for path in LITMUS}
 NOISE = Noise(copies=4, steps=3, padding=64)
@@ -82,10 +82,10 @@ def run_alone(test: LitmusTest, config: str, *, logging: str) -> str:
 
 SCRIPT = """
 import sys
-from corpus.textfile import loads
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration
-from fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 test = loads(sys.stdin.read()).test
 prepared = TensorFlowExecutor().prepare(test, configuration("tf", sys.argv[1]))
 prepared.run(16, Noise(copies=2, steps=4), 1)
@@ -139,8 +139,8 @@ def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, g
     import numpy as np
     from tensorflow.core.protobuf import config_pb2
 
-    from fuzz.executors.tensorflow import lowering, session
-    from fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
 
     settings = Settings.of(configuration("tf", config))
     template = lowering.lower(named("h-loop-increments"))
@@ -197,7 +197,7 @@ def test_the_lock_waits_for_what_the_members_take_and_others_for_its_release() -
     """As `tf.CriticalSection.execute` has it: both edges are its own, not the test's."""
     import numpy as np
 
-    from fuzz.executors.tensorflow import lowering, sections
+    from litmusfuzz.fuzz.executors.tensorflow import lowering, sections
 
     test = litmus("r0=X; lock M; Y=r0+1; r1=Y; unlock M; Z=r1+0")
     quiet = Noise(copies=1, shuffle=False, padding=0)
@@ -254,7 +254,7 @@ def test_what_may_block_on_workers_is_refused_by_name(connected: Worker) -> None
 def test_what_has_no_device_is_spread_over_the_workers() -> None:
     import numpy as np
 
-    from fuzz.executors.tensorflow import lowering
+    from litmusfuzz.fuzz.executors.tensorflow import lowering
 
     test = place(named("SB"), ("cpu:0", "cpu:1"))
     built = lowering.build(lowering.lower(test), NOISE, np.random.default_rng(0))

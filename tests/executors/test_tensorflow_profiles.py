@@ -15,16 +15,22 @@ import numpy as np
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import Entry, dumps, load
-from fuzz.campaign.judge import judge
-from fuzz.executors import wire
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration
-from fuzz.executors.tensorflow.profiles import OPTIMIZERS, PROCESS, PROFILES, QUIET, Settings
-from oracles.explorer import Explorer
-from oracles.model import PROMISES
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.profiles import (
+    OPTIMIZERS,
+    PROCESS,
+    PROFILES,
+    QUIET,
+    Settings,
+)
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import PROMISES
 
 BY_NAME = {config.name: config for config in PROFILES}
 NOISE = Noise(copies=8, steps=4)
@@ -114,10 +120,10 @@ def test_what_xla_does_not_compile_is_refused_by_name(worker: Worker) -> None:
 SCRIPT = """
 import sys
 import numpy as np
-from corpus.textfile import loads
-from fuzz.executors.protocol import Noise
-from fuzz.executors.tensorflow import lowering, session
-from fuzz.executors.tensorflow.profiles import PROFILES, QUIET, Settings
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.profiles import PROFILES, QUIET, Settings
 test = loads(sys.stdin.read()).test
 for config in PROFILES:
     settings = Settings.of(config)
@@ -169,7 +175,7 @@ def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
     """The layers around the races are one op each; the races' own are all there."""
     from tensorflow.core.protobuf import config_pb2
 
-    from fuzz.executors.tensorflow import lowering, model_code, session
+    from litmusfuzz.fuzz.executors.tensorflow import lowering, model_code, session
 
     ops = {}
     for name in ("model_code", "model_code_grappler"):
@@ -217,8 +223,8 @@ def test_ops_run_on_the_threads_that_the_profile_names(name: str, pool: str, thr
     """An op in Python says which thread runs it."""
     import tensorflow as tf
 
-    from fuzz.executors.tensorflow.options import run_options, session_config
-    from fuzz.executors.tensorflow.session import callable_of
+    from litmusfuzz.fuzz.executors.tensorflow.options import run_options, session_config
+    from litmusfuzz.fuzz.executors.tensorflow.session import callable_of
 
     def thread() -> np.int64:
         return np.int64(threading.get_native_id())

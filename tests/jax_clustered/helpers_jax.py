@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
-from fuzz.executors.jax_clustered.functions import Compiler
-from fuzz.executors.native.lowering import Strictness
-from oracles import events
-from oracles.model import RFC
+from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
+from litmusfuzz.fuzz.executors.native.lowering import Strictness
+from litmusfuzz.oracles import events
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
 
 CONFIGS: Final = {config.name: config for config in JaxClusteredExecutor.configurations()}
 COMPILER: Final = Compiler()

@@ -9,18 +9,18 @@ from helpers import LITMUS
 from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
 from native.helpers_native import keys
 
-from corpus.builder import litmus
-from corpus.graph import Node
-from corpus.ops import ConstAttrs
-from corpus.outcome import Verdict
-from corpus.textfile import load
-from fuzz.executors.jax_clustered.backend import Computing
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
-from oracles import explorer
-from oracles.explorer import Explorer
-from oracles.model import RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
+from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 
 TRACES = 10_000
 """No test of the corpus needs more."""

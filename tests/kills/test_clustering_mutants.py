@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import corpus
-from corpus.builder import litmus
-from corpus.graph import MalformedTest
-from corpus.textfile import load
-from fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
-from fuzz.passes.clustering import cluster
-from oracles.translation import Soundness, validate
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
+from litmusfuzz.fuzz.passes.clustering import cluster
+from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 MP = "X=1; Y=2 || r0=Y; r1=X"
 AROUND = "X=1; r0=Z; Y=1 || r1=Y; Z=2"

@@ -15,18 +15,18 @@ from jax_clustered.helpers_jax import CONFIGS
 from kills.test_clustering_mutants import KILLS as CLUSTERERS
 from kills.test_clustering_mutants import graph
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from fuzz.executors.jax_clustered.executor import JaxClusteredExecutor
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import executor_class, names
-from fuzz.mutants import jax as mutants
-from oracles.explorer import Explorer
-from oracles.model import RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import executor_class, names
+from litmusfuzz.fuzz.mutants import jax as mutants
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
 
 COUNT = 2000
 MP = "X=1; Y=2 || cluster {r0=Y; r1=X}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import load
-from fuzz.campaign.judge import judge
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import configuration, executor_class, names
-from oracles.model import RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 
 def forbidden(executor: str, test) -> int:
@@ -38,4 +38,4 @@ def test_every_mutant_is_of_a_module_that_a_file_here_is_about() -> None:
     """Those for `native` and `jax` see to it that each of theirs has its kill."""
     modules = {executor_class(n).__module__ for n in names() if n.startswith("mutant/")}
     about = ("canary", "stale_reads", "native", "jax", "tensorflow")
-    assert modules == {f"fuzz.mutants.{name}" for name in about}
+    assert modules == {f"litmusfuzz.fuzz.mutants.{name}" for name in about}

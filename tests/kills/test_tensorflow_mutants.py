@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from fuzz.executors.protocol import Noise
-from fuzz.executors.table import executor_class, names
-from fuzz.executors.tensorflow import TensorFlowExecutor
-from fuzz.mutants import tensorflow as mutants
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import executor_class, names
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.mutants import tensorflow as mutants
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.oracles.model import Model
 
 SB = "X=1; r0=Y || Y=1; r1=X"
 MP = "X=1; Y=2 || r0=Y; r1=X"

@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner
 from helpers import LITMUS
 
-from corpus.textfile import Entry, dumps, load
-from fuzz.commands.main import main
-from fuzz.executors import wire
-from fuzz.executors.process import Worker
-from fuzz.executors.protocol import Noise
-from fuzz.lifting import SOURCES
-from oracles.model import RFC
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.commands.main import main
+from litmusfuzz.fuzz.executors import wire
+from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.lifting import SOURCES
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fuzz.executors.native.executor import NativeExecutor
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

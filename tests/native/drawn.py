@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Graph,
@@ -22,7 +22,7 @@ from corpus.graph import (
     Run,
     Variable,
 )
-from corpus.ops import ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuzz.campaign.replay import event_keys
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.native.lowering import Strictness
-from oracles import events
-from oracles.model import MODELS
+from litmusfuzz.fuzz.campaign.replay import event_keys
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.executors.native.lowering import Strictness
+from litmusfuzz.oracles import events
+from litmusfuzz.oracles.model import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.executors.protocol import Config, EventKey
-    from oracles.allowed import Witness
-    from oracles.model import Model
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.protocol import Config, EventKey
+    from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.model import Model
 
 CONFIGS = {config.name: config for config in NativeExecutor.configurations()}
 CONTROLLED = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corpus.graph import Graph, LitmusTest, Node, Variable
-from corpus.ops import ConstAttrs
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs
 
 STEPS = 20
 W, B = 3, 1

@@ -10,12 +10,12 @@ import pytest
 from helpers import LITMUS
 from native.helpers_native import as_strict_as_allowed, keys, prepared
 
-from corpus.builder import litmus
-from corpus.outcome import Status
-from corpus.textfile import load
-from fuzz.executors.protocol import Diverged, Noise
-from oracles import explorer
-from oracles.model import EXECUTOR, MODELS, RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 
 
 def forced(test, model, order):
@@ -79,7 +79,7 @@ def test_a_record_is_replayed_to_the_same_outcome_a_thousand_times() -> None:
 def test_a_record_is_replayed_in_a_new_process() -> None:
     code = (
         "import json, sys; sys.path.insert(0, 'tests')\n"
-        "from corpus.builder import litmus; from oracles.model import RFC\n"
+        "from litmusfuzz.corpus.builder import litmus; from litmusfuzz.oracles.model import RFC\n"
         "from native.helpers_native import prepared\n"
         f"executor = prepared(litmus({BUSY!r}, queues={{'Q': 1}}), RFC)\n"
         "for choices in json.load(sys.stdin):\n"

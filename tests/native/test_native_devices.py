@@ -17,18 +17,23 @@ from helpers import LITMUS
 from native.drawn import draw
 from native.helpers_native import CONFIGS, all_outcomes
 
-from corpus.builder import litmus
-from corpus.graph import LitmusTest, Run
-from corpus.outcome import Status, Verdict
-from corpus.textfile import load
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest, engine_config, on_devices
-from fuzz.executors.native.pair import LostPeer
-from fuzz.executors.protocol import Noise, Refused
-from fuzz.passes.placement import place
-from oracles import explorer
-from oracles.events import strictnesses
-from oracles.explorer import Explorer
-from oracles.model import MODELS, RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import LitmusTest, Run
+from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.native.executor import (
+    NativeExecutor,
+    PreparedTest,
+    engine_config,
+    on_devices,
+)
+from litmusfuzz.fuzz.executors.native.pair import LostPeer
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.events import strictnesses
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS, RFC
 
 TWO = ("cpu:0", "cpu:1")
 CHOICES = 32

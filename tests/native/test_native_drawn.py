@@ -8,10 +8,10 @@ import pytest
 from native.drawn import draw
 from native.helpers_native import all_outcomes
 
-from corpus.outcome import Status
-from oracles import explorer
-from oracles.events import strictnesses
-from oracles.model import MODELS
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.events import strictnesses
+from litmusfuzz.oracles.model import MODELS
 
 LIMIT = 2_000
 CHOICES = 32

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from fuzz.engines import python
-from fuzz.engines.settings import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.engines import python
+from litmusfuzz.fuzz.engines.settings import (
     OVER_RUNTIMES,
     EngineSettings,
     MissingEngine,
     Sort,
     UnknownEngine,
 )
-from fuzz.executors.native.executor import PreparedTest, engine_config
-from fuzz.executors.protocol import Noise, Unavailable
-from fuzz.executors.table import UnknownExecutor, configuration
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR
+from litmusfuzz.fuzz.executors.native.executor import PreparedTest, engine_config
+from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR
 
 ROOT = Path(__file__).parents[2]
 INCLUDE = f"-I{ROOT / 'fuzz/native/include'}"
@@ -42,8 +42,8 @@ def compiled(output: Path, *arguments: str | Path) -> Path:
 
 CONFORM = """
 import ctypes, sys
-from fuzz.engines.settings import EngineSettings
-from fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.engines.settings import EngineSettings
+from litmusfuzz.fuzz.executors.native.running import RunningEngine
 library, name, *threads = sys.argv[1:]
 conform = ctypes.CDLL(library).litmusfuzz_conform
 conform.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool]

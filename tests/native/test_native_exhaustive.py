@@ -10,10 +10,10 @@ import pytest
 from helpers import LITMUS
 from native.helpers_native import all_outcomes, prepared
 
-from corpus.builder import litmus
-from corpus.textfile import load
-from oracles import explorer
-from oracles.model import EXECUTOR, MODELS, RFC, Model
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Model
 
 LIMIT = 20_000
 """Executions for each test, model and strictness; no test of the corpus needs more."""

@@ -20,29 +20,29 @@ from native.neuron import neuron as neuron_on
 from native.neuron import training
 from native.test_native_engines import compiled
 
-from corpus.builder import litmus
-from corpus.outcome import Status, Verdict
-from corpus.textfile import load
-from fuzz.executors.native import _executor, gpus
-from fuzz.executors.native.executor import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.native import _executor, gpus
+from litmusfuzz.fuzz.executors.native.executor import (
     WITH_GPU,
     NativeExecutor,
     PreparedTest,
     controlled_config,
     on_devices,
 )
-from fuzz.executors.native.gpus import Gpus
-from fuzz.executors.protocol import Noise, Refused, Unavailable
-from oracles import explorer
-from oracles.events import strictnesses
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.fuzz.executors.native.gpus import Gpus
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.events import strictnesses
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 20_000

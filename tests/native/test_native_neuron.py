@@ -11,11 +11,11 @@ import pytest
 from native.helpers_native import CONFIGS
 from native.neuron import STEPS, WORKERS, neuron, training
 
-from corpus.outcome import Status
-from fuzz.executors.protocol import Noise
-from fuzz.passes.placement import place
-from oracles import explorer
-from oracles.model import MODELS, RFC
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.model import MODELS, RFC
 
 
 def test_the_samples_train_both_weights_and_reach_both_sides_of_relu() -> None:

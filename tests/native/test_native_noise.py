@@ -9,14 +9,14 @@ from dataclasses import asdict, replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from corpus.textfile import load
-from fuzz.executors.native.executor import PreparedTest, engine_config
-from fuzz.executors.native.lowering import lower
-from fuzz.executors.protocol import Noise, noise_from
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.native.executor import PreparedTest, engine_config
+from litmusfuzz.fuzz.executors.native.lowering import lower
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_from
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR
 
 IRIW = litmus("X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X")
 INLINE = engine_config("inline", "inline", 1, split_updates=False)

@@ -15,21 +15,21 @@ from helpers import LITMUS
 from native.drawn import draw
 from native.helpers_native import prepared
 
-from corpus.builder import litmus
-from corpus.graph import Graph, LitmusTest, Node, Variable
-from corpus.outcome import Verdict
-from corpus.textfile import load
-from fuzz.executors.native.executor import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.native.executor import (
     MEASURES,
     Diverged,
     NativeExecutor,
     PreparedTest,
     controlled_config,
 )
-from fuzz.executors.protocol import Noise, Refused
-from oracles.events import strictnesses
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, MODELS, RFC
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.oracles.events import strictnesses
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 
 CONFIGS = [c for c in NativeExecutor.configurations() if dict(c.settings)["engine"] == "controlled"]
 NAMES = ("random", "pct", "pos", "urw", "surw", "uniform")

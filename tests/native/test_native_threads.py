@@ -8,14 +8,14 @@ import pytest
 from helpers import LITMUS
 from native.helpers_native import prepared
 
-from corpus.builder import litmus
-from corpus.graph import Cluster
-from corpus.outcome import Verdict
-from corpus.textfile import load
-from fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from fuzz.executors.protocol import Config, Noise, Refused, Unavailable
-from oracles.explorer import Explorer, allowed_outcomes
-from oracles.model import EXECUTOR, MODELS
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.executors.protocol import Config, Noise, Refused, Unavailable
+from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes
+from litmusfuzz.oracles.model import EXECUTOR, MODELS
 
 
 def here(config: Config) -> bool:

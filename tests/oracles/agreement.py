@@ -41,7 +41,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     Body,
     BranchAttrs,
     Cluster,
@@ -55,19 +55,19 @@ from corpus.graph import (
     enclosing,
     taken_from_outside,
 )
-from corpus.ops import OPS, Kind, SectionAttrs
-from corpus.outcome import Outcome, Status, Verdict
-from corpus.textfile import Entry, dumps
-from fuzz.passes.placement import place
-from fuzz.strategies import FAMILIES, draw
-from oracles import explorer, reference
-from oracles.allowed import NoProgramOrder
-from oracles.events import unfold
-from oracles.explorer import Explorer
-from oracles.model import MODELS, PROMISES, RFC, Model
+from litmusfuzz.corpus.ops import OPS, Kind, SectionAttrs
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.events import unfold
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS, PROMISES, RFC, Model
 
 if TYPE_CHECKING:
-    from oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.allowed import AllowedSet
 
 BUDGET_ORDERS: Final = 20_000
 """For the reference; four times what a generator draws at most under ``rfc``."""
@@ -93,7 +93,7 @@ Judge = Callable[[Outcome], Verdict]
 
 
 def _axiomatic(test: LitmusTest, model: Model) -> Judge:
-    module: Any = importlib.import_module("oracles.axiomatic")
+    module: Any = importlib.import_module("litmusfuzz.oracles.axiomatic")
     judge: Judge = module.Axiomatic(test, model).judge
     return judge
 
@@ -105,7 +105,7 @@ def _explorer(test: LitmusTest, model: Model) -> Judge:
 def membership_oracles() -> dict[str, Callable[[LitmusTest, Model], Judge]]:
     """What is asked about single outcomes, by name; the reference is the measure."""
     found = {"explorer": _explorer}
-    if importlib.util.find_spec("oracles.axiomatic") is not None:
+    if importlib.util.find_spec("litmusfuzz.oracles.axiomatic") is not None:
         found["axiomatic"] = _axiomatic
     return found
 

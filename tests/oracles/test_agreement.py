@@ -10,18 +10,18 @@ import agreement
 import pytest
 from agreement import Disagreement, Tally, check, renamed, reordered, smaller, with_implied_edge
 
-from corpus.builder import litmus
-from corpus.outcome import Verdict
-from corpus.textfile import loads
-from fuzz.strategies import FAMILIES, draw
-from fuzz.strategies.size import count_all
-from oracles.model import PROMISES, RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.fuzz.strategies.size import count_all
+from litmusfuzz.oracles.model import PROMISES, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 SEED = 11
 TESTS = 25
@@ -91,7 +91,7 @@ def test_sets_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """An explorer that forgets control edges, as far as it sees them."""
     from dataclasses import replace
 
-    from oracles import explorer
+    from litmusfuzz.oracles import explorer
 
     honest = explorer.allowed_outcomes
 

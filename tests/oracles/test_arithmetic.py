@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.graph import Node
-from corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
-from oracles.arithmetic import ValueTooLarge, gathered, pure, written
+from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.oracles.arithmetic import ValueTooLarge, gathered, pure, written
 
 
 @pytest.mark.parametrize(

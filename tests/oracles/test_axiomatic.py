@@ -21,16 +21,16 @@ from test_explorer import (
     replays,
 )
 
-from corpus.builder import litmus
-from corpus.graph import Cluster, Graph, LitmusTest, MalformedTest
-from corpus.outcome import TORN, Outcome, Status, Verdict
-from corpus.textfile import load, loads
-from fuzz.strategies import draw
-from oracles import reference
-from oracles.axiomatic import Axiomatic, Budget, Question, judge
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, MODELS, RFC, Model
-from oracles.saturation import Choice, OverBudget, find_order
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, MalformedTest
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question, judge
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Model
+from litmusfuzz.oracles.saturation import Choice, OverBudget, find_order
 
 SATURATION = Budget(solve=False)
 Z3 = Budget(saturate=False)
@@ -273,10 +273,10 @@ def test_long_chains_need_no_deep_recursion() -> None:
 def test_the_solver_is_loaded_only_when_it_is_asked() -> None:
     code = (
         "import sys\n"
-        "from corpus.builder import litmus\n"
-        "from corpus.outcome import Outcome\n"
-        "from oracles.axiomatic import judge\n"
-        "from oracles.model import RFC\n"
+        "from litmusfuzz.corpus.builder import litmus\n"
+        "from litmusfuzz.corpus.outcome import Outcome\n"
+        "from litmusfuzz.oracles.axiomatic import judge\n"
+        "from litmusfuzz.oracles.model import RFC\n"
         "test = litmus('X=1; Y=1 || r0=Y; r1=X')\n"
         "values = {'r0': (1,), 'r1': (0,), 'X': (1,), 'Y': (1,)}\n"
         "assert str(judge(test, RFC, Outcome.of(test, values))) == 'forbidden'\n"

@@ -14,21 +14,21 @@ from helpers import LITMUS, is_small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpus.builder import litmus
-from corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
-from corpus.ops import ConstAttrs
-from corpus.outcome import TORN, Outcome, Status, Verdict
-from corpus.textfile import Digest, load, loads
-from fuzz.strategies.graphs import resource_graphs
-from oracles import explorer, reference
-from oracles.allowed import ValueTooLarge
-from oracles.events import strictnesses, unfold
-from oracles.explorer import Budget, Explorer
-from oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import Digest, load, loads
+from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.events import strictnesses, unfold
+from litmusfuzz.oracles.explorer import Budget, Explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
 
 if TYPE_CHECKING:
-    from oracles.allowed import AllowedSet
-    from oracles.events import Event
+    from litmusfuzz.oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.events import Event
 
 quiet = settings(
     deadline=None,

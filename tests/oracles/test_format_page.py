@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus.textfile import dumps, loads
-from oracles.model import MODELS
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.textfile import dumps, loads
+from litmusfuzz.oracles.model import MODELS
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0002-file-format.md"
 FILES = re.findall(r"```yaml\n(litmusfuzz.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.outcome import Outcome, Status
-from corpus.textfile import load
-from oracles.explorer import Explorer
-from oracles.model import MODELS, Model
-from oracles.reference import _Walk, outcome_of
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS, Model
+from litmusfuzz.oracles.reference import _Walk, outcome_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpus.graph import LitmusTest
-    from oracles.allowed import Witness
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.oracles.allowed import Witness
 
 
 def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Outcome, Witness]:

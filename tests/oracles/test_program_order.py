@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import load, loads
-from oracles import explorer, reference
-from oracles.allowed import NoProgramOrder
-from oracles.model import ACD, EXECUTOR
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.model import ACD, EXECUTOR
 
 SB = load(next(path for path in LITMUS if path.stem == "SB")).test
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import LitmusTest, Run
-from corpus.outcome import TORN, Outcome, Status, Verdict
-from corpus.textfile import load, loads, value_from_plain
-from fuzz.strategies import draw
-from oracles.axiomatic import Budget
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
-from oracles.reason import Reason, explain
-from oracles.reference import allowed_outcomes
-from oracles.relaxed import relaxed, with_rules
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import LitmusTest, Run
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import load, loads, value_from_plain
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.axiomatic import Budget
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
+from litmusfuzz.oracles.reason import Reason, explain
+from litmusfuzz.oracles.reference import allowed_outcomes
+from litmusfuzz.oracles.relaxed import relaxed, with_rules
 
 
 def because(text: str, model=RFC, /, **wanted: int) -> Reason | None:

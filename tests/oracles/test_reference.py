@@ -8,14 +8,14 @@ import pytest
 from helpers import LITMUS, allowed_values, is_small
 from hypothesis import given, settings
 
-from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome, Verdict
-from corpus.textfile import Digest, load
-from fuzz.strategies.graphs import resource_graphs
-from oracles.arithmetic import ValueTooLarge
-from oracles.events import Access, count_orders, events_before, unfold
-from oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
-from oracles.reference import allowed_outcomes
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import TORN, Outcome, Verdict
+from litmusfuzz.corpus.textfile import Digest, load
+from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.oracles.arithmetic import ValueTooLarge
+from litmusfuzz.oracles.events import Access, count_orders, events_before, unfold
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
@@ -151,7 +151,7 @@ def test_every_witness_is_a_legal_order_that_yields_its_outcome(test) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 def test_an_implied_edge_changes_nothing(test) -> None:
     """An edge from an effect to one that already waits for it."""
-    from corpus.graph import Graph, predecessors
+    from litmusfuzz.corpus.graph import Graph, predecessors
 
     before = {node.name: above for node, above in predecessors(test.graph)}
     effects = {n.name for n in test.graph.effects}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import LITMUS
 
-from corpus.outcome import Verdict
-from corpus.textfile import load, outcome_from_plain
-from oracles import axiomatic, explorer, reference
-from oracles.model import EXECUTOR, PROMISES, Axiom, Model, unsplit
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import load, outcome_from_plain
+from litmusfuzz.oracles import axiomatic, explorer, reference
+from litmusfuzz.oracles.model import EXECUTOR, PROMISES, Axiom, Model, unsplit
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
 
 FILES = {path.stem: path for path in LITMUS}
 RULES = (

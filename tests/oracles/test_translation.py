@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import Cluster
-from corpus.outcome import Outcome, Status, Verdict
-from corpus.textfile import load
-from oracles import explorer, reference
-from oracles.explorer import Budget
-from oracles.model import RFC
-from oracles.reference import outcome_of
-from oracles.translation import MOST_ADDED, Soundness, most_telling, validate
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import outcome_of
+from litmusfuzz.oracles.translation import MOST_ADDED, Soundness, most_telling, validate
 
 SMALL = Budget(states=20_000)
 CLUSTERED = [path for path in LITMUS if load(path).test.clusters]

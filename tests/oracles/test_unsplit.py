@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from helpers import LITMUS, allowed_values
 
-from corpus.builder import litmus
-from corpus.textfile import load
-from oracles import explorer, reference
-from oracles.events import Access
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, MODELS, RFC, unsplit
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.events import Access
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, unsplit
 
 UNSPLIT = unsplit(EXECUTOR)
 

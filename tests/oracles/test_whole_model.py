@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from helpers import allowed_values
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome, Status, Verdict
-from corpus.textfile import loads
-from oracles.events import strictnesses, unfold
-from oracles.model import EXECUTOR, RFC, Axiom
-from oracles.reference import allowed_outcomes, orders_of
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.oracles.events import strictnesses, unfold
+from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom
+from litmusfuzz.oracles.reference import allowed_outcomes, orders_of
 
 
 def outcomes(test, model=RFC) -> set[str]:
@@ -163,7 +163,7 @@ def test_dequeue_of_more_than_a_closed_queue_holds_fails_and_is_unspecified() ->
 
 
 def test_runs_that_the_client_orders_are_ordered_and_others_not() -> None:
-    from corpus.graph import Run
+    from litmusfuzz.corpus.graph import Run
 
     test = litmus("X=1 ||| r0=X")
     assert outcomes(test) == {"g1.r0=0 X=1", "g1.r0=1 X=1"}
@@ -172,7 +172,7 @@ def test_runs_that_the_client_orders_are_ordered_and_others_not() -> None:
 
 
 def test_a_run_after_a_blocked_run_never_starts() -> None:
-    from corpus.graph import Run
+    from litmusfuzz.corpus.graph import Run
 
     test = litmus("r0=Q? ||| X=1; r1=X ||| r2=X", queues={"Q": 1})
     client = (Run("a", "g0"), Run("b", "g1", ("a",)), Run("c", "g2"))
@@ -296,7 +296,7 @@ def test_a_stricter_executor_completes_nothing_new(model) -> None:
         choices = list(strictnesses(test, model))
         assert len(choices) > 3
         for strictness in choices:
-            from oracles.reference import _Walk
+            from litmusfuzz.oracles.reference import _Walk
 
             walk = _Walk(test, model, strictness)
             seen = {str(outcome) for outcome in walk.outcomes()}

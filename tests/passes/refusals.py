@@ -16,17 +16,17 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpus.graph import Cluster, MalformedTest, taken_from_outside
-from fuzz.bench.clusters import BUDGET, racing
-from fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
-from fuzz.passes.safety import access
-from fuzz.strategies import FAMILIES, draw
-from oracles.translation import validate
+from litmusfuzz.corpus.graph import Cluster, MalformedTest, taken_from_outside
+from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
+from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
+from litmusfuzz.fuzz.passes.safety import access
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.oracles.translation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 Tally = Counter[tuple[str, str, str]]
 """Rule, what the pair is, verdict."""

@@ -25,19 +25,19 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpus.graph import MAX_NODES, all_nodes, bodies, taken_from_outside
-from corpus.ops import Kind, SectionAttrs
-from corpus.textfile import Entry, dumps
-from fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
-from fuzz.passes.safety import access, unsafe_pairs
-from fuzz.strategies import FAMILIES, draw
-from oracles.explorer import Budget
-from oracles.translation import Soundness, validate
+from litmusfuzz.corpus.graph import MAX_NODES, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
+from litmusfuzz.fuzz.passes.safety import access, unsafe_pairs
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 BUDGET: Final = Budget(states=50_000, memory_bytes=256 << 20)
 UNKNOWN_MAX: Final = 0.02

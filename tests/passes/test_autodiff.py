@@ -13,10 +13,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Variable
-from corpus.ops import BOOL, FLOATS, OPS, ConstAttrs, MalformedTest, RowsAttrs, TensorType
-from corpus.ops import result_type as type_of_result
-from fuzz.passes.autodiff import (
+from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Variable
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    FLOATS,
+    OPS,
+    ConstAttrs,
+    MalformedTest,
+    RowsAttrs,
+    TensorType,
+)
+from litmusfuzz.corpus.ops import result_type as type_of_result
+from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     NotDifferentiable,
     Step,
@@ -24,8 +32,8 @@ from fuzz.passes.autodiff import (
     gradients,
     trained,
 )
-from oracles.explorer import allowed_outcomes
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import Cluster, LitmusTest
-from corpus.textfile import load, loads
-from fuzz.passes.clustering import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster, LitmusTest
+from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.fuzz.passes.clustering import (
     Clustering,
     Refusal,
     RegionRefused,
@@ -21,7 +21,7 @@ from fuzz.passes.clustering import (
     refused,
     ssa_order,
 )
-from oracles.translation import Soundness, validate
+from litmusfuzz.oracles.translation import Soundness, validate
 
 PAIRS = [path for path in LITMUS if path.stem.startswith("pair-")]
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import MalformedTest
-from corpus.outcome import Outcome
-from corpus.textfile import load
-from fuzz.passes.gates import gated
-from oracles.events import unfold
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, unsplit
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.passes.gates import gated
+from litmusfuzz.oracles.events import unfold
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, unsplit
 
 UNSPLIT = unsplit(EXECUTOR)
 HALVES = ("", "lock", "unlock")

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
-from corpus.textfile import Entry, dumps, load, loads
-from fuzz.passes.placement import CannotPlace, devices_of, place
-from oracles import explorer
-from oracles.model import RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.textfile import Entry, dumps, load, loads
+from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.model import RFC
 
 TWO = ("cpu:0", "cpu:1")
 

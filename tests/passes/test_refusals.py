@@ -6,7 +6,7 @@ from collections import Counter
 
 import refusals
 
-from corpus.builder import litmus
+from litmusfuzz.corpus.builder import litmus
 
 
 def counted(program: str) -> dict[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.graph import LitmusTest, Node
-from corpus.textfile import loads
-from fuzz.passes.safety import Analysis, unsafe_pairs
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import LitmusTest, Node
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.passes.safety import Analysis, unsafe_pairs
 
 
 def pairs(test: LitmusTest, analysis: Analysis | None = None) -> set[str]:

@@ -8,9 +8,9 @@ import pytest
 import soundness
 from soundness import Tally, ask, without
 
-from fuzz.passes.clustering import Rule
-from fuzz.strategies import FAMILIES
-from oracles.translation import Soundness
+from litmusfuzz.fuzz.passes.clustering import Rule
+from litmusfuzz.fuzz.strategies import FAMILIES
+from litmusfuzz.oracles.translation import Soundness
 
 SEED = 5
 TESTS = 50

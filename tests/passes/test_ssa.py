@@ -11,16 +11,16 @@ import pytest
 from helpers import LITMUS
 from helpers_ssa import Played, evaluate, random_state, results_of
 
-import corpus
-from corpus.builder import litmus
-from corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
-from corpus.textfile import load
-from fuzz.passes.listing import listing, serialized
-from fuzz.passes.ssa import Function, WriteBack, convert
-from fuzz.strategies import draw
-from oracles.allowed import ValueTooLarge
-from oracles.events import Access, unfold
-from oracles.model import RFC
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.passes.listing import listing, serialized
+from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.events import Access, unfold
+from litmusfuzz.oracles.model import RFC
 
 CLUSTERED = [test for path in LITMUS if (test := load(path).test).clusters]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from helpers import LITMUS
 
-from corpus.outcome import TORN, Outcome, Status, nearest
-from corpus.textfile import Entry, Finding, load
-from oracles.model import RFC
-from oracles.reason import explain
-from reports.night import (
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
+from litmusfuzz.corpus.textfile import Entry, Finding, load
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.night import (
     Earlier,
     Kill,
     Known,

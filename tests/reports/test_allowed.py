@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome, Status
-from reports.allowed import ModelSet, Refuted, SetsReport, VerdictReport, Witnessed
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.reports.allowed import ModelSet, Refuted, SetsReport, VerdictReport, Witnessed
 
 TEST = litmus("X+=1 || X+=1", name="lost")
 ONE, TWO = (Outcome.of(TEST, {"X": (n,)}) for n in (1, 2))

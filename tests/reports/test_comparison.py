@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.herd import LoggedTest, State, read_log
-from reports.comparison import MAX_SHOWN, Comparison, Incomparable, Log, compare
+from litmusfuzz.corpus.herd import LoggedTest, State, read_log
+from litmusfuzz.reports.comparison import MAX_SHOWN, Comparison, Incomparable, Log, compare
 
 
 def log(file: str, **tests: str) -> Log:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome, Status
-from reports.cover import CoverReport, cover_text
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.reports.cover import CoverReport, cover_text
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 STUCK = litmus("r0=Q?", queues={"Q": 1}, name="stuck")

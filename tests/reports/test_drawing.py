@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from helpers import LITMUS
 
-import corpus
-from corpus.builder import litmus
-from corpus.graph import (
+from litmusfuzz import corpus
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -22,9 +22,9 @@ from corpus.graph import (
     all_nodes,
     taken_from_outside,
 )
-from corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
-from corpus.textfile import load
-from reports.drawing import dot, expression, statement, text
+from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.reports.drawing import dot, expression, statement, text
 
 FOLDER = Path(corpus.__file__).parent / "litmus"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome, Status
-from reports.allowed import Witnessed
-from reports.forced import ForcedReport
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.reports.allowed import Witnessed
+from litmusfuzz.reports.forced import ForcedReport
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 ORDER = ("W(X) w0", "R(Y) r0", "W(Y) w1", "R(X) r1")

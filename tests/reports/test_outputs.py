@@ -12,18 +12,18 @@ from xml.etree import ElementTree
 import pytest
 from nights import ended_finding, entries, finding, night, torn_finding
 
-from corpus.graph import CONTROL
-from corpus.outcome import Outcome, Status
-from corpus.textfile import loads
-from fuzz.campaign.known import load as known_findings
-from reports.html import page
-from reports.html.page import histogram
-from reports.junit import junit
-from reports.markdown import markdown
-from reports.night import Kill, Night, NightFinding, Sort
-from reports.outputs import as_json, write_all
-from reports.sarif import sarif
-from reports.stats import plain, read, text, together
+from litmusfuzz.corpus.graph import CONTROL
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.known import load as known_findings
+from litmusfuzz.reports.html import page
+from litmusfuzz.reports.html.page import histogram
+from litmusfuzz.reports.junit import junit
+from litmusfuzz.reports.markdown import markdown
+from litmusfuzz.reports.night import Kill, Night, NightFinding, Sort
+from litmusfuzz.reports.outputs import as_json, write_all
+from litmusfuzz.reports.sarif import sarif
+from litmusfuzz.reports.stats import plain, read, text, together
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from nights import night
 
-from reports.html import page
+from litmusfuzz.reports.html import page
 
 if TYPE_CHECKING:
     from pathlib import Path

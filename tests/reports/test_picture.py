@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.textfile import load
-from fuzz.strategies import FAMILIES, draw
-from oracles.model import RFC
-from oracles.reason import explain
-from reports.html.layout import PAD, Box, Line, place, svg
-from reports.html.picture import MOST_EFFECTS, boxes, picture
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.html.layout import PAD, Box, Line, place, svg
+from litmusfuzz.reports.html.picture import MOST_EFFECTS, boxes, picture
 
 TESTS = {path.stem: load(path).test for path in LITMUS}
 

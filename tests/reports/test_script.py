@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 from helpers import LITMUS
 
-from corpus.builder import litmus
-from corpus.graph import FEATURES as FEATURE_NAMES
-from corpus.graph import Graph, LitmusTest, Node, Variable
-from corpus.ops import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import FEATURES as FEATURE_NAMES
+from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.ops import (
     DTYPES,
     EFFECT_OPS,
     OPS,
@@ -28,15 +28,15 @@ from corpus.ops import (
     RowsAttrs,
     SliceAttrs,
 )
-from corpus.outcome import STATUS_KEY, Outcome, Verdict
-from corpus.outcome import TORN as TORN_VALUE
-from corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
-from fuzz.campaign.scripts import ScriptRun, script_of
-from fuzz.commands.main import main
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC
-from oracles.reference import allowed_outcomes
-from reports.script import LAST_LINE, NoScript, script
+from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
+from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
+from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
+from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
+from litmusfuzz.fuzz.commands.main import main
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
+from litmusfuzz.reports.script import LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +126,7 @@ for path in paths:
         except SystemExit as end:
             code = end.code
     print(json.dumps([path, code, shown.getvalue()]), flush=True)
-assert not {"corpus", "oracles", "fuzz", "reports"} & set(sys.modules)
+assert "litmusfuzz" not in sys.modules
 """
 
 

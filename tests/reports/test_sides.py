@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from corpus.builder import litmus
-from corpus.outcome import Outcome
-from reports.records import RunRecord
-from reports.sides import Side, Sides, SideTotals, totals_table
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.reports.records import RunRecord
+from litmusfuzz.reports.sides import Side, Sides, SideTotals, totals_table
 
 LOST = litmus("X+=1 || X+=1", name="lost-update")
 ONE, TWO, THREE = (Outcome.of(LOST, {"X": (value,)}) for value in (1, 2, 3))

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from corpus.builder import litmus
-from corpus.graph import Cluster
-from corpus.outcome import Outcome
-from corpus.textfile import Entry, Finding
-from reports.records import Death, ExecutorState, FamilyTotals, ReportedFinding, RunRecord, Unsound
-from reports.sides import SideTotals
-from reports.summary import summary
-from reports.text import finding, headline
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Entry, Finding
+from litmusfuzz.reports.records import (
+    Death,
+    ExecutorState,
+    FamilyTotals,
+    ReportedFinding,
+    RunRecord,
+    Unsound,
+)
+from litmusfuzz.reports.sides import SideTotals
+from litmusfuzz.reports.summary import summary
+from litmusfuzz.reports.text import finding, headline
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 STALE = Outcome.of(SB, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})

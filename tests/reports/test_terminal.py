@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from reports.records import RunRecord
-from reports.terminal import LiveView
+from litmusfuzz.reports.records import RunRecord
+from litmusfuzz.reports.terminal import LiveView
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.outcome import TORN, Outcome, Status, Value
-from corpus.textfile import Digest, Entry, Finding, Schedule
-from reports.records import ReportedFinding
-from reports.text import (
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
+from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule
+from litmusfuzz.reports.records import ReportedFinding
+from litmusfuzz.reports.text import (
     ReplayReport,
     broken_rule,
     by_cause,

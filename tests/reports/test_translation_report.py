@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from corpus.graph import Cluster
-from corpus.outcome import Outcome
-from reports.allowed import Refuted, Witnessed
-from reports.translation import TranslationReport
+from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.reports.allowed import Refuted, Witnessed
+from litmusfuzz.reports.translation import TranslationReport
 
 CLUSTERS = (Cluster("k0", ("a", "b")), Cluster("long", ("c",)))
 ADDED = Outcome((("X", (1,)),))

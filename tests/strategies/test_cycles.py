@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpus.outcome import Outcome, Verdict
-from fuzz.strategies import critical, cycles, draw
-from oracles.explorer import Explorer
-from oracles.model import EXECUTOR, RFC
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.fuzz.strategies import critical, cycles, draw
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fuzz.strategies.cycles import Plan
-    from oracles.model import Model
+    from litmusfuzz.fuzz.strategies.cycles import Plan
+    from litmusfuzz.oracles.model import Model
 
 CLASSIC = {
     "SB": "Wx Ry | Wy Rx",

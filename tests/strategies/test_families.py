@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
-from corpus.graph import all_nodes
-from corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
-from corpus.outcome import Status
-from corpus.textfile import Entry, dumps, loads
-from fuzz.campaign.settings import Settings
-from fuzz.executors.table import configuration
-from fuzz.strategies import FAMILIES, dag, draw
-from fuzz.strategies.graphs import resource_graphs
-from fuzz.strategies.magnitude import largest_magnitude
-from fuzz.strategies.size import count_all
-from oracles import reference
-from oracles.events import count_orders, unfold
-from oracles.explorer import allowed_outcomes
-from oracles.model import RFC
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.strategies import FAMILIES, dag, draw
+from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.fuzz.strategies.magnitude import largest_magnitude
+from litmusfuzz.fuzz.strategies.size import count_all
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.events import count_orders, unfold
+from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 MANY = 150
 STRUCTURED = tuple(n for n in FAMILIES if n not in ("dag", "bait", "sparse", "dense"))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpus.builder import litmus
-from corpus.graph import Graph
-from corpus.ops import MalformedTest
-from fuzz.strategies import draw, edits, mutations
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.graph import Graph
+from litmusfuzz.corpus.ops import MalformedTest
+from litmusfuzz.fuzz.strategies import draw, edits, mutations
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 TESTS = {
     "straight": litmus("X=1; Y=2 || r0=Y; r1=X", shape=(2, 4)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.builder import litmus
-from fuzz.strategies.size import count_all, count_races
-from oracles import reference
-from oracles.model import RFC
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.strategies.size import count_all, count_races
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.model import RFC
 
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 CROSSED = (

@@ -8,14 +8,14 @@ from functools import cache
 import pytest
 from native.helpers_native import all_outcomes
 
-from corpus.graph import LitmusTest, LoopAttrs, Node, all_nodes
-from corpus.ops import Kind
-from corpus.outcome import Status
-from fuzz.campaign.settings import CAMPAIGN_BUDGET
-from fuzz.passes.autodiff import RULES
-from fuzz.strategies import draw
-from oracles.explorer import allowed_outcomes
-from oracles.model import MODELS, RFC
+from litmusfuzz.corpus.graph import LitmusTest, LoopAttrs, Node, all_nodes
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.passes.autodiff import RULES
+from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.model import MODELS, RFC
 
 MANY = 200
 

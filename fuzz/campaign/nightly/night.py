@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
-from corpus.textfile import write_text
-from fuzz.campaign.nightly.plan import Plan
-from fuzz.campaign.nightly.spool import STOP, held
-from fuzz.campaign.nightly.telling import Teller, summary
-from fuzz.campaign.nightly.turn import work
-from fuzz.campaign.pools import is_lost
-from reports.outputs import write_all
-from reports.stats import text
+from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.fuzz.campaign.nightly.plan import Plan
+from litmusfuzz.fuzz.campaign.nightly.spool import STOP, held
+from litmusfuzz.fuzz.campaign.nightly.telling import Teller, summary
+from litmusfuzz.fuzz.campaign.nightly.turn import work
+from litmusfuzz.fuzz.campaign.pools import is_lost
+from litmusfuzz.reports.outputs import write_all
+from litmusfuzz.reports.stats import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from types import FrameType
 
-    from fuzz.campaign.known import KnownFindings
-    from fuzz.campaign.nightly.store import Store
-    from fuzz.campaign.nightly.turn import Turn
-    from fuzz.campaign.pools import Pool
-    from reports.night import Night
+    from litmusfuzz.fuzz.campaign.known import KnownFindings
+    from litmusfuzz.fuzz.campaign.nightly.store import Store
+    from litmusfuzz.fuzz.campaign.nightly.turn import Turn
+    from litmusfuzz.fuzz.campaign.pools import Pool
+    from litmusfuzz.reports.night import Night
 
 STATS_S: Final = 3.0
 """How often `stats` is written, unless that takes long."""

@@ -16,17 +16,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpus.document import FileError, read_text
-from corpus.textfile import loads
-from fuzz.campaign.canonical import executor_class
-from fuzz.campaign.nightly.turn import SELFTEST, Known, Turn
-from fuzz.executors.table import configuration
-from oracles.model import PROMISES
+from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.canonical import executor_class
+from litmusfuzz.fuzz.campaign.nightly.turn import SELFTEST, Known, Turn
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.model import PROMISES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fuzz.campaign.nightly.store import Store
+    from litmusfuzz.fuzz.campaign.nightly.store import Store
 
 MAX_TURN_S: Final = 60.0
 MIN_TURN_S: Final = 5.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from fuzz.campaign.nightly.spool import digest
-from fuzz.strategies import draw
+from litmusfuzz.fuzz.campaign.nightly.spool import digest
+from litmusfuzz.fuzz.strategies import draw
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from fuzz.campaign.nightly.store import Store
+    from litmusfuzz.fuzz.campaign.nightly.store import Store
 
 CHUNK = 16
 """Tests that a process makes at a time."""

@@ -16,24 +16,24 @@ import time
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from corpus.textfile import Entry, dumps
-from fuzz.campaign.canonical import executor_class, key
-from fuzz.campaign.causes import op_class
-from fuzz.campaign.journal import Journal, Tested
-from fuzz.campaign.tuning import described
-from fuzz.executors.table import configuration
-from oracles.model import PROMISES
-from reports.night import Sort
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.canonical import executor_class, key
+from litmusfuzz.fuzz.campaign.causes import op_class
+from litmusfuzz.fuzz.campaign.journal import Journal, Tested
+from litmusfuzz.fuzz.campaign.tuning import described
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.reports.night import Sort
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from oracles.reason import Reason
-    from reports.night import Kill
-    from reports.records import ReportedFinding
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.oracles.reason import Reason
+    from litmusfuzz.reports.night import Kill
+    from litmusfuzz.reports.records import ReportedFinding
 
 LINES: Final = "journal.jsonl"
 STOP: Final = "stop"

@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from fuzz.campaign.nightly import spool
-from reports.night import Sort
+from litmusfuzz.fuzz.campaign.nightly import spool
+from litmusfuzz.reports.night import Sort
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from fuzz.campaign.nightly.turn import Turn
+    from litmusfuzz.fuzz.campaign.nightly.turn import Turn
 
 NAME: Final = "night.sqlite"
 VERSION: Final = 1

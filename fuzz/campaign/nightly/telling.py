@@ -1,4 +1,4 @@
-"""A night as its reports tell it (`reports.night`), from what the store has."""
+"""A night as its reports tell it (`litmusfuzz.reports.night`), from what the store has."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.outcome import nearest
-from corpus.textfile import Digest, Entry, FileError, Script, load, outcome_from_plain
-from fuzz.campaign.canonical import executor_class
-from fuzz.campaign.causes import explains, symptom
-from fuzz.campaign.nightly.deaths import Alike, alike, key_of_death
-from fuzz.campaign.nightly.store import NAME, Store, StoreError
-from reports.night import (
+from litmusfuzz.corpus.outcome import nearest
+from litmusfuzz.corpus.textfile import Digest, Entry, FileError, Script, load, outcome_from_plain
+from litmusfuzz.fuzz.campaign.canonical import executor_class
+from litmusfuzz.fuzz.campaign.causes import explains, symptom
+from litmusfuzz.fuzz.campaign.nightly.deaths import Alike, alike, key_of_death
+from litmusfuzz.fuzz.campaign.nightly.store import NAME, Store, StoreError
+from litmusfuzz.reports.night import (
     Earlier,
     Kill,
     Known,
@@ -34,10 +34,10 @@ from reports.night import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from corpus.textfile import Finding
-    from fuzz.campaign.known import KnownFinding, KnownFindings
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Finding
+    from litmusfuzz.fuzz.campaign.known import KnownFinding, KnownFindings
 
 
 class Teller:

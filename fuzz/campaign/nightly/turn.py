@@ -1,7 +1,7 @@
 """A turn: a short campaign on one executor in one environment, as plain data.
 
 What goes out is all that a worker needs, wherever it is; what comes back is all that the
-writer takes over. On the same machine that is a folder (`fuzz.campaign.nightly.spool`)
+writer takes over. On the same machine that is a folder (`litmusfuzz.fuzz.campaign.nightly.spool`)
 which the writer reads as it grows; from another machine its files come as text, at the end.
 """
 
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpus.textfile import loads
-from fuzz.campaign.loop import Campaign
-from fuzz.campaign.nightly.spool import Spool
-from fuzz.campaign.selftest import selftest
-from fuzz.campaign.settings import MAX_REDUCTION_S, Settings
-from fuzz.executors.table import configuration
-from reports.records import ReportedFinding
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.nightly.spool import Spool
+from litmusfuzz.fuzz.campaign.selftest import selftest
+from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.reports.records import ReportedFinding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

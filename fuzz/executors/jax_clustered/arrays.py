@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fuzz.executors.native.lowering import lanes_added
+from litmusfuzz.fuzz.executors.native.lowering import lanes_added
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from corpus.graph import LitmusTest
-    from corpus.ops import TensorType
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.ops import TensorType
 
 # int64 and float64 are dtypes of the model.
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]

@@ -13,16 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 import jax
 import numpy as np
 
-from corpus.graph import Queue, Variable, all_nodes
-from corpus.ops import ConstAttrs, TensorType
-from fuzz.executors.jax_clustered.arrays import constant, element, stacked, to_numpy, truth
-from fuzz.executors.protocol import Refused
+from litmusfuzz.corpus.graph import Queue, Variable, all_nodes
+from litmusfuzz.corpus.ops import ConstAttrs, TensorType
+from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
+    constant,
+    element,
+    stacked,
+    to_numpy,
+    truth,
+)
+from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fuzz.executors.jax_clustered.functions import Call, Compiler
-    from fuzz.executors.native.lowering import Node, Program, Resource
+    from litmusfuzz.fuzz.executors.jax_clustered.functions import Call, Compiler
+    from litmusfuzz.fuzz.executors.native.lowering import Node, Program, Resource
 
 _Call = tuple["Callable[..., Any]", tuple[jax.Array, ...], tuple[int, ...]]
 """A function, what is bound to it, and of what it may write the places that it

@@ -12,10 +12,10 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpus.graph import FEATURES
-from fuzz.engines.settings import EngineSettings
-from fuzz.executors.native import _executor
-from fuzz.executors.native.executor import (
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.engines.settings import EngineSettings
+from litmusfuzz.fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.native.executor import (
     PreparedTest,
     check_engine,
     config_for,
@@ -23,19 +23,19 @@ from fuzz.executors.native.executor import (
     engine_config,
     on_devices,
 )
-from fuzz.executors.native.lowering import lower
-from fuzz.executors.native.pair import devices_for
-from fuzz.executors.protocol import Refused, Unavailable
-from fuzz.passes.clustering import cluster
-from fuzz.passes.placement import place
+from litmusfuzz.fuzz.executors.native.lowering import lower
+from litmusfuzz.fuzz.executors.native.pair import devices_for
+from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
+from litmusfuzz.fuzz.passes.clustering import cluster
+from litmusfuzz.fuzz.passes.placement import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.jax_clustered.functions import Compiler
-    from fuzz.executors.native.lowering import Program, Strictness
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
+    from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 _CHOSEN: Final = "clusters"
 """Of a configuration: who chooses clusters, where a test has none."""
@@ -110,7 +110,7 @@ class JaxClusteredExecutor:
         check_engine(config)
         devices = devices_for(config)
         if len(devices) > 1 or not devices[0].startswith("cpu:"):
-            from fuzz.executors.jax_clustered.backend import jax_devices
+            from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
 
             try:
                 jax_devices(devices)
@@ -147,7 +147,7 @@ class JaxClusteredExecutor:
     def compiler(self) -> Compiler:
         """For all tests of this process. Made with the first one: it imports JAX."""
         if self._compiler is None:
-            from fuzz.executors.jax_clustered.functions import Compiler
+            from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
 
             self._compiler = Compiler()
         return self._compiler
@@ -185,7 +185,7 @@ class PreparedJaxTest(PreparedTest):
 
     def load(self, program: Program) -> _executor.Program:
         """The lowered test, in the core."""
-        from fuzz.executors.jax_clustered.backend import Computing
+        from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 
         computing = Computing(program, self._compiler)
         backend = self.module.PythonBackend(computing.calls, computing)

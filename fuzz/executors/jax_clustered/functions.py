@@ -21,16 +21,16 @@ import numpy as np
 from jax import lax
 from jax.sharding import SingleDeviceSharding
 
-from corpus.graph import LoopAttrs
-from corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
-from fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
-from fuzz.executors.jax_clustered.ops import apply, indices_of
-from fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
+from litmusfuzz.corpus.graph import LoopAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
+from litmusfuzz.fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
+from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, indices_of
+from litmusfuzz.fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
 
 _Shape: Any = jax.ShapeDtypeStruct  # whose own annotations are incomplete
 LIMIT: Final = 2048

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 import jax.numpy as jnp
 from jax import lax
 
-from corpus.ops import ConstAttrs, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import jax
 
-    from corpus.graph import Node
+    from litmusfuzz.corpus.graph import Node
 
 _PURE: Final[dict[str, Callable[..., jax.Array]]] = {
     "Identity": lambda x: x,

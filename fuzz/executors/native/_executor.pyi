@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuzz.executors.native import lowering
+from litmusfuzz.fuzz.executors.native import lowering
 
 _Row = list[int]
 _Rows = list[tuple[_Row, int]]

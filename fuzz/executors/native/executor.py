@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from corpus.graph import FEATURES
-from corpus.outcome import Outcome
-from fuzz.engines.settings import EngineSettings, UnknownEngine
-from fuzz.executors.native import _executor
-from fuzz.executors.native.gpus import Gpus
-from fuzz.executors.native.lowering import lower
-from fuzz.executors.native.outcomes import Rows
-from fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
-from fuzz.executors.native.running import RunningEngine
-from fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
+from litmusfuzz.fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.native.gpus import Gpus
+from litmusfuzz.fuzz.executors.native.lowering import lower
+from litmusfuzz.fuzz.executors.native.outcomes import Rows
+from litmusfuzz.fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
+from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.native.lowering import Program, Strictness
-    from fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
+    from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
 
 _THREADS: Final = 2
 # Popped at random a pool shows all outcomes of IRIW within thousands of copies;

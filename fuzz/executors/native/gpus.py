@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.native import _executor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Gpus:
     @staticmethod
     def library() -> str | None:
         """The plug-in for real ones, if it was built."""
-        found = importlib.util.find_spec("fuzz.executors.native._cuda")
+        found = importlib.util.find_spec("litmusfuzz.fuzz.executors.native._cuda")
         return found.origin if found else None
 
     def lacks(self, device: str) -> str:

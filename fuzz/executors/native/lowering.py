@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -31,7 +31,7 @@ from corpus.graph import (
     enclosing,
     steps,
 )
-from corpus.ops import (
+from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
     Kind,
@@ -42,18 +42,18 @@ from corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from fuzz.executors.protocol import Refused
-from fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
-from fuzz.passes.ssa import convert
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
+from litmusfuzz.fuzz.passes.ssa import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from corpus.graph import Body as GraphBody
-    from corpus.graph import LitmusTest
-    from corpus.graph import Node as GraphNode
-    from corpus.graph import Resource as AnyResource
-    from fuzz.executors.protocol import EventKey
+    from litmusfuzz.corpus.graph import Body as GraphBody
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import Node as GraphNode
+    from litmusfuzz.corpus.graph import Resource as AnyResource
+    from litmusfuzz.fuzz.executors.protocol import EventKey
 
 _UNBOUNDED: Final = 1 << 20
 """More iterations than any loop has."""

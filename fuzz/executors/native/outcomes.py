@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpus.outcome import TORN, Status, Value
+from litmusfuzz.corpus.outcome import TORN, Status, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)

@@ -16,17 +16,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpus.outcome import Outcome, Status
-from corpus.textfile import Entry, dumps
-from fuzz.executors.native.outcomes import Rows
-from fuzz.executors.native.peer import Half, Load, lowered
-from fuzz.executors.native.transport import HOST, KEY_BYTES, Carrier, Messages, Tag, arrive
-from fuzz.executors.protocol import Refused
+from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.executors.native.outcomes import Rows
+from litmusfuzz.fuzz.executors.native.peer import Half, Load, lowered
+from litmusfuzz.fuzz.executors.native.transport import (
+    HOST,
+    KEY_BYTES,
+    Carrier,
+    Messages,
+    Tag,
+    arrive,
+)
+from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from fuzz.executors.native._executor import Station
-    from fuzz.executors.protocol import Config, Histogram, Noise
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.native._executor import Station
+    from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
 
 TWO_DEVICES: Final = ("cpu:0", "cpu:1")
 
@@ -44,7 +51,7 @@ class Peer:
     def __init__(self) -> None:
         key = secrets.token_bytes(KEY_BYTES)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.executors.native.peer"],
+            [sys.executable, "-P", "-m", "litmusfuzz.fuzz.executors.native.peer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

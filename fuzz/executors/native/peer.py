@@ -1,4 +1,6 @@
-"""The second process of a test that two execute: ``python -m fuzz.executors.native.peer``.
+"""The second process of a test that two processes execute.
+
+Run as ``python -m litmusfuzz.fuzz.executors.native.peer``.
 
 It reads a key from its standard input, writes the port on which it listens to
 its standard output, and serves the one that comes with the key: one test after
@@ -15,16 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from corpus.textfile import loads
-from fuzz.engines.settings import EngineSettings
-from fuzz.executors.native import _executor
-from fuzz.executors.native.lowering import lower
-from fuzz.executors.native.running import RunningEngine
-from fuzz.executors.native.transport import HOST, KEY_BYTES, Carrier, Messages, Tag, arrive
-from fuzz.executors.protocol import Refused
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.engines.settings import EngineSettings
+from litmusfuzz.fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.native.lowering import lower
+from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.native.transport import (
+    HOST,
+    KEY_BYTES,
+    Carrier,
+    Messages,
+    Tag,
+    arrive,
+)
+from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from fuzz.executors.native.lowering import Program
+    from litmusfuzz.fuzz.executors.native.lowering import Program
 
 
 class Load(msgspec.Struct, frozen=True):

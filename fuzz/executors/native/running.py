@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuzz.engines import python, runtimes
-from fuzz.engines.settings import EngineSettings, MissingEngine, Sort
-from fuzz.executors.native import _executor
-from fuzz.executors.protocol import Unavailable
+from litmusfuzz.fuzz.engines import python, runtimes
+from litmusfuzz.fuzz.engines.settings import EngineSettings, MissingEngine, Sort
+from litmusfuzz.fuzz.executors.native import _executor
+from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fuzz.engines.python import Submits
+    from litmusfuzz.fuzz.engines.python import Submits
 
 
 class RunningEngine:

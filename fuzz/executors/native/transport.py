@@ -6,7 +6,7 @@ pickled.
 
 Each side has a `Carrier`, a thread that takes from its station and sends; what
 arrives is read by a thread of the first side, and by the main thread of the
-second (`fuzz.executors.native.peer`).
+second (`litmusfuzz.fuzz.executors.native.peer`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from fuzz.executors.native._executor import Station
+    from litmusfuzz.fuzz.executors.native._executor import Station
 
 HOST: Final = "127.0.0.1"
 KEY_BYTES: Final = 32

@@ -30,6 +30,6 @@ what is allowed.
 
 from __future__ import annotations
 
-from fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 
 __all__ = ["TensorFlowExecutor"]

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf import text_format
 from tensorflow.core.framework import graph_pb2
 
-from fuzz.executors.protocol import Refused
-from fuzz.executors.tensorflow.lowering import RACE
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.tensorflow.lowering import RACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 _PREFIX: Final = "c0/"
 """Of the nodes of the only copy."""

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpus.graph import (
+from litmusfuzz.corpus.graph import (
     BranchAttrs,
     LoopAttrs,
     bodies,
     enclosing,
     taken_from_outside,
 )
-from corpus.ops import BOOL, SectionAttrs
-from fuzz.executors.tensorflow.protos import DATA_TYPES, const, proto, typed
+from litmusfuzz.corpus.ops import BOOL, SectionAttrs
+from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, const, proto, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tensorflow.core.framework import node_def_pb2
 
-    from corpus.graph import LitmusTest, Node
-    from corpus.ops import TensorType
-    from fuzz.executors.tensorflow.protos import Emitter, Line
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.ops import TensorType
+    from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from corpus.graph import FEATURES
-from fuzz.executors.protocol import Noise, Refused, Unavailable
-from fuzz.executors.tensorflow.clock import Clock
-from fuzz.executors.tensorflow.profiles import PROFILES, Settings
-from fuzz.executors.tensorflow.tally import HELD_UP, Tally
-from fuzz.executors.tensorflow.workers import Workers
-from fuzz.executors.wire import NO_CLUSTERS
-from fuzz.passes.placement import place
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
+from litmusfuzz.fuzz.executors.tensorflow.profiles import PROFILES, Settings
+from litmusfuzz.fuzz.executors.tensorflow.tally import HELD_UP, Tally
+from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
+from litmusfuzz.fuzz.executors.wire import NO_CLUSTERS
+from litmusfuzz.fuzz.passes.placement import place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-    from corpus.graph import LitmusTest
-    from corpus.outcome import Outcome
-    from fuzz.executors.protocol import Config, EventKey, Histogram
-    from fuzz.executors.tensorflow.forced import Forcing
-    from fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 # Compiling a cluster takes some 10 ms: on random graphs, 32 copies come to 700
 # executions a second, 8 copies to 1,600.
@@ -99,7 +99,7 @@ class PreparedTest:
     """
 
     def __init__(self, test: LitmusTest, config: Config, clock: Clock, target: str = "") -> None:
-        from fuzz.executors.tensorflow import lowering, regions, sections
+        from litmusfuzz.fuzz.executors.tensorflow import lowering, regions, sections
 
         self._test = test
         self._clock = clock
@@ -136,7 +136,7 @@ class PreparedTest:
         TensorFlow reports an op that fails as an exception of
         `tensorflow.errors`, which ends the run.
         """
-        from fuzz.executors.tensorflow import session
+        from litmusfuzz.fuzz.executors.tensorflow import session
 
         if self._clustered:
             copies = min(noise.copies, _CLUSTERED_COPIES)
@@ -169,7 +169,13 @@ class PreparedTest:
 
     def _build(self, noise: Noise, rng: np.random.Generator, *, in_a_row: bool) -> Built:
         """A graph of copies, as the profile's front end makes it."""
-        from fuzz.executors.tensorflow import functions, lowering, model_code, regions, sections
+        from litmusfuzz.fuzz.executors.tensorflow import (
+            functions,
+            lowering,
+            model_code,
+            regions,
+            sections,
+        )
 
         traced = self._settings.front_end == "function"
         if traced:  # the order of creation is what is tested
@@ -198,7 +204,7 @@ class PreparedTest:
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
         """Of one copy, without noise, built and run once."""
-        from fuzz.executors.tensorflow import clusters, lowering, session
+        from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering, session
 
         test = self._template.test
         if self._settings.compiled != "clusters":
@@ -225,7 +231,7 @@ class PreparedTest:
         Refused
             With clusters or the single-threaded executor, or of too many op instances.
         """
-        from fuzz.executors.tensorflow.forced import Forcing
+        from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
 
         if not self._settings.may_wait:
             raise Refused(f"forced orders in the profile {self._name}")

@@ -1,6 +1,6 @@
 """A total order forced on TensorFlow as it is, by gates that the client opens.
 
-The test gets gates (`fuzz.passes.gates`): queues that nothing but the client fills, and
+The test gets gates (`litmusfuzz.fuzz.passes.gates`): queues that nothing but the client fills, and
 out of which each instance of an op takes an element before it begins. The client opens
 one, waits until the instance has put its number into the queue of what is done, and
 opens the next. A dequeue that waits holds no thread, so that there are as many gates as
@@ -27,24 +27,24 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from corpus.graph import MalformedTest, all_nodes
-from corpus.ops import CountAttrs, Kind
-from corpus.outcome import Outcome, Status, Value
-from fuzz.executors.protocol import Diverged, Noise, Refused
-from fuzz.executors.tensorflow import lowering
-from fuzz.executors.tensorflow.protos import Emitter, const, typed
-from fuzz.executors.tensorflow.quiescence import quiet
-from fuzz.executors.tensorflow.session import LiveSession, callable_of
-from fuzz.executors.tensorflow.tally import HELD_UP, Tally
-from fuzz.passes.gates import gated
+from litmusfuzz.corpus.graph import MalformedTest, all_nodes
+from litmusfuzz.corpus.ops import CountAttrs, Kind
+from litmusfuzz.corpus.outcome import Outcome, Status, Value
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
+from litmusfuzz.fuzz.executors.tensorflow import lowering
+from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, const, typed
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
+from litmusfuzz.fuzz.executors.tensorflow.tally import HELD_UP, Tally
+from litmusfuzz.fuzz.passes.gates import gated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpus.graph import LitmusTest, Node
-    from fuzz.executors.protocol import EventKey
-    from fuzz.executors.tensorflow.profiles import Settings
-    from fuzz.passes.gates import Gate, Gated, Instance
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.fuzz.executors.protocol import EventKey
+    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.passes.gates import Gate, Gated, Instance
 
 _STILL: Final = Noise(copies=1, shuffle=False, padding=0)
 _COPY: Final = "c0"

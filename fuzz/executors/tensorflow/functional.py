@@ -22,16 +22,16 @@ import numpy as np
 from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import op_def_registry
 
-from corpus.ops import BOOL
-from fuzz.executors.tensorflow.emission import Copy, Level
-from fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto
+from litmusfuzz.corpus.ops import BOOL
+from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Level
+from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorflow.core.framework import function_pb2, node_def_pb2
 
-    from corpus.graph import BranchAttrs, LoopAttrs, Node
+    from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, Node
 
 
 class FunctionalCopy(Copy):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import function_pb2
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from fuzz.executors.tensorflow import session
-from fuzz.executors.tensorflow.lowering import INIT
+from litmusfuzz.fuzz.executors.tensorflow import session
+from litmusfuzz.fuzz.executors.tensorflow.lowering import INIT
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf import config_pb2
 
-    from fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 
 class HandWritten:

@@ -59,13 +59,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from corpus.graph import all_nodes
-from corpus.ops import BOOL, Kind, TensorType
-from fuzz.executors.protocol import Refused
-from fuzz.executors.tensorflow import protos
-from fuzz.executors.tensorflow.emission import Copy, Frame
-from fuzz.executors.tensorflow.functional import FunctionalCopy
-from fuzz.executors.tensorflow.protos import Emitter, const, literal, typed
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.tensorflow import protos
+from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
+from litmusfuzz.fuzz.executors.tensorflow.functional import FunctionalCopy
+from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, const, literal, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from corpus.graph import Graph, LitmusTest, Queue
-    from fuzz.executors.protocol import Noise
+    from litmusfuzz.corpus.graph import Graph, LitmusTest, Queue
+    from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
 RACE: Final = "race"

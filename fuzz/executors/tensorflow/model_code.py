@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from tensorflow.core.framework import graph_pb2
 
-from corpus.ops import BOOL
-from fuzz.executors.tensorflow.functions import placed
-from fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto, typed
+from litmusfuzz.corpus.ops import BOOL
+from litmusfuzz.fuzz.executors.tensorflow.functions import placed
+from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto, typed
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
-    from corpus.ops import TensorType
-    from fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.ops import TensorType
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _WIDEST: Final = 64
 """Elements that go into a layer as they are; of more it takes their mean."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 if TYPE_CHECKING:
-    from fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
 
 
 def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus.graph import FEATURES
-from fuzz.executors.protocol import Config
+from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

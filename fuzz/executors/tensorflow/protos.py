@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from tensorflow.core.framework import node_def_pb2
 
-from corpus.graph import Mutex, Variable
-from corpus.ops import BOOL, ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
-from fuzz.executors.protocol import Refused
+from litmusfuzz.corpus.graph import Mutex, Variable
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
 
-    from corpus.graph import LitmusTest, Node, Queue, Resource
-    from corpus.ops import Nested
+    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue, Resource
+    from litmusfuzz.corpus.ops import Nested
 
 # The numbers of TensorFlow's enum DataType.
 DATA_TYPES: Final = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, BOOL: 10}

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from fuzz.executors.protocol import Unavailable
+from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 _TASKS: Final = Path("/proc/self/task")
 _NEEDED: Final = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")

@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpus.graph import bodies
-from corpus.ops import SliceAttrs
-from fuzz.executors.protocol import Refused
-from fuzz.passes.clustering import Clustering, chosen
+from litmusfuzz.corpus.graph import bodies
+from litmusfuzz.corpus.ops import SliceAttrs
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.passes.clustering import Clustering, chosen
 
 if TYPE_CHECKING:
     import random
 
-    from corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.graph import LitmusTest, Node
 
 
 def unclustered(test: LitmusTest) -> LitmusTest:

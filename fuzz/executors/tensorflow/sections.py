@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from corpus.graph import all_nodes, bodies, predecessors
-from corpus.ops import SectionAttrs
-from fuzz.executors.protocol import Refused
-from fuzz.executors.tensorflow.functions import placed, type_of
+from litmusfuzz.corpus.graph import all_nodes, bodies, predecessors
+from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.tensorflow.functions import placed, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tensorflow.core.framework import node_def_pb2
 
-    from corpus.graph import Graph, LitmusTest, Node
-    from fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.corpus.graph import Graph, LitmusTest, Node
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _HELPERS: Final = (
     *("work", "padding", "var", "accum", "queue"),

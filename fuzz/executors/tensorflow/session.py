@@ -64,12 +64,18 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
-from corpus.graph import all_nodes
-from corpus.outcome import Status
-from fuzz.executors.tensorflow.lowering import HOLD, INIT, begun_key, done_key, observed_key
-from fuzz.executors.tensorflow.options import run_options, session_config
-from fuzz.executors.tensorflow.quiescence import quiet
-from fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
+from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.executors.tensorflow.lowering import (
+    HOLD,
+    INIT,
+    begun_key,
+    done_key,
+    observed_key,
+)
+from litmusfuzz.fuzz.executors.tensorflow.options import run_options, session_config
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -77,9 +83,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
 
-    from corpus.graph import LitmusTest
-    from fuzz.executors.tensorflow.lowering import Built, Shown, Template
-    from fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
+    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
 
 _PATIENCE_S: Final = 0.002
 """How long a race that may block goes on before it is looked at."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from fuzz.executors.tensorflow import lowering, session
-from fuzz.executors.tensorflow.options import session_config
-from fuzz.executors.tensorflow.profiles import Settings
+from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.options import session_config
+from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
 
 if TYPE_CHECKING:
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 
 class Steady:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from corpus.outcome import TORN, Outcome, Status, Value
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
 
-    from corpus.graph import LitmusTest
+    from litmusfuzz.corpus.graph import LitmusTest
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""

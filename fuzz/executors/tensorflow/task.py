@@ -1,4 +1,6 @@
-"""One gRPC worker: ``python -m fuzz.executors.tensorflow.task NUMBER THREADS ADDRESS...``.
+"""One gRPC worker.
+
+Run as ``python -m litmusfuzz.fuzz.executors.tensorflow.task NUMBER THREADS ADDRESS...``.
 
 Its standard input is a pipe that nobody writes to: it ends when the process that
 started this one has ended, however it did, and this one then ends at once.

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Final
 
-from fuzz.executors.protocol import Unavailable
+from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 _START_S: Final = 120.0
 """For all of them to serve: each imports TensorFlow."""
@@ -90,7 +90,7 @@ def _start(number: int, threads: int, addresses: list[str]) -> subprocess.Popen[
     # Other children do not inherit the pipes, so that the input ends with this process.
     arguments = [str(number), str(threads), *addresses]
     return subprocess.Popen(
-        [sys.executable, "-m", "fuzz.executors.tensorflow.task", *arguments],
+        [sys.executable, "-P", "-m", "litmusfuzz.fuzz.executors.tensorflow.task", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -1,4 +1,4 @@
-"""The console script, and `python -m fuzz`."""
+"""The console script, and `python -m litmusfuzz`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 def run_command() -> NoReturn:
     """Run the command line; Ctrl-C while its modules are still imported ends it like later."""
     try:
-        from fuzz.commands.main import run_command
+        from litmusfuzz.fuzz.commands.main import run_command
 
         run_command()
     except KeyboardInterrupt:

@@ -1,0 +1,1 @@
+../../../fuzz/litmusfuzz/__init__.py
