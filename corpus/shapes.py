@@ -29,7 +29,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.corpus.rewriter import Rewriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -58,14 +58,14 @@ class Shapes:
         kind = self._types.get(name) or self.test.types.get(name)
         return kind.shape if kind else ()
 
-    def resized(self, wanted: Mapping[str, Shape]) -> Sketch:
+    def resized(self, wanted: Mapping[str, Shape]) -> Rewriter:
         """The test where the values named have those shapes, and all others that must.
 
         Rows that a smaller resource lacks are touched no more.
         """
         wanted = dict(wanted)
         changed: dict[str, Node] = {}
-        for node in Sketch.of(self.test).nodes():
+        for node in Rewriter.of(self.test).nodes():
             if node.resources and node.definition.sparse and node.resources[0] in wanted:
                 changed[node.name] = clipped = _clipped(node, wanted[node.resources[0]])
                 wanted |= self.touched(clipped, wanted[node.resources[0]])
@@ -82,7 +82,7 @@ class Shapes:
         def of(name: str) -> Shape:
             return roots.get(self._root(name), self.shape(name))
 
-        sketch = Sketch.of(self.test).each_node(fitted)
+        sketch = Rewriter.of(self.test).each_node(fitted)
         variables = (
             replace(v, shape=of(v.name), init=_cut(v.init, of(v.name))) for v in sketch.variables
         )
@@ -162,7 +162,7 @@ def _clipped(node: Node, contents: Shape) -> Node:
     return node
 
 
-def with_dtype(test: LitmusTest, old: str, new: str) -> Sketch:
+def with_dtype(test: LitmusTest, old: str, new: str) -> Rewriter:
     """Every resource and constant of one dtype with another."""
 
     def of(dtype: str) -> str:
@@ -173,7 +173,7 @@ def with_dtype(test: LitmusTest, old: str, new: str) -> Sketch:
             return replace(each, attrs=replace(each.attrs, dtype=of(each.attrs.dtype)))
         return each
 
-    sketch = Sketch.of(test).each_node(node)
+    sketch = Rewriter.of(test).each_node(node)
     return replace(
         sketch,
         variables=tuple(replace(v, dtype=of(v.dtype)) for v in sketch.variables),
@@ -181,7 +181,7 @@ def with_dtype(test: LitmusTest, old: str, new: str) -> Sketch:
     )
 
 
-def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Sketch:
+def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Rewriter:
     """The test where a node touches, or takes from a queue, fewer elements."""
     shapes = Shapes(test)
     smaller = replace(node, attrs=attrs)
@@ -192,7 +192,7 @@ def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Sketch:
     return shapes.resized(wanted).with_node(smaller)
 
 
-def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Sketch:
+def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Rewriter:
     """The test where each variable, and each queue's element, has the shape `of` its type."""
     return Shapes(test).resized(
         {name: of(kind) for name, kind in contents(test).items() if of(kind) != kind.shape}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.graph import Cluster, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.passes.clustering import cluster
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Lifter:
             none in the sense of semantics.md.
         """
         plain = replace(test, clusters=())
-        request = wire.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
+        request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
         reply = self.worker.ask(request, _TIMEOUT_S)
         if isinstance(reply, Died):
             raise NotLifted(f"{self.worker.executor}: {reply.message}")

@@ -16,17 +16,17 @@ from litmusfuzz.corpus.textfile import Entry, FileError, load
 from litmusfuzz.fuzz.campaign import known as known_findings
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.explanation import told
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.replay import Replay, Replayed, replay_entry
-from litmusfuzz.fuzz.campaign.telling import told
-from litmusfuzz.fuzz.commands.common import Duration
-from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.cli.common import Duration
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.pytest_plugin import NOTE
 from litmusfuzz.oracles.allowed import NoProgramOrder
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
-from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.oracles.reason import explain
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Litmus:
         except FileError as error:
             raise pytest.UsageError(f"--litmus-known: {error}") from None
         how = Replay(time_s, count, seed=0, schedule=False)
-        judged_by = PROMISES[model] if model else None
+        judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
         return cls(tuple(systems), tuple(patterns), judged_by, how, states, findings)
 
@@ -153,8 +153,8 @@ class LitmusItem(pytest.Item):
         self.litmus = litmus
         found = entry.finding
         self.finding = found if found and found.executor == executor else None
-        promised = self.finding.model if self.finding else config.promises
-        self.model = litmus.model or PROMISES[promised]
+        promised = self.finding.model if self.finding else config.guarantees
+        self.model = litmus.model or GUARANTEES[promised]
 
     def runtest(self) -> None:
         """Run the test, as one that is known to fail on this executor or not."""
@@ -200,7 +200,7 @@ class LitmusItem(pytest.Item):
     def entry(self, what: str, judgement: Judgement | None = None) -> KnownFinding | None:
         """What of the known-findings file explains that, if anything does."""
         settings = dict(self.on.settings)
-        kind = executor_class(self.executor, settings, PROMISES[self.on.promises].name)
+        kind = executor_class(self.executor, settings, GUARANTEES[self.on.guarantees].name)
         shown = ""
         if judgement is not None and self.litmus.known.entries:
             reason = explain(self.test, self.model, judgement.forbidden[0][0])

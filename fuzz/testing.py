@@ -17,12 +17,12 @@ from hypothesis import currently_in_test_context, event, reject
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.explanation import Explanation, told
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.telling import Told, told
 from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
-from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
-from litmusfuzz.oracles.model import EXECUTOR, PROMISES, RFC
+from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
@@ -60,7 +60,7 @@ class ForbiddenOutcome(AssertionError):
         self.on = on
 
     @cached_property
-    def told(self) -> Told:
+    def told(self) -> Explanation:
         """The outcome, the nearest allowed one, and the reason.
 
         A reason takes a second, and Hypothesis only shows the last of its examples.
@@ -123,7 +123,7 @@ def check(
     __tracebackhide__ = True  # pytest shows the caller's line
     made = executor() if isinstance(executor, type) else executor
     chosen = config or made.configurations()[0]
-    judged_by = model or PROMISES[chosen.promises]
+    judged_by = model or GUARANTEES[chosen.guarantees]
     try:
         oracle = explorer_or_none(test, judged_by, budget)
         if oracle is None:

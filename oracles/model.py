@@ -84,7 +84,7 @@ RFC: Final = Model(
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
 """Those of semantics.md, the loosest first: a file of the corpus has a set for each."""
 
-PROMISES: Final = MappingProxyType({**MODELS, ACD.name: ACD})
+GUARANTEES: Final = MappingProxyType({**MODELS, ACD.name: ACD})
 """All that an executor may promise."""
 
 

@@ -13,13 +13,13 @@ from litmusfuzz.reports.text import printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.night import Night, NightFinding
+    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
 
 Case = tuple[dict[str, str], str, str, str]
 """Attributes of a test case; the element in it ("" if it passed), its message, its text."""
 
 
-def junit(night: Night) -> str:
+def junit(night: NightlyReport) -> str:
     """The whole file."""
     shown = [_finding(each) for each in night.findings]
     ran = [_case(each.name, "litmusfuzz.configurations", each.seconds) for each in night.by_config]
@@ -69,7 +69,7 @@ def _case(name: str, group: str, seconds: float = 0) -> Case:
     return told, "", "", ""
 
 
-def _finding(finding: NightFinding) -> Case:
+def _finding(finding: NightlyFinding) -> Case:
     group = f"litmusfuzz.findings.{finding.where.replace('/', '.')}"
     attributes = _case(finding.entry.test.name, group)[0]
     if finding.known:

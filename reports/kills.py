@@ -10,7 +10,7 @@ from litmusfuzz.reports.text import counted, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.reports.night import Kill
+    from litmusfuzz.reports.nightly_report import Kill
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Selftest:
-    """What became of each mutant, or of each sound form.
+    """What became of each mutant, or of each control.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def kill_table(found: Selftest) -> str:
     return "\n\n".join(parts)
 
 
-def score_line(found: Selftest, *, sound: bool) -> str:
+def score_line(found: Selftest, *, control: bool) -> str:
     """The last line."""
     took = f"in {found.seconds:.0f} of {found.asked_s:.0f} s"
-    if sound:
+    if control:
         wrong = [kill.mutant for kill in found.kills if kill.seconds is not None]
-        total = counted(len(found.kills), "sound form")
+        total = counted(len(found.kills), "control")
         return f"{found.killed} of {total} reported {took}" + (
             f": {', '.join(wrong)}" if wrong else ""
         )

@@ -17,7 +17,7 @@ from litmusfuzz.reports.times import lasted, moment, short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from litmusfuzz.reports.night import Kill, Night, NightFinding, Share
+    from litmusfuzz.reports.nightly_report import Kill, NightlyFinding, NightlyReport, Share
 
 MAX_BYTES: Final = 1_000_000
 """GitHub's limit is 1 MiB: 1,048,576."""
@@ -25,7 +25,7 @@ MAX_DRAWN: Final = 60
 """Longer drawings, in lines, are left to the page."""
 
 
-def markdown(night: Night, max_bytes: int = MAX_BYTES) -> str:
+def markdown(night: NightlyReport, max_bytes: int = MAX_BYTES) -> str:
     """The whole summary, `max_bytes` of UTF-8 at most."""
     ended = lasted(night.spent_s)
     head = [
@@ -62,7 +62,7 @@ def _size(part: str) -> int:
     return len(part.encode()) + 2
 
 
-def _finding(finding: NightFinding) -> str:
+def _finding(finding: NightlyFinding) -> str:
     configs = sorted(finding.configs.items(), key=lambda each: -each[1])
     shown = ", ".join(f"{_code(name)} ({n})" for name, n in configs)
     lines = [
@@ -92,7 +92,7 @@ def _finding(finding: NightFinding) -> str:
     return "\n".join([*lines, "", "</details>"])
 
 
-def _known(night: Night) -> list[str]:
+def _known(night: NightlyReport) -> list[str]:
     parts = []
     seen = [each for each in night.findings if each.known]
     if seen:
@@ -104,7 +104,7 @@ def _known(night: Night) -> list[str]:
     return parts
 
 
-def _selftest(night: Night) -> list[str]:
+def _selftest(night: NightlyReport) -> list[str]:
     if night.mutation_score is None:
         return []
     killed = sum(each.seconds is not None for each in night.kills)
@@ -119,7 +119,7 @@ def _selftest(night: Night) -> list[str]:
     return [f"{head}.\n\n{table}"]
 
 
-def _costs(night: Night) -> list[str]:
+def _costs(night: NightlyReport) -> list[str]:
     header = ("", "graphs", "outcomes", "seconds", "reached", "findings", "unknown", "refused")
 
     def row(share: Share) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _costs(night: Night) -> list[str]:
     return ["\n\n".join(["## Configurations", table, *(["\n".join(absent)] if absent else [])])]
 
 
-def _versions(night: Night) -> list[str]:
+def _versions(night: NightlyReport) -> list[str]:
     told = sorted({f"{n} {v}" for each in night.versions.values() for n, v in each.items()})
     return [f"{_code(night.command)} · {_inline(', '.join(told))}"]
 

@@ -1,4 +1,4 @@
-"""All that a night leaves for others to read, drawn from one `Night`, each file by rename."""
+"""Files that a nightly run leaves for others, all from one `NightlyReport`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from litmusfuzz.corpus.textfile import Entry, dumps, write_text
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.markdown import markdown
-from litmusfuzz.reports.night import NightFinding
+from litmusfuzz.reports.nightly_report import NightlyFinding
 from litmusfuzz.reports.sarif import sarif
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from litmusfuzz.reports.night import Night
+    from litmusfuzz.reports.nightly_report import NightlyReport
 
 
-def write_all(night: Night, folder: Path) -> None:
+def write_all(night: NightlyReport, folder: Path) -> None:
     """Write the page, JUnit, Markdown, SARIF, and everything as JSON.
 
     Whoever reads one of them meanwhile reads the one before it, or this one, whole.
@@ -33,7 +33,7 @@ def write_all(night: Night, folder: Path) -> None:
     write_text(page(night), folder / "report.html")
 
 
-def as_json(night: Night) -> dict[str, Any]:
+def as_json(night: NightlyReport) -> dict[str, Any]:
     """The night as plain data, tests as their files have them; and what follows from it."""
     follows = {
         "verdict": night.verdict,
@@ -53,7 +53,7 @@ def _plain(value: Any) -> Any:
         return dumps(value)
     if is_dataclass(value):
         plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        if isinstance(value, NightFinding):
+        if isinstance(value, NightlyFinding):
             plain["histogram"] = [
                 {"outcome": outcome.plain, "count": count, "verdict": verdict}
                 for outcome, (count, verdict) in value.histogram.items()

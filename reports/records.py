@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.sides import SideTotals
+from litmusfuzz.reports.differential import DifferentialTotals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry, Script
-    from litmusfuzz.reports.sides import Sides
+    from litmusfuzz.reports.differential import DifferentialComparison
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class ExecutorState:
 
     name: str
     config: str
-    promises: str = "rfc"
+    guarantees: str = "rfc"
     model: str = "rfc"
     """Judged by which."""
     spread: bool = False
@@ -216,7 +216,7 @@ class RunRecord:
 
     `families` has what each cost and found, `drawn` the kinds of resource ops drawn;
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
-    executor's on one of those, `left` the files in ``raw/`` of what was not minimized,
+    executor's on one of those, `left` the files in ``unreduced/`` of what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
     `clusterings` are those that tests came with, in `racing` of which a cluster of two
     or more resource ops races, `unsound` those that executors chose.
@@ -244,8 +244,8 @@ class RunRecord:
     canary_runs: int = 0
     canary_reported: int = 0
     compared: int = 0
-    sides: dict[str, SideTotals] = field(default_factory=dict)
-    latest: Sides | None = None
+    sides: dict[str, DifferentialTotals] = field(default_factory=dict)
+    latest: DifferentialComparison | None = None
     kept_in: str = ""
     kept: int = 0
     minimizing: str = ""
@@ -260,12 +260,12 @@ class RunRecord:
     interrupted: bool = False
     problem: str = ""
 
-    def compare(self, sides: Sides) -> None:
+    def compare(self, sides: DifferentialComparison) -> None:
         """One graph more that several executors ran."""
         self.compared += 1
         self.latest = sides
         for side in sides.sides:
-            self.sides.setdefault(side.title, SideTotals(side.model)).add(side, sides)
+            self.sides.setdefault(side.title, DifferentialTotals(side.model)).add(side, sides)
 
     @property
     def path(self) -> str:

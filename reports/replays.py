@@ -10,7 +10,7 @@ from litmusfuzz.reports.text import replay_line, replay_notes, replay_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.reports.sides import Sides
+    from litmusfuzz.reports.differential import DifferentialComparison
     from litmusfuzz.reports.text import ReplayReport
 
 
@@ -20,7 +20,7 @@ class Replays:
 
     reports: tuple[ReplayReport, ...]
     not_run: Mapping[str, str]
-    sides: Sides
+    sides: DifferentialComparison
 
     @property
     def alone(self) -> bool:

@@ -11,11 +11,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from litmusfuzz.reports.night import Sort
+from litmusfuzz.reports.nightly_report import Sort
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.night import Night, NightFinding
+    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
 
 _RULES: Final = {
     Sort.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",
@@ -26,7 +26,7 @@ _RULES: Final = {
 }
 
 
-def sarif(night: Night) -> dict[str, Any]:
+def sarif(night: NightlyReport) -> dict[str, Any]:
     """The whole log, as plain data."""
     invocation = {
         "commandLine": night.command,
@@ -58,7 +58,7 @@ def _id(sort: Sort) -> str:
     return sort.replace(" ", "-")
 
 
-def _result(finding: NightFinding) -> dict[str, Any]:
+def _result(finding: NightlyFinding) -> dict[str, Any]:
     sentences = [f"{finding.title} on {finding.where}."]
     sentences += [f"Seen: {finding.seen}."]
     if finding.nearest is not None:

@@ -15,7 +15,7 @@ from litmusfuzz.reports.times import lasted, moment, short
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.reports.night import Moment, Night
+    from litmusfuzz.reports.nightly_report import Moment, NightlyReport
 
 RECENT_S: Final = 300
 MOST_NEW: Final = 10
@@ -24,7 +24,7 @@ LAST: Final = 2e11
 Stats = dict[str, str]
 
 
-def plain(night: Night) -> Stats:
+def plain(night: NightlyReport) -> Stats:
     """The numbers by name."""
     took = max(1.0, night.spent_s)
     recent = _recent(night.moments)
@@ -65,7 +65,7 @@ def plain(night: Night) -> Stats:
     return stats
 
 
-def text(night: Night) -> str:
+def text(night: NightlyReport) -> str:
     """The file."""
     stats = plain(night)
     width = max(map(len, stats))
@@ -127,7 +127,7 @@ def together(nights: Mapping[str, Stats]) -> str:
     return "\n".join(lines)
 
 
-def _state(night: Night) -> str:
+def _state(night: NightlyReport) -> str:
     if night.complaint:
         return "broken"
     if night.interrupted:

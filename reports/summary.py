@@ -7,8 +7,8 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from litmusfuzz.reports.differential import totals_table
 from litmusfuzz.reports.records import reached_json
-from litmusfuzz.reports.sides import totals_table
 from litmusfuzz.reports.text import by_cause, counted, finding, headline, table
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
     if len(state.noise) > 1:
         yield _wrapped(f"noise, by graphs: {_listed(state.noise)}", 4)
     yield from _counters(state)
-    if state.model != state.promises:
-        yield f"    judged by {state.model}; it promises {state.promises}, see --model"
+    if state.model != state.guarantees:
+        yield f"    judged by {state.model}; it promises {state.guarantees}, see --model"
 
 
 def _reached(reached: Mapping[str, list[float]]) -> str:

@@ -36,7 +36,7 @@ def litmusfuzz_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """The same in this process: for many mistakes, each of which would import all of it."""
-    from litmusfuzz.fuzz.commands.main import run_command
+    from litmusfuzz.fuzz.cli.main import run_command
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)

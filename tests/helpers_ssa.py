@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 
-class Played:
+class PreparedFunction:
     """What a cluster leaves: values of nodes, contents of variables, which were written."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Played:
         self.values = dict(values)
         self.written: set[str] = set()
 
-    def cluster(self, cluster: Cluster) -> Played:
+    def cluster(self, cluster: Cluster) -> PreparedFunction:
         """After its members."""
         everything = {n.name: n for g in self.test.graphs for n in all_nodes(g.nodes)}
         self.run(everything[name] for name in cluster.members)
@@ -120,7 +120,7 @@ def evaluate(test: LitmusTest, block: Block, values: Mapping[str, Ints]) -> list
     return [here[name] for name in block.results]
 
 
-def results_of(function: Function, played: Played) -> list[Ints]:
+def results_of(function: Function, played: PreparedFunction) -> list[Ints]:
     """What the function is to return; a variable that was not written may be anything: ()."""
     finals = function.finals
     return [

@@ -83,7 +83,7 @@ def test_frameworks_are_imported_by_their_own_executor_only(path: Path) -> None:
 def test_commands_that_run_nothing_load_nothing_heavy(arguments: list[str]) -> None:
     """No framework, no NumPy, no rich: what keeps `oracle` and `show` quick."""
     code = (
-        "import sys; from litmusfuzz.fuzz.commands.main import main\n"
+        "import sys; from litmusfuzz.fuzz.cli.main import main\n"
         f"sys.argv = ['litmusfuzz', *{arguments!r}, {str(ROOT / 'corpus/litmus/SB.yaml')!r}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "heavy = {'tensorflow', 'jax', 'numpy', 'rich', 'hypothesis', 'psutil', 'z3'}\n"

@@ -1,4 +1,4 @@
-"""How fast the native executor is: engines, strategies, and TensorFlow beside them.
+"""How fast the native executor is: engines, schedulers, and TensorFlow beside them.
 
 All that is compared takes turns, one lap each, so that what else the machine does
 hits all alike. No mutant, no noise, no histogram left out: what is timed is what a
@@ -53,7 +53,7 @@ ENGINES: Final = (
 OURS: Final = ("pool", "fifo", "stealing", "gang")
 """Those of which the best has a limit: the others belong to their runtimes."""
 # The first is the one with a limit. Depths as in the executor's configurations.
-STRATEGIES: Final = (("random", 0), ("pct", 3), ("pos", 0), ("urw", 0), ("surw", 0))
+SCHEDULERS: Final = (("random", 0), ("pct", 3), ("pos", 0), ("urw", 0), ("surw", 0))
 EXECUTORS: Final = (("", "TensorFlow"), ("SINGLE_THREADED_EXECUTOR", "TensorFlow, static"))
 
 
@@ -68,7 +68,7 @@ class Effort:
     ops : int
         Of an engine, at least.
     walks : int
-        Of a strategy.
+        Of a scheduler.
     patience_s : float
         How long IRIW may take before we give up.
     """
@@ -185,13 +185,13 @@ def _engines(
 def _strategies(effort: Effort) -> list[Contender]:
     core = _executor.load(lower(litmus("X=1; r0=Y || Y=1; r1=X"), split_updates=False))
 
-    def lap(strategy: str, depth: int) -> Lap:
+    def lap(scheduler: str, depth: int) -> Lap:
         start = time.perf_counter()
-        core.walk(strategy, depth, effort.walks, 1)
+        core.walk(scheduler, depth, effort.walks, 1)
         return Lap(time.perf_counter() - start, 0.0)  # all on the thread that asks
 
     contenders = []
-    for name, depth in STRATEGIES:
+    for name, depth in SCHEDULERS:
         figure = Speed(f"SB, controlled, {name}", Unit.PER_SECOND, None)
         if name == "random":
             figure = replace(figure, limit=WALKS_PER_SECOND)
@@ -292,7 +292,7 @@ def report(
     Parameters
     ----------
     progress : callable
-        Told the name of each part before it begins.
+        Explanation the name of each part before it begins.
     compare : bool
         Also run TensorFlow.
     effort : Effort
@@ -316,11 +316,11 @@ def report(
         progress("engines, in turns" + (", with TensorFlow" if compare else ""))
         engines = race(contenders, effort.repeats)
         del contenders  # before their engines
-    progress("strategies, in turns")
-    strategies = race(_strategies(effort), effort.repeats)
+    progress("schedulers, in turns")
+    schedulers = race(_strategies(effort), effort.repeats)
     progress("all outcomes of IRIW")
     return SpeedReport(
-        figures=(*engines, *missing, *_compared(engines), *strategies, iriw(effort)),
+        figures=(*engines, *missing, *_compared(engines), *schedulers, iriw(effort)),
         about=(
             f"Graph: {size} ops, {on_variables} of them on variables; constants are not counted.",
             "TensorFlow: session.run of copies side by side in one graph, built before; "

@@ -257,7 +257,7 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
     Parameters
     ----------
     progress : callable
-        Told the name of each part before it begins.
+        Explanation the name of each part before it begins.
     compare : bool
         Also run the reference, for most of a minute.
     """

@@ -33,10 +33,10 @@ from litmusfuzz.fuzz.campaign.tuning import (
 )
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
-from litmusfuzz.reports.promises import Promise, PromisesReport
+from litmusfuzz.reports.targets import Target, TargetsReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,16 +72,16 @@ def graphs(first: int, count: int) -> list[LitmusTest]:
     return found
 
 
-def loop(executor: TensorFlowExecutor) -> Promise:
+def loop(executor: TensorFlowExecutor) -> Target:
     """Our steps, counting and judging, beside a loop that looks at nothing.
 
     On the same built graph; what it costs to build is told by `campaign`.
     """
     from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.handwritten import HandWritten
-    from litmusfuzz.fuzz.executors.tensorflow.options import session_config
-    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
-    from litmusfuzz.fuzz.executors.tensorflow.tally import Tally
+    from litmusfuzz.fuzz.executors.tensorflow.histogram import Tally
+    from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
 
     settings = Settings.of(configuration("tf"))
     ours = theirs = 0.0
@@ -109,7 +109,7 @@ def loop(executor: TensorFlowExecutor) -> Promise:
         ours += min(lap for lap, _ in laps)
         theirs += min(lap for _, lap in laps)
     copies = GRAPHS * STEPS * noise.copies
-    return Promise(
+    return Target(
         "copies per second, judged, beside a hand-written loop",
         theirs / ours,
         "%",
@@ -118,7 +118,7 @@ def loop(executor: TensorFlowExecutor) -> Promise:
     )
 
 
-def copies(executor: TensorFlowExecutor) -> Promise:
+def copies(executor: TensorFlowExecutor) -> Target:
     """Outcomes per second of many copies in a run, beside one; building included."""
     many = one = 0.0
     for number, test in enumerate(graphs(10_000, GRAPHS)):
@@ -133,7 +133,7 @@ def copies(executor: TensorFlowExecutor) -> Promise:
             laps = [(_seconds(side_by_side), _seconds(alone)) for _ in range(REPEATS)]
         many += min(lap for lap, _ in laps) / COUNT
         one += min(lap for _, lap in laps) / SINGLE
-    return Promise(
+    return Target(
         "outcomes per second, beside one copy in a run",
         one / many,
         "times",
@@ -142,7 +142,7 @@ def copies(executor: TensorFlowExecutor) -> Promise:
     )
 
 
-def campaign() -> list[Promise]:
+def campaign() -> list[Target]:
     """What a campaign does with its time."""
     with tempfile.TemporaryDirectory() as folder:
         chosen = (("tf", configuration("tf")),)
@@ -158,7 +158,7 @@ def campaign() -> list[Promise]:
 
     rest = own_s - record.drawing_s + counted("counting_s")
     return [
-        Promise(
+        Target(
             "judging, hashing, bookkeeping",
             rest / elapsed,
             "%",
@@ -166,13 +166,13 @@ def campaign() -> list[Promise]:
             note=f"of a campaign of {elapsed:.0f} s, {state.tests} graphs;"
             f" judging alone {record.judging_s / elapsed:.1%}",
         ),
-        Promise("generating graphs", record.drawing_s / elapsed, "%", most=0.10),
-        Promise("building graphs and sessions", counted("building_s") / elapsed, "%"),
-        Promise("TensorFlow's runs", counted("running_s") / elapsed, "%"),
+        Target("generating graphs", record.drawing_s / elapsed, "%", most=0.10),
+        Target("building graphs and sessions", counted("building_s") / elapsed, "%"),
+        Target("TensorFlow's runs", counted("running_s") / elapsed, "%"),
     ]
 
 
-def iriw(executor: TensorFlowExecutor) -> Promise:
+def iriw(executor: TensorFlowExecutor) -> Target:
     """How often IRIW shows all it may in two seconds, building included."""
     found = []
     with closing(executor.prepare(litmus(IRIW), configuration("tf"))) as prepared:
@@ -189,7 +189,7 @@ def iriw(executor: TensorFlowExecutor) -> Promise:
     done = [seconds for seconds, _ in found if seconds is not None and seconds <= IRIW_S]
     late = f"; others showed {min(shown for _, shown in found)} or more" if len(done) < 10 else ""
     longest = f"; the slowest of these took {max(done):.2f} s" if done else ""
-    return Promise(
+    return Target(
         f"IRIW shows 15 of 15 outcomes within {IRIW_S:g} s",
         len(done),
         f"of {IRIW_TRIES} tries",
@@ -213,7 +213,7 @@ def _shown(
     return shown
 
 
-def adapted(executor: TensorFlowExecutor) -> Promise:
+def adapted(executor: TensorFlowExecutor) -> Target:
     """Rare outcomes per second of adapted noise and of the fixed default, on other tests."""
     tuning = Tuning(CANDIDATES)
     others = iter(graphs(30_000, 3 * ROUND * len(CANDIDATES)))
@@ -236,7 +236,7 @@ def adapted(executor: TensorFlowExecutor) -> Promise:
     fixed, tuned = zip(*rates, strict=True)
     spread = max(max(side) - min(side) for side in (fixed, tuned))
     gain = mean(tuned) - mean(fixed)
-    return Promise(
+    return Target(
         "rare outcomes per second by adapting, gain beside the spread of ten runs",
         gain / max(spread, 1e-9),
         "times",
@@ -252,7 +252,7 @@ def _seconds(call: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def report(progress: Callable[[str], None]) -> PromisesReport:
+def report(progress: Callable[[str], None]) -> TargetsReport:
     """The whole bench."""
     # Its greetings are for those who start it themselves.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -276,4 +276,4 @@ def report(progress: Callable[[str], None]) -> PromisesReport:
         "Rare: seen in less than one of a hundred executions. The noise is chosen on other"
         f" graphs than it is measured on; {RUNS} runs of each.",
     )
-    return PromisesReport(tuple(figures), about)
+    return TargetsReport(tuple(figures), about)

@@ -37,11 +37,11 @@ from litmusfuzz.corpus.graph import (
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
-from litmusfuzz.corpus.sketch import Sketch, head
+from litmusfuzz.corpus.rewriter import Rewriter, head
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.oracles.events import in_program_order
-from litmusfuzz.oracles.model import PROMISES, RFC, Axiom
+from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.oracles.reason import explain
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def key(
     test : LitmusTest
         The minimized one, under any names.
     sort : str
-        What kind of finding it is, `reports.night.Sort`.
+        What kind of finding it is, `reports.nightly_report.Sort`.
     rules : iterable of str
         The rules broken, `oracles.reason.Reason.broken`; none for what breaks no rule.
     executor_class : str
@@ -110,7 +110,7 @@ def key_of(entry: Entry) -> str:
     """
     finding = entry.finding
     assert finding is not None
-    model = PROMISES[finding.model]
+    model = GUARANTEES[finding.model]
     reason = explain(entry.test, model, finding.forbidden[0][0])
     return key(
         entry.test,
@@ -222,7 +222,7 @@ class _Drawing:
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self.test = test
-        self.sketch = Sketch.of(test)
+        self.sketch = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}
         self.colours: list[str] = []

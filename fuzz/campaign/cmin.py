@@ -31,12 +31,12 @@ from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.layout import Layout
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.weights import pairs
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.native import NativeMutant
-from litmusfuzz.oracles.model import MODELS, PROMISES
+from litmusfuzz.oracles.model import GUARANTEES, MODELS
 from litmusfuzz.reports.cmin import Cover
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
     if not entry.test.features <= executor_class(name).features:
         return False
     config = configuration(name, _CONFIG)
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(entry.test)),
         executor=name,
         config=config.name,
@@ -120,8 +120,8 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
     reply = worker.ask(request, _TIMEOUT_S)
     if isinstance(reply, Died):
         return True  # and told by no outcome
-    oracle = explorer_or_none(entry.test, PROMISES[config.promises], CAMPAIGN_BUDGET)
-    seen = wire.histogram(entry.test, reply)
+    oracle = explorer_or_none(entry.test, GUARANTEES[config.guarantees], CAMPAIGN_BUDGET)
+    seen = messages.histogram(entry.test, reply)
     return oracle is not None and any(oracle.judge(o) is Verdict.FORBIDDEN for o in seen)
 
 

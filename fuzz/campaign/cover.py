@@ -25,7 +25,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import PROMISES, RFC, unsplit
+from litmusfuzz.oracles.model import GUARANTEES, RFC, unsplit
 from litmusfuzz.oracles.reference import at_once, orders_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.graph import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.executors.process import Worker
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.events import Event
     from litmusfuzz.oracles.model import Model
@@ -193,10 +193,10 @@ def cover(
     Parameters
     ----------
     progress : callable
-        Told how many orders are done.
+        Explanation how many orders are done.
     """
     start = time.monotonic()
-    promise = PROMISES[config.promises]
+    promise = GUARANTEES[config.guarantees]
     try:
         planned = plan(test, promise, limits)
     except LeftOut as reason:

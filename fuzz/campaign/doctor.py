@@ -23,10 +23,10 @@ import psutil
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class, names
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.doctor import Check
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _engines(executor: str) -> list[Check]:
     works, found = [], []
     with closing(Worker(executor)) as worker:
         for config in executor_class(executor).configurations():
-            reply = worker.ask(wire.Request(config=config.name), _TIMEOUT_S)
+            reply = worker.ask(messages.Request(config=config.name), _TIMEOUT_S)
             why = reply.message if isinstance(reply, Died) else reply.unavailable
             if not why:
                 works.append(config.name)
@@ -184,7 +184,7 @@ def _how_to_get(config: str) -> str:
 def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
     """A test is run, by a worker that is started for it."""
     made = configuration(executor, config)
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(litmus(_SB))),
         config=config,
         count=8,

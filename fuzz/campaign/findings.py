@@ -10,7 +10,7 @@ from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.fuzz.campaign.canonical import form
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
 from litmusfuzz.fuzz.campaign.judge import judge, listed
-from litmusfuzz.fuzz.campaign.reducing import Best
+from litmusfuzz.fuzz.campaign.reduction import Best
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.graph import LitmusTest
-    from litmusfuzz.fuzz.campaign.dealing import Dealer
-    from litmusfuzz.fuzz.campaign.journal import Journal
+    from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
+    from litmusfuzz.fuzz.campaign.event_log import EventLog
     from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.reducing import Raw
+    from litmusfuzz.fuzz.campaign.reduction import UnreducedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.records import RunRecord
 
@@ -37,9 +37,9 @@ class Findings:
     settings : Settings
     record : RunRecord
         Into which they go.
-    journal : Journal
-    dealer : Dealer
-        Told which families still find something.
+    journal : EventLog
+    dealer : Dispatcher
+        Explanation which families still find something.
     known : sequence of ReportedFinding
     """
 
@@ -47,8 +47,8 @@ class Findings:
         self,
         settings: Settings,
         record: RunRecord,
-        journal: Journal,
-        dealer: Dealer,
+        journal: EventLog,
+        dealer: Dispatcher,
         known: Sequence[ReportedFinding],
     ) -> None:
         self.settings = settings
@@ -57,15 +57,17 @@ class Findings:
         self.dealer = dealer
         self.known = tuple(known)
 
-    def explained(self, raw: Raw, *, exact: bool) -> ReportedFinding | None:
+    def explained(self, raw: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
         """A minimized finding in the same profile whose shape this graph contains."""
         return next(self.inside(raw, exact=exact, elsewhere=False), None)
 
-    def spread(self, raw: Raw) -> bool:
+    def spread(self, raw: UnreducedFinding) -> bool:
         """Whether a finding is looked for over configurations: its executor's, or a night's."""
         return raw.system.rota.several or self.settings.goes_on
 
-    def inside(self, raw: Raw, *, exact: bool, elsewhere: bool) -> Iterator[ReportedFinding]:
+    def inside(
+        self, raw: UnreducedFinding, *, exact: bool, elsewhere: bool
+    ) -> Iterator[ReportedFinding]:
         """Minimized findings of the same executor whose shapes this graph contains.
 
         `elsewhere` asks for those that its profile has not shown yet, else for the others.
@@ -80,13 +82,15 @@ class Findings:
             if explains(known.entry.test, raw.drawn.test, exact=exact):
                 yield known
 
-    def again(self, raw: Raw, known: ReportedFinding) -> None:
+    def again(self, raw: UnreducedFinding, known: ReportedFinding) -> None:
         """A graph showed what is there already."""
         config = raw.profile.config.name
         known.again(config)
         self.journal.again(raw.drawn.index, config, known)
 
-    def _entry(self, raw: Raw, best: Best, name: str, *, minimized: bool, confirmed: bool) -> Entry:
+    def _entry(
+        self, raw: UnreducedFinding, best: Best, name: str, *, minimized: bool, confirmed: bool
+    ) -> Entry:
         judgement = best.judgement
         model = raw.profile.model
         finding = Finding(
@@ -109,27 +113,27 @@ class Findings:
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
-    def _numbered(self, what: str, raw: Raw) -> str:
+    def _numbered(self, what: str, raw: UnreducedFinding) -> str:
         """A name for one graph on one executor, of which there may be several."""
         name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
         choosers = self.dealer.choosers
         return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
 
-    def raw_name(self, raw: Raw) -> str:
-        """What its file in ``raw/`` is called."""
-        return self._numbered("raw", raw)
+    def unreduced_name(self, raw: UnreducedFinding) -> str:
+        """What its file in ``unreduced/`` is called."""
+        return self._numbered("unreduced", raw)
 
-    def store_raw(self, raw: Raw) -> Path:
+    def store_unreduced(self, raw: UnreducedFinding) -> Path:
         """Keep every graph that showed something, as it was drawn."""
-        name = self.raw_name(raw)
+        name = self.unreduced_name(raw)
         best = Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
         best.judgement = raw.judgement  # whatever its cause
         entry = self._entry(raw, best, name, minimized=False, confirmed=False)
-        path = self.settings.out / "raw" / f"{name}.yaml"
+        path = self.settings.out / "unreduced" / f"{name}.yaml"
         save(entry, path)
         return path
 
-    def store_unconfirmed(self, raw: Raw, best: Best) -> None:
+    def store_unconfirmed(self, raw: UnreducedFinding, best: Best) -> None:
         """Keep, apart, what a fresh process does not show: it is not reported."""
         self.record.unconfirmed += 1
         name = self._numbered("unconfirmed", raw)
@@ -139,7 +143,7 @@ class Findings:
         self.journal.unconfirmed(raw.drawn.index, path)
 
     def store(
-        self, raw: Raw, best: Best, *, minimized: bool, confirmed: bool
+        self, raw: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
     ) -> ReportedFinding | None:
         """Write a finding and report it; once: None if it was found before."""
         best.normalize(raw.profile.model, self.settings.budget)

@@ -1,6 +1,6 @@
 """What a campaign left for lack of time, minimized later.
 
-That is the graphs that its record names, in ``raw/``, and findings that it minimized in part
+That is the graphs that its record names, in ``unreduced/``, and findings that it minimized in part
 or did not see again; these are replaced. The record is then as if it had had the time.
 """
 
@@ -16,7 +16,7 @@ from litmusfuzz.corpus.textfile import load, write_text
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import FINISHING, Settings
 from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, configuration
-from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.records import ReportedFinding, finding_json
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _read(
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         findings = [_reported(each, path.parent) for each in data["findings"]]
-        raw = [load(path.parent / "raw" / name) for name in data["left"]]
+        raw = [load(path.parent / "unreduced" / name) for name in data["left"]]
         executors = _executors(data["executors"])
         entries = [*(each.entry for each in findings if not _whole(each)), *raw]
         _check(data)  # what is written back at the end
@@ -198,6 +198,6 @@ def _executors(states: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, *tuple[C
 
 def _model(states: Sequence[Mapping[str, Any]]) -> Model | None:
     """By which all are judged; None if each by what it promises."""
-    if all(state["model"] == state["promises"] for state in states if state["name"] != CANARY):
+    if all(state["model"] == state["guarantees"] for state in states if state["name"] != CANARY):
         return None
-    return PROMISES[states[0]["model"]]
+    return GUARANTEES[states[0]["model"]]

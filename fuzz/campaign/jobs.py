@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
 from litmusfuzz.fuzz.campaign.scripts import ScriptRun
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dealing import System
-    from litmusfuzz.fuzz.campaign.rota import Profile
+    from litmusfuzz.fuzz.campaign.dispatcher import System
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.executors.protocol import Choice, Config
     from litmusfuzz.reports.records import ExecutorState
 
@@ -49,24 +49,24 @@ class Job:
     wanted: tuple[Outcome, ...] = ()
     choices: tuple[Choice, ...] | None = None
 
-    def request(self, config: Config) -> wire.Request:
+    def request(self, config: Config) -> messages.Request:
         """As the worker takes it."""
         if self.test is None:
-            return wire.Request(config=config.name)
-        return wire.Request(
+            return messages.Request(config=config.name)
+        return messages.Request(
             test=dumps(Entry(self.test)),
             task="record" if self.wanted else "run" if self.choices is None else "replay",
             config=config.name,
             count=self.count,
             noise=asdict(self.noise),
             seed=self.seed,
-            wanted=wire.rows(dict.fromkeys(self.wanted, 1)),
+            wanted=messages.rows(dict.fromkeys(self.wanted, 1)),
             choices=list(self.choices or ()),
             timeout_s=RECORD_S,
         )
 
 
-Result = dict["Outcome", int] | Schedule | Died | wire.Reply
+Result = dict["Outcome", int] | Schedule | Died | messages.Reply
 """A histogram, or what was recorded; or why there is neither: the worker died,
 refused, or found nothing to record."""
 Task = Generator[Job | ScriptRun, Result, None]
@@ -83,7 +83,7 @@ class Slot:
 
     worker: Worker
     system: System
-    profile: Profile
+    profile: SampledConfiguration
     ran: int = 0
     counted: Mapping[str, float] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
@@ -115,7 +115,7 @@ class Slot:
         self.state.count(new)
         self.counted = counters
 
-    def move(self, profile: Profile) -> None:
+    def move(self, profile: SampledConfiguration) -> None:
         """Go on in another profile."""
         if profile.config.environment != self.config.environment:
             self.restarted()  # as the worker does, when it is asked

@@ -2,7 +2,7 @@
 
 One thread, many processes. The loop gives a task (`fuzz.campaign.jobs`) to each
 idle worker, and waits for whichever answers first. Which graph is next says
-`fuzz.campaign.dealing`; how a finding is made small `litmusfuzz.fuzz.campaign.reducing`; what
+`fuzz.campaign.dispatcher`; how a finding is made small `litmusfuzz.fuzz.campaign.reduction`; what
 is told of it `fuzz.campaign.findings`.
 """
 
@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.dealing import Dealer, Drawn, System
+from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, Generated, System
+from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.jobs import Job, Slot
-from litmusfuzz.fuzz.campaign.journal import Journal, Tested
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
-from litmusfuzz.fuzz.campaign.reducing import Best, Raw, Reducing, expected_cost_s
-from litmusfuzz.fuzz.campaign.rota import Profile, Rota
+from litmusfuzz.fuzz.campaign.reduction import Best, Reducing, UnreducedFinding, expected_cost_s
+from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
 from litmusfuzz.fuzz.campaign.tuning import Shown, Tuning, described
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
-from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.records import Death, ExecutorState, ReportedFinding, RunRecord
 from litmusfuzz.reports.script import NoScript
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.jobs import Result, Task
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
-    from litmusfuzz.reports.sides import Sides
+    from litmusfuzz.reports.differential import DifferentialComparison
 
 JOB_TIMEOUT_S: Final = 60.0
 SAVE_S: Final = 30.0
@@ -61,8 +61,8 @@ class Campaign:
     settings : Settings
     show : callable
         Called now and then with the record, for a view; it must not change it.
-    journal : Journal, optional
-        Told of each thing that happened.
+    journal : EventLog, optional
+        Explanation of each thing that happened.
     known : sequence of ReportedFinding, optional
         Minimized findings of others: what they explain is not minimized again.
     stop : callable, optional
@@ -73,13 +73,13 @@ class Campaign:
         self,
         settings: Settings,
         show: Callable[[RunRecord], None],
-        journal: Journal | None = None,
+        journal: EventLog | None = None,
         known: Sequence[ReportedFinding] = (),
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.show = show
-        self.journal = journal or Journal()
+        self.journal = journal or EventLog()
         self.stop = stop
         self.record = RunRecord(settings.seed, str(settings.out))
         self.record.command, self.record.python = settings.command, settings.python
@@ -91,7 +91,9 @@ class Campaign:
             number = len(configs) + (quick is not None)
             profiles = [self._profile(name, config, number) for config in configs]
             counted = settings.tests is not None
-            rota = Rota(profiles, settings.tests or settings.time_s, counted=counted)
+            rota = ConfigurationSampler(
+                profiles, settings.tests or settings.time_s, counted=counted
+            )
             families = () if name == CANARY else settings.families_of(name)
             clusterer = made if issubclass(made, Clusters) else None
             elsewhere = None if quick is None else self._profile(name, quick, number)
@@ -101,22 +103,22 @@ class Campaign:
                 python = None if name == CANARY else settings.python
                 worker = Worker(name, settings.memory_bytes, python)
                 self.slots.append(Slot(worker, system, rota.current))
-        self.dealer = Dealer(settings, systems, self.record, self._compared, self.journal)
+        self.dealer = Dispatcher(settings, systems, self.record, self._compared, self.journal)
         self.findings = Findings(settings, self.record, self.journal, self.dealer, known)
         self.reducing = Reducing(settings)
         self.kept_bytes = 0
-        self.raw: list[Raw] = []
+        self.raw: list[UnreducedFinding] = []
         self.saved = 0.0
 
-    def _profile(self, name: str, config: Config, of: int) -> Profile:
+    def _profile(self, name: str, config: Config, of: int) -> SampledConfiguration:
         """One of an executor's configurations, with a line of its own in the record."""
-        model = self.settings.model or PROMISES[config.promises]
-        state = ExecutorState(name, config.name, config.promises, model.name, spread=of > 1)
+        model = self.settings.model or GUARANTEES[config.guarantees]
+        state = ExecutorState(name, config.name, config.guarantees, model.name, spread=of > 1)
         self.record.executors.append(state)
-        return Profile(config, model, state, Tuning(self.settings.noises))
+        return SampledConfiguration(config, model, state, Tuning(self.settings.noises))
 
     def take_up(self, entry: Entry) -> None:
-        """Minimize, too, what another campaign left as a file in its ``raw/``."""
+        """Minimize, too, what another campaign left as a file in its ``unreduced/``."""
         finding = entry.finding
         assert finding is not None
         system, profile = next(
@@ -132,7 +134,7 @@ class Campaign:
             Verdict.ALLOWED: finding.executions - finding.count,
         }
         judgement = Judgement(oracle, dict(finding.forbidden), verdicts, finding.forbidden)
-        drawn = Drawn(
+        drawn = Generated(
             index=finding.index,
             family=finding.family,
             test=entry.test,
@@ -142,7 +144,7 @@ class Campaign:
             left=set(),
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
-        self.raw.append(Raw(drawn, system, judgement, noise, finding.run_seed or 0))
+        self.raw.append(UnreducedFinding(drawn, system, judgement, noise, finding.run_seed or 0))
 
     def remember(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """How long a graph took in each executor's configurations, in an earlier campaign."""
@@ -192,7 +194,7 @@ class Campaign:
     def _start(self) -> bool:
         """Start every worker; False if an executor cannot run here."""
         for slot in self.slots:
-            slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
+            slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
         for _ in self.dealer.choosers:
             self.dealer.deal()
         for slot in self.slots:
@@ -203,8 +205,8 @@ class Campaign:
                     self.record.problem = f"{slot.state.name}{why}"
                     return False
                 slot.profile = others[0]
-                slot.worker.send(wire.Request(config=slot.config.name), JOB_TIMEOUT_S)
-            assert isinstance(reply, wire.Reply)
+                slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
+            assert isinstance(reply, messages.Reply)
             self.record.versions[slot.state.name] = reply.versions
             slot.state.state = "idle"
         # What frameworks need to start is not taken from the fuzzing time.
@@ -219,12 +221,14 @@ class Campaign:
         """Why a worker cannot run its configuration; "" if it can, which is noted."""
         if isinstance(reply, Died):
             return f" does not start: {reply.message}"
-        if isinstance(reply, wire.Reply) and reply.unavailable:
+        if isinstance(reply, messages.Reply) and reply.unavailable:
             return f": {reply.unavailable}"
         slot.checked.add(slot.config.name)
         return ""
 
-    def _without(self, system: System, profile: Profile, why: str) -> list[Profile]:
+    def _without(
+        self, system: System, profile: SampledConfiguration, why: str
+    ) -> list[SampledConfiguration]:
         """Go on without a profile that cannot run here; those that are left."""
         profile.state.unavailable = why.removeprefix(":").strip()
         profile.state.state = "unavailable"
@@ -292,7 +296,7 @@ class Campaign:
             task = self._fly_canary if slot.state.canary else self._fuzz
             self._begin(slot, profile, task(slot, drawn))
 
-    def _begin(self, slot: Slot, profile: Profile, task: Task) -> None:
+    def _begin(self, slot: Slot, profile: SampledConfiguration, task: Task) -> None:
         slot.move(profile)
         slot.task = task
         try:
@@ -314,7 +318,7 @@ class Campaign:
         slot.since = time.monotonic()
         slot.worker.send(job.request(slot.config), JOB_TIMEOUT_S)
 
-    def _compared(self, sides: Sides) -> None:
+    def _compared(self, sides: DifferentialComparison) -> None:
         """Count what several executors showed on a graph; keep it, while there is room."""
         record = self.record
         record.compare(sides)
@@ -353,9 +357,9 @@ class Campaign:
         else:
             slot.count(reply.counters)
             slot.seconds = reply.seconds
-        if isinstance(reply, wire.Reply) and reply.rows:
+        if isinstance(reply, messages.Reply) and reply.rows:
             assert slot.job.test is not None
-            seen = wire.histogram(slot.job.test, reply)
+            seen = messages.histogram(slot.job.test, reply)
             result = seen
             if slot.job.wanted:
                 (outcome,) = seen
@@ -406,7 +410,7 @@ class Campaign:
 
     # --- tasks -------------------------------------------------------------------------
 
-    def _fly_canary(self, _: Slot, drawn: Drawn) -> Task:
+    def _fly_canary(self, _: Slot, drawn: Generated) -> Task:
         result = yield Job(drawn.test, 1, Noise(), 0)
         if isinstance(result, dict):
             oracle = next(iter(drawn.oracles.values()))  # wrong by any
@@ -417,7 +421,7 @@ class Campaign:
                 self.record.canary_reported += reported
                 self.journal.canary(reported=reported)
 
-    def _fuzz(self, slot: Slot, drawn: Drawn) -> Task:
+    def _fuzz(self, slot: Slot, drawn: Generated) -> Task:
         """Run one drawn test and judge what it shows."""
         profile, system, rota = slot.profile, slot.system, slot.system.rota
         if rota.several and not (profile.state.unavailable or profile.config.name in slot.checked):
@@ -432,7 +436,7 @@ class Campaign:
             return
         profile.state.state = "fuzzing"
         asked = time.monotonic()
-        shown: list[Raw] = []
+        shown: list[UnreducedFinding] = []
         runs: list[tuple[Noise, int]] = []
         result = yield from self._execute(slot, drawn, shown, runs)
         seconds = time.monotonic() - asked
@@ -451,7 +455,7 @@ class Campaign:
             seconds=seconds,
             allowed=drawn.allowed.get(model),
         )
-        if isinstance(result, wire.Reply):
+        if isinstance(result, messages.Reply):
             # A feature; which node it is that has it does not matter here.
             lacks = (result.refused or result.unavailable).partition(" (")[0]
             profile.state.refuse([lacks])
@@ -487,7 +491,7 @@ class Campaign:
         profile.state.forbidden_graphs += 1
         raw = max(shown, key=lambda raw: raw.judgement.rate)
         known = self.findings.explained(raw, exact=True)
-        path = self.findings.store_raw(raw)
+        path = self.findings.store_unreduced(raw)
         self.journal.tested(replace(tested, raw=path, known=known))
         if known is not None:
             known.again(profile.config.name)
@@ -495,7 +499,11 @@ class Campaign:
             self.raw.append(raw)
 
     def _execute(
-        self, slot: Slot, drawn: Drawn, shown: list[Raw], runs: list[tuple[Noise, int]]
+        self,
+        slot: Slot,
+        drawn: Generated,
+        shown: list[UnreducedFinding],
+        runs: list[tuple[Noise, int]],
     ) -> Generator[Job, Result, Result | None]:
         """Run a drawn test under each noise whose turn it is, into `shown`.
 
@@ -513,13 +521,13 @@ class Campaign:
             start = time.monotonic()
             judgement = judge(drawn.oracles[profile.model.name], result)
             tried.append(Shown(noise, judgement.allowed, slot.seconds))
-            shown.append(Raw(drawn, slot.system, judgement, noise, seed))
+            shown.append(UnreducedFinding(drawn, slot.system, judgement, noise, seed))
             profile.state.noise[described(noise)] += 1
             self.record.judging_s += time.monotonic() - start
         profile.tuning.learn(tried)
         return None
 
-    def _minimize(self, slot: Slot, raw: Raw) -> Task:
+    def _minimize(self, slot: Slot, raw: UnreducedFinding) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
         self.record.minimizing = f"graph {raw.drawn.index} of {slot.state.title}"
@@ -575,7 +583,7 @@ class Campaign:
         self.journal.scripted(found)
 
     def _shown_elsewhere(
-        self, raw: Raw, rng: random.Random
+        self, raw: UnreducedFinding, rng: random.Random
     ) -> Generator[Job, Result, ReportedFinding | None]:
         """A finding in another profile, inside this graph, that shows in this profile too.
 
@@ -594,7 +602,7 @@ class Campaign:
                 return known
         return None
 
-    def _next_to_minimize(self, slot: Slot) -> Raw | None:
+    def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
         """Of an executor's raw findings the one most likely to show something new.
 
         None if there is none, or no time.
@@ -612,7 +620,7 @@ class Campaign:
         if not waiting:
             return None
 
-        def cost_s(raw: Raw) -> float:
+        def cost_s(raw: UnreducedFinding) -> float:
             elsewhere = raw.profile.config.environment != slot.config.environment
             return expected_cost_s(raw) + (SWITCH_S if elsewhere else 0.0)
 
@@ -634,8 +642,8 @@ class Campaign:
         return chosen
 
     def _store_rest(self) -> None:
-        """At the end: what was not minimized is told, and lies in ``raw/``."""
-        self.record.left = [f"{self.findings.raw_name(raw)}.yaml" for raw in self.raw]
+        """At the end: what was not minimized is told, and lies in ``unreduced/``."""
+        self.record.left = [f"{self.findings.unreduced_name(raw)}.yaml" for raw in self.raw]
         self.record.elapsed_s = time.monotonic() - self.record.started
 
     def _check_canary(self) -> None:

@@ -18,8 +18,8 @@ from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, FINISHING, Settings
-from litmusfuzz.fuzz.executors.process import Worker
 from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from litmusfuzz.fuzz.executors.serve import die_with_parent
+from litmusfuzz.fuzz.executors.worker_main import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

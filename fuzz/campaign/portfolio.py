@@ -27,8 +27,8 @@ from litmusfuzz.fuzz.campaign.layout import Layout
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.weights import Weights, pairs
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.strategies import WEIGHTS, draw, families_for
-from litmusfuzz.fuzz.strategies.mutations import names, parent
+from litmusfuzz.fuzz.generators import WEIGHTS, draw, families_for
+from litmusfuzz.fuzz.generators.mutations import names, parent
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator

@@ -3,7 +3,7 @@
 Executors are not deterministic, so whether a smaller test "still fails" is a
 question for a caller who runs it often enough; Hypothesis's shrinker would
 call such tests flaky. Here stands only which smaller tests there are, and in
-which order they are tried: the passes of `litmusfuzz.fuzz.campaign.passes`, repeated until
+which order they are tried: the passes of `fuzz.campaign.reduction_passes`, repeated until
 none of them succeeds.
 
 References
@@ -27,8 +27,8 @@ from litmusfuzz.corpus.graph import (
     bodies,
 )
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.corpus.sketch import Sketch
-from litmusfuzz.fuzz.campaign.passes import PASSES, Pass, wider_lanes
+from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates; is sent whether the candidate still shows it; returns the
@@ -66,7 +66,7 @@ def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
     return _valid(pass_(test))
 
 
-def _valid(sketches: Iterator[Sketch]) -> Iterator[LitmusTest]:
+def _valid(sketches: Iterator[Rewriter]) -> Iterator[LitmusTest]:
     """Those that are tests, tidied."""
     for sketch in sketches:
         try:
@@ -103,7 +103,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     V3, ...; mutexes M, N, ..., queues Q, P, .... What comes into a body becomes
     a0, .... What is said about the test goes: it was said of a larger one.
     """
-    sketch = Sketch.of(test)
+    sketch = Rewriter.of(test)
     counts: dict[str, int] = {}
     names: dict[str, str] = {}
 

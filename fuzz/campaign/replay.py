@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
+from litmusfuzz.fuzz.executors.worker import Died
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.executors.process import Worker
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
 
 DEFAULT_COUNT: Final = 20_000
@@ -44,7 +44,7 @@ class Replayed:
     refused: str = ""
     schedule: str = ""
 
-    def cannot(self, worker: Worker, reply: wire.Reply) -> None:
+    def cannot(self, worker: Worker, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
         self.refused = reply.refused
         self.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
@@ -109,7 +109,7 @@ def _follow(
     assert entry.finding is not None
     recorded = entry.finding.schedule
     assert recorded is not None
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(entry.test)),
         task="replay",
         config=config.name,
@@ -118,14 +118,14 @@ def _follow(
     reply = worker.ask(request, _SCHEDULE_S)
     if isinstance(reply, Died):
         result.died.append(reply.message)
-    elif reply.refused == wire.NO_SCHEDULES:
+    elif reply.refused == messages.NO_SCHEDULES:
         result.schedule = f"{worker.executor} follows no schedules"
     elif reply.refused or reply.unavailable:
         result.cannot(worker, reply)
     elif reply.diverged:
         result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
     else:
-        total.update(wire.histogram(entry.test, reply))
+        total.update(messages.histogram(entry.test, reply))
         (outcome,) = total
         same = outcome == recorded.outcome
         result.schedule = f"replayed by its schedule: {'same' if same else 'another'} outcome"
@@ -156,7 +156,7 @@ def _run(
         done = executions >= count if count else judge(oracle, total).forbidden
         if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
             return
-        request = wire.Request(
+        request = messages.Request(
             test=text,
             config=config.name,
             count=min(batch, count - executions) if count else batch,
@@ -171,7 +171,7 @@ def _run(
             result.cannot(worker, reply)
             return
         else:
-            seen = wire.histogram(entry.test, reply)
+            seen = messages.histogram(entry.test, reply)
             executions += sum(seen.values())
             total.update(seen)
 
@@ -192,7 +192,7 @@ def force(
     test: LitmusTest, worker: Worker, config: Config, order: Witness, timeout_s: float
 ) -> Forced:
     """Make an executor follow exactly that order, within `timeout_s` seconds."""
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(test)),
         task="force",
         config=config.name,
@@ -203,13 +203,13 @@ def force(
     reply = worker.ask(request, timeout_s + _SCHEDULE_S)
     if isinstance(reply, Died):
         return Forced(diverged=f"the worker died: {reply.message}")
-    if reply.refused == wire.NO_SCHEDULES:
+    if reply.refused == messages.NO_SCHEDULES:
         return Forced(problem=f"{worker.executor} cannot be made to follow an order")
     if reply.refused or reply.unavailable:
         return Forced(problem=f"{worker.executor}: {reply.refused or reply.unavailable}")
     if reply.diverged:
         return Forced(diverged=reply.diverged)
-    (outcome,) = wire.histogram(test, reply)
+    (outcome,) = messages.histogram(test, reply)
     return Forced(outcome)
 
 

@@ -2,7 +2,7 @@
 
 Each mutant runs the tests of one portfolio (`litmusfuzz.fuzz.campaign.portfolio`), in its order and
 in each of its ways, until one of its outcomes is forbidden, and again so in another run,
-while its sound form shows nothing that is. No test is chosen for a mutant. Those that
+while its control shows nothing that is. No test is chosen for a mutant. Those that
 are still alive take turns: whoever has had least time is next.
 
 Worker processes are shared by the mutants of one environment: to start a framework
@@ -25,13 +25,13 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
 from litmusfuzz.fuzz.campaign.portfolio import WAYS, Portfolio, Way
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Mutant
-from litmusfuzz.fuzz.executors.table import CANARY, EXECUTORS, MUTANT, SOUND, executor_class
-from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.fuzz.executors.table import CANARY, CONTROL, EXECUTORS, MUTANT, executor_class
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.kills import Effort, Selftest
-from litmusfuzz.reports.night import Kill
+from litmusfuzz.reports.nightly_report import Kill
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
@@ -42,13 +42,13 @@ JOB_TIMEOUT_S: Final = 60.0
 AGAIN: Final = 8
 """Further runs of a mutant in which what it showed must show once more."""
 CONTROLS: Final = 16
-"""Runs of the sound form, none of which may show anything forbidden."""
+"""Runs of the control, none of which may show anything forbidden."""
 STAY_S: Final = 20.0
 """How long a worker stays in one environment while nobody works in another that waits."""
 
 Environment = tuple[tuple[str, str], ...]
 Seen = Mapping[Outcome, int] | None
-Told = Callable[[Selftest], None]
+Explanation = Callable[[Selftest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class _Job:
     way: Way
     seed: int
 
-    def request(self) -> wire.Request:
+    def request(self) -> messages.Request:
         """As a worker takes it."""
-        return wire.Request(
+        return messages.Request(
             test=dumps(Entry(self.test)),
             executor=self.executor,
             config=self.config.name,
@@ -75,7 +75,7 @@ class _Job:
 
 @dataclass(slots=True, eq=False)
 class _Subject:
-    """A mutant, or its sound form, and how far it is."""
+    """A mutant, or its control, and how far it is."""
 
     name: str
     origin: str
@@ -124,7 +124,7 @@ class _Lane:
             self.workers[self.environment] = Worker(subject.name)
         self.subject, self.since = subject, now
         assert subject.job is not None
-        request = wire.Request() if self.starting else subject.job.request()
+        request = messages.Request() if self.starting else subject.job.request()
         self.worker.send(request, JOB_TIMEOUT_S)
 
 
@@ -133,9 +133,9 @@ def mutants() -> tuple[str, ...]:
     return tuple(name for name in EXECUTORS if name.startswith(MUTANT))
 
 
-def sound_forms() -> tuple[str, ...]:
-    """Names of all mutants' sound forms. The canary has none: it runs nothing."""
-    return tuple(SOUND + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
+def controls() -> tuple[str, ...]:
+    """Names of all mutants' controls. The canary has none: it runs nothing."""
+    return tuple(CONTROL + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
 
 
 class _Hunt:
@@ -192,7 +192,7 @@ class _Hunt:
                     return
 
     def _confirmed(self, job: _Job) -> Generator[_Job, Seen, bool]:
-        """Whether it shows again, and its sound form shows nothing."""
+        """Whether it shows again, and its control shows nothing."""
         for number in range(1, AGAIN + 1):
             again = _with(job, job.executor, number)
             if self._forbidden(again, (yield again)):
@@ -201,7 +201,7 @@ class _Hunt:
             return False
         if not isinstance(executor_class(job.executor), Mutant):
             return True
-        sound = SOUND + job.executor.partition("/")[2]
+        sound = CONTROL + job.executor.partition("/")[2]
         for number in range(1, CONTROLS + 1):
             control = _with(job, sound, number)
             if self._forbidden(control, (yield control)):
@@ -212,7 +212,7 @@ class _Hunt:
         """Whether it showed anything forbidden. What is unknown is not."""
         if not seen:
             return False
-        model = PROMISES[job.config.promises]
+        model = GUARANTEES[job.config.guarantees]
         key = (job.test, model.name)
         if key not in self.oracles:
             oracle = explorer_or_none(job.test, model, CAMPAIGN_BUDGET)
@@ -222,7 +222,7 @@ class _Hunt:
 
     # --- all of them -------------------------------------------------------------------
 
-    def run(self, told: Told) -> Selftest:
+    def run(self, told: Explanation) -> Selftest:
         """Until all are killed, or the time is up."""
         try:
             while self.left_s > 0 and self.alive:
@@ -275,7 +275,7 @@ class _Hunt:
         assert subject.hunt is not None
         lane.subject = None
         reply = lane.worker.receive()
-        if lane.starting and isinstance(reply, wire.Reply) and not reply.unavailable:
+        if lane.starting and isinstance(reply, messages.Reply) and not reply.unavailable:
             return
         seconds = time.monotonic() - lane.since
         seen: Seen = None
@@ -284,7 +284,7 @@ class _Hunt:
         elif reply.unavailable:
             subject.unavailable = reply.unavailable
         elif not reply.refused:
-            seen = wire.histogram(subject.job.test, reply)
+            seen = messages.histogram(subject.job.test, reply)
             seconds = reply.seconds  # a framework's start is nobody's time
         subject.seconds += seconds
         family, strategy = subject.family, subject.strategy
@@ -332,14 +332,14 @@ def selftest(
     time_s: float = DEFAULT_S,
     workers: int = 2,
     seed: int = 0,
-    told: Told = lambda _: None,
+    told: Explanation = lambda _: None,
 ) -> Selftest:
     """Kill mutants until none is left, or the time is up.
 
     Parameters
     ----------
     names : tuple of str
-        Of mutants, or of sound forms, none of which should be reported; all mutants if empty.
+        Of mutants, or of controls, none of which should be reported; all mutants if empty.
     time_s : float
     workers : int
         Processes that run tests.

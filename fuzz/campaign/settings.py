@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.executors.process import DEFAULT_MEMORY_BYTES
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.fuzz.strategies import WEIGHTS, families_for
+from litmusfuzz.fuzz.executors.worker import DEFAULT_MEMORY_BYTES
+from litmusfuzz.fuzz.generators import WEIGHTS, families_for
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
 
@@ -30,7 +30,7 @@ class Settings:
     """What a campaign is asked to do.
 
     `executors` names each executor with its configuration, or with several, of
-    which each graph runs in one (`fuzz.campaign.rota`); the canary comes on top.
+    which each graph runs in one (`fuzz.campaign.sampler`); the canary comes on top.
     `families` are drawn from, each as often as `weights` says, or as often as the others
     where it does not; if empty, all that one of the executors runs, by their weights;
     of weight 0 are those that must be named.
@@ -39,10 +39,10 @@ class Settings:
     what each configuration promises. Of several `noises`, each configuration finds out
     which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
     `python` is another environment's interpreter for the executors' workers
-    (`fuzz.executors.elsewhere`), not for the canary's: that tests this program.
+    (`fuzz.executors.interpreter`), not for the canary's: that tests this program.
     `first` is the number of each family's first graph. Of the time, `minimizing_share` is
     for findings, the rest for new graphs. What is not minimized when the campaign ends
-    stays in ``raw/`` if another `goes_on` with it; else `finishing_s` more are for it, and what
+    stays in ``unreduced/`` if another `goes_on` with it; else `finishing_s` more are for it; what
     is begun even then is kept as small as it has become. One finding takes `reduction_s` at
     most; if None, as `longest_reduction_s` says. The record is kept in a file if it `saves`.
     Where configurations of an executor are much slower than its first, or than the one in

@@ -22,7 +22,7 @@ from litmusfuzz.reports.records import Unsound
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
-    from litmusfuzz.fuzz.campaign.journal import Journal
+    from litmusfuzz.fuzz.campaign.event_log import EventLog
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters, Config
     from litmusfuzz.reports.records import ExecutorState, RunRecord
@@ -44,7 +44,7 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
 class Validator:
     """Judges clusters as the graphs are drawn, and stores what is unsound."""
 
-    def __init__(self, settings: Settings, record: RunRecord, journal: Journal) -> None:
+    def __init__(self, settings: Settings, record: RunRecord, journal: EventLog) -> None:
         self.settings = settings
         self.record = record
         self.journal = journal

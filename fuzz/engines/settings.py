@@ -16,8 +16,8 @@ DEFAULT_THREADS: Final = 2
 ONE_THREAD: Final = ("inline", "controlled")
 BUILT_IN: Final = ("pool", "fifo", "stealing", "gang", *ONE_THREAD)
 
-STRATEGIES: Final = ("random", "pct", "pos", "urw", "surw", "uniform")
-"""Of the controlled engine (``docs/strategies.md``)."""
+SCHEDULERS: Final = ("random", "pct", "pos", "urw", "surw", "uniform")
+"""Of the controlled engine (``docs/schedulers.md``)."""
 MAX_DEPTH: Final = 64
 
 # What the machine that builds must have for them.
@@ -58,8 +58,8 @@ class EngineSettings:
         Its hard limit, 1 to 256.
     split : bool
         Whether dense updates are in parts.
-    strategy : str
-        Of the controlled engine, one of `STRATEGIES`; "" for its default.
+    scheduler : str
+        Of the controlled engine, one of `SCHEDULERS`; "" for its default.
     depth : int
         Of ``pct``, 1 to 64; else 0.
 
@@ -76,7 +76,7 @@ class EngineSettings:
     engine: str
     threads: int
     split: bool = False
-    strategy: str = ""
+    scheduler: str = ""
     depth: int = 0
 
     def __post_init__(self) -> None:
@@ -86,14 +86,14 @@ class EngineSettings:
             raise UnknownEngine(f"engine {self.engine!r} has one thread, not {self.threads}")
         if any(character in ";," or not character.isprintable() for character in self.engine):
             raise UnknownEngine(f"an engine's name has no ';' and no ',': {self.engine!r}")
-        if self.strategy and self.engine != "controlled":
-            raise UnknownEngine(f"engine {self.engine!r} has no strategies; controlled has")
-        if self.strategy not in ("", *STRATEGIES):
-            known = ", ".join(STRATEGIES)
-            raise UnknownEngine(f"no strategy {self.strategy!r}; there are {known}")
-        least, most = (1, MAX_DEPTH) if self.strategy == "pct" else (0, 0)
+        if self.scheduler and self.engine != "controlled":
+            raise UnknownEngine(f"engine {self.engine!r} has no schedulers; controlled has")
+        if self.scheduler not in ("", *SCHEDULERS):
+            known = ", ".join(SCHEDULERS)
+            raise UnknownEngine(f"no scheduler {self.scheduler!r}; there are {known}")
+        least, most = (1, MAX_DEPTH) if self.scheduler == "pct" else (0, 0)
         if not least <= self.depth <= most:
-            raise UnknownEngine(f"depth is of strategy pct, 1 to {MAX_DEPTH}, not {self.depth}")
+            raise UnknownEngine(f"depth is of scheduler pct, 1 to {MAX_DEPTH}, not {self.depth}")
         theirs = self.sort is Sort.LIBRARY and self.engine not in OVER_RUNTIMES
         if theirs and not Path(self.engine).is_file():
             raise UnknownEngine(f"no engine {self.engine!r}: there is no such file")
@@ -138,7 +138,7 @@ class EngineSettings:
     def name(self) -> str:
         """All settings in one name, which `from_name` reads."""
         parts = [f"engine={self.engine}", f"threads={self.threads}"]
-        parts += [f"strategy={self.strategy}"] if self.strategy else []
+        parts += [f"scheduler={self.scheduler}"] if self.scheduler else []
         parts += [f"depth={self.depth}"] if self.depth else []
         return ";".join([*parts, *(["split"] if self.split else [])])
 
@@ -149,7 +149,7 @@ class EngineSettings:
         threads: int | None,
         *,
         split: bool,
-        strategy: str = "",
+        scheduler: str = "",
         depth: int = 0,
     ) -> EngineSettings:
         """What a user asks for: a library's path made absolute, so that the record says which.
@@ -158,14 +158,14 @@ class EngineSettings:
         """
         if threads is None:
             threads = 1 if engine in ONE_THREAD else DEFAULT_THREADS
-        made = cls(engine, threads, split, strategy, depth)
+        made = cls(engine, threads, split, scheduler, depth)
         if made.sort is Sort.LIBRARY and engine not in OVER_RUNTIMES:
             return cls(str(made.library), threads, split)
         return made
 
     @classmethod
     def from_name(cls, name: str) -> EngineSettings:
-        """``engine=tbb;threads=4;split``, ``engine=controlled;strategy=pct;depth=5``.
+        """``engine=tbb;threads=4;split``, ``engine=controlled;scheduler=pct;depth=5``.
 
         A thread, and no split, where it says nothing.
 
@@ -178,10 +178,10 @@ class EngineSettings:
         keys = [key for key, _, _ in fields]
         values = {key: value for key, _, value in fields}
         odd = len(keys) > len(values) or values.get("split") or not values.get("engine")
-        if odd or not set(keys) <= {"engine", "threads", "strategy", "depth", "split"}:
+        if odd or not set(keys) <= {"engine", "threads", "scheduler", "depth", "split"}:
             raise UnknownEngine(
                 f"{name!r} is not engine=NAME;threads=N;split,"
-                " nor engine=controlled;strategy=NAME;depth=N;split"
+                " nor engine=controlled;scheduler=NAME;depth=N;split"
             )
         numbers = {"threads": "1", "depth": "0"}
         for key in numbers:
@@ -192,6 +192,6 @@ class EngineSettings:
             values["engine"],
             int(numbers["threads"]),
             "split" in values,
-            values.get("strategy", ""),
+            values.get("scheduler", ""),
             int(numbers["depth"]),
         )

@@ -38,14 +38,14 @@ class Unavailable(Exception):
 class Config:
     """One way to run an executor, by name.
 
-    `promises` is the model (`oracles.model`) that the executor keeps in this
+    `guarantees` is the model (`oracles.model`) that the executor keeps in this
     configuration; `settings` what it is made of, for the record; `environment`
     the variables that its worker process has beside our own: what a framework
     reads only once, when it is imported.
     """
 
     name: str
-    promises: str
+    guarantees: str
     settings: tuple[tuple[str, int | str | bool], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -198,7 +198,7 @@ class Forceable(Prepared, Protocol):
 
 @runtime_checkable
 class Schedulable(Forceable, Protocol):
-    """A prepared test that can be executed one event at a time, as a strategy chooses.
+    """A prepared test that can be executed one event at a time, as a scheduler chooses.
 
     Optional: an executor that cannot does not have these members.
     """
@@ -295,7 +295,7 @@ class Mutant(Protocol):
     """An executor that is wrong on purpose, and can be had without its defect. Optional."""
 
     @classmethod
-    def sound(cls) -> type[Executor]:
+    def control(cls) -> type[Executor]:
         """The same with its defect switched off: whatever it shows is allowed."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GROUP: Final = "litmusfuzz.executors"
 MUTANT: Final = "mutant/"
 CANARY: Final = "mutant/canary"
-SOUND: Final = "sound/"
+CONTROL: Final = "control/"
 """In place of ``mutant/``: the same with its defect switched off."""
 
 # Module and class, not the class: a framework is imported by its own worker only.
@@ -108,11 +108,11 @@ def executor_class(name: str) -> type[Executor]:
     UnknownExecutor
         Naming those there are, or what is wrong with the entry point, in one line.
     """
-    if name.startswith(SOUND):
-        mutant = executor_class(MUTANT + name.removeprefix(SOUND))
+    if name.startswith(CONTROL):
+        mutant = executor_class(MUTANT + name.removeprefix(CONTROL))
         if isinstance(mutant, Mutant):
-            return mutant.sound()
-        raise UnknownExecutor(f"{mutant.name} has no sound form")
+            return mutant.control()
+        raise UnknownExecutor(f"{mutant.name} has no control")
     points = [point for point in _points(tuple(sys.path)) if point.name == name]
     named = [EXECUTORS[name]] if name in EXECUTORS else []
     named += [_origin(point) for point in points]
@@ -171,7 +171,7 @@ def configuration(executor: str, name: str | None = None, promise: str | None = 
     found = executor_class(executor)
     configs = found.configurations()
     if name is None and promise is not None:
-        keeping = [config for config in configs if config.promises == promise]
+        keeping = [config for config in configs if config.guarantees == promise]
         controlled = [c for c in keeping if ("engine", "controlled") in c.settings]
         return (controlled or keeping or list(configs))[0]
     if name is None:

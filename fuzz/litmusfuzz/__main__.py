@@ -9,7 +9,7 @@ from typing import NoReturn
 def run_command() -> NoReturn:
     """Run the command line; Ctrl-C while its modules are still imported ends it like later."""
     try:
-        from litmusfuzz.fuzz.commands.main import run_command
+        from litmusfuzz.fuzz.cli.main import run_command
 
         run_command()
     except KeyboardInterrupt:

@@ -33,7 +33,7 @@ class WrongClusterer(JaxClusteredExecutor):
     """The executor with the clusterer of the same name; its own clusters a test keeps."""
 
     @classmethod
-    def sound(cls) -> type[JaxClusteredExecutor]:
+    def control(cls) -> type[JaxClusteredExecutor]:
         """With the clusterer that looks at everything."""
         return JaxClusteredExecutor
 
@@ -152,7 +152,7 @@ class WrongCore(JaxClusteredExecutor):
     defect: ClassVar[str]
 
     @classmethod
-    def sound(cls) -> type[JaxClusteredExecutor]:
+    def control(cls) -> type[JaxClusteredExecutor]:
         """The same core, in which no defect is on."""
         return _Sound
 
@@ -162,7 +162,7 @@ class WrongCore(JaxClusteredExecutor):
 
 
 class _Sound(WrongCore):
-    name: ClassVar[str] = "sound"
+    name: ClassVar[str] = "control"
     defect: ClassVar[str] = ""
 
 

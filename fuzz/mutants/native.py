@@ -55,7 +55,7 @@ class NativeMutant(NativeExecutor):
         return tuple(config for config in every if not dict(config.settings).get("processes"))
 
     @classmethod
-    def sound(cls) -> type[NativeExecutor]:
+    def control(cls) -> type[NativeExecutor]:
         """The same core, in which no defect is on."""
         return _Sound
 
@@ -65,7 +65,7 @@ class NativeMutant(NativeExecutor):
 
 
 class _Sound(NativeMutant):
-    name = "sound"
+    name = "control"
     defect = ""
 
 
@@ -189,7 +189,7 @@ class SplitUpdates(NativeMutant):
                 config, settings=tuple((dict(config.settings) | {"split_updates": True}).items())
             )
             for config in super().configurations()
-            if config.promises == "executor"
+            if config.guarantees == "executor"
         )
 
 

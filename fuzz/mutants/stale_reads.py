@@ -82,11 +82,11 @@ class StaleReads:
         return _Prepared(test, self.stale)
 
     @classmethod
-    def sound(cls) -> type[StaleReads]:
+    def control(cls) -> type[StaleReads]:
         """Reads see memory as it is; ops come in the order of the file."""
         return _FreshReads
 
 
 class _FreshReads(StaleReads):
-    name: ClassVar[str] = "sound"
+    name: ClassVar[str] = "control"
     stale: ClassVar[bool] = False

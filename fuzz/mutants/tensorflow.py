@@ -27,8 +27,8 @@ from litmusfuzz.corpus.graph import (
 )
 from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.executors.tensorflow.configurations import clustering
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
-from litmusfuzz.fuzz.executors.tensorflow.profiles import clustering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,13 +61,13 @@ class UncheckedClusters(TensorFlowExecutor):
         return (clustering("autocluster", unchecked),)
 
     @classmethod
-    def sound(cls) -> type[TensorFlowExecutor]:
+    def control(cls) -> type[TensorFlowExecutor]:
         """With the analysis."""
         return _Checked
 
 
 class _Checked(TensorFlowExecutor):
-    name: ClassVar[str] = "sound"
+    name: ClassVar[str] = "control"
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -106,7 +106,7 @@ class TensorFlowMutant(TensorFlowExecutor):
         return super().configurations()[:1]
 
     @classmethod
-    def sound(cls) -> type[TensorFlowExecutor]:
+    def control(cls) -> type[TensorFlowExecutor]:
         """With the test left as it was."""
         return _Unchanged
 
@@ -125,7 +125,7 @@ class TensorFlowMutant(TensorFlowExecutor):
 
 
 class _Unchanged(TensorFlowMutant):
-    name = "sound"
+    name = "control"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:

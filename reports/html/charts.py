@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.reports.night import Moment
+    from litmusfuzz.reports.nightly_report import Moment
 
 WIDTH: Final = 300
 HEIGHT: Final = 60

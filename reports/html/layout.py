@@ -280,7 +280,7 @@ class _Paths:
         if abs(a.column - b.column) == 1:
             top, bottom = max(source.y, target.y), min(source.bottom, target.bottom)
             if bottom - top > LINE:
-                # Side by side: there and back are two lines.
+                # ExecutorResult by side: there and back are two lines.
                 y = (top + bottom) / 2 + (-8 if rightward else 8)
                 return [(start[0], y), (end[0], y)]
             return [start, end]

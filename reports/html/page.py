@@ -13,13 +13,13 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.reports import drawing, times
 from litmusfuzz.reports.html.charts import Chart, over_the_night
 from litmusfuzz.reports.html.picture import LEGEND, picture
-from litmusfuzz.reports.night import Earlier
+from litmusfuzz.reports.nightly_report import Earlier
 from litmusfuzz.reports.text import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.reports.night import Night, NightFinding
+    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
 
 HERE: Final = Path(__file__).parent
 MAX_BYTES: Final = 950_000
@@ -58,7 +58,7 @@ class Histogram:
     more: int
 
 
-def page(night: Night) -> str:
+def page(night: NightlyReport) -> str:
     """The whole page."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
@@ -99,12 +99,12 @@ def page(night: Night) -> str:
     return printable(whole.render(**_whole(night), ids=ids, cards=cards))
 
 
-def in_order(night: Night) -> list[NightFinding]:
+def in_order(night: NightlyReport) -> list[NightlyFinding]:
     """New findings first; each by how many graphs of tonight showed it."""
     return sorted(night.findings, key=lambda f: (bool(f.known), -f.tonight, f.key))
 
 
-def _whole(night: Night) -> dict[str, object]:
+def _whole(night: NightlyReport) -> dict[str, object]:
     """What the page is filled with, findings aside."""
     return {
         "night": night,
@@ -117,7 +117,7 @@ def _whole(night: Night) -> dict[str, object]:
     }
 
 
-def histogram(finding: NightFinding) -> Histogram:
+def histogram(finding: NightlyFinding) -> Histogram:
     """What is forbidden first, then the nearest allowed, the frequent, and what did not show."""
     shown = finding.observed
     forbidden = finding.forbidden
@@ -167,7 +167,7 @@ def _width(count: int, largest: int) -> int:
     return round(100 * log1p(count) / log1p(largest))
 
 
-def _drawn_as_text(finding: NightFinding) -> str:
+def _drawn_as_text(finding: NightlyFinding) -> str:
     lines = drawing.text(finding.entry.test).splitlines()
     more = len(lines) - MOST_LINES
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more lines"] if more > 0 else [])])
@@ -183,7 +183,7 @@ class Coverage:
     graphs: dict[tuple[str, str], int]
 
 
-def coverage(night: Night) -> Coverage:
+def coverage(night: NightlyReport) -> Coverage:
     """From what is named ``executor/family``."""
     reached: dict[tuple[str, str], float | None] = {}
     graphs: dict[tuple[str, str], int] = {}
@@ -195,7 +195,7 @@ def coverage(night: Night) -> Coverage:
     return Coverage(executors, tuple(sorted({f for f, _ in reached})), reached, graphs)
 
 
-def trends(night: Night) -> list[Chart]:
+def trends(night: NightlyReport) -> list[Chart]:
     """Lines over earlier nights and this one; nothing if it is the first."""
     if not night.earlier:
         return []
@@ -216,7 +216,7 @@ def trends(night: Night) -> list[Chart]:
     ]
 
 
-def _as_earlier(night: Night) -> Earlier:
+def _as_earlier(night: NightlyReport) -> Earlier:
     return Earlier(
         started=night.started,
         graphs=night.graphs,

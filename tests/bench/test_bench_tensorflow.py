@@ -8,21 +8,21 @@ from litmusfuzz.fuzz.bench import tensorflow
 from litmusfuzz.fuzz.campaign.judge import number_allowed
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.oracles.model import EXECUTOR
-from litmusfuzz.reports.promises import Promise, PromisesReport
+from litmusfuzz.reports.targets import Target, TargetsReport
 
 if TYPE_CHECKING:
     import pytest
 
 
 def test_a_promise_is_met_or_missed() -> None:
-    least = Promise("a", 0.71, "%", least=0.7)
-    most = Promise("b", 12.34, "times", most=10.0)
-    none = Promise("c", 1234.5)
+    least = Target("a", 0.71, "%", least=0.7)
+    most = Target("b", 12.34, "times", most=10.0)
+    none = Target("c", 1234.5)
     assert (least.met, most.met, none.met) == (True, False, True)
     assert least.cells() == ["a", "71.0%", ">= 70.0%", "met", ""]
     assert most.cells() == ["b", "12.3 times", "<= 10.0 times", "MISSED", ""]
     assert none.cells() == ["c", "1,234", "-", "", ""]
-    report = PromisesReport((least, most, none), ("how",))
+    report = TargetsReport((least, most, none), ("how",))
     assert report.text().endswith("how\n\n1 of 2 limits met")
     assert [each["met"] for each in report.as_json()["figures"]] == [True, False, True]
 

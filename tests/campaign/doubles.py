@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.graph import BranchAttrs, LitmusTest
-from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
@@ -38,7 +38,7 @@ class OtherBranch(NativeExecutor):
                 attrs = replace(attrs, then=attrs.orelse, orelse=attrs.then)
             return replace(node, attrs=attrs)
 
-        return PreparedTest(Sketch.of(test).each_node(swapped).build(), config)
+        return PreparedTest(Rewriter.of(test).each_node(swapped).build(), config)
 
 
 class RunsOnly(NativeExecutor):
@@ -119,7 +119,7 @@ class Profiled(NativeExecutor):
             replace(controlled, name="missing"),
             replace(controlled, name="sound"),
             replace(controlled, name="stale"),
-            replace(split, name="split", promises="executor"),
+            replace(split, name="split", guarantees="executor"),
             replace(split, name="weak", environment=one),
             replace(controlled, name="stale_too", environment=one),
             replace(controlled, name="dies", environment=two),

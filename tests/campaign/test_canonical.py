@@ -21,13 +21,13 @@ from litmusfuzz.corpus.graph import (
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.sketch import Sketch, head, with_bodies
+from litmusfuzz.corpus.rewriter import Rewriter, head, with_bodies
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
-from litmusfuzz.fuzz.strategies.edits import (
+from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators.edits import (
     EDITS,
     add_edge,
     drop_edge,
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.graph import LitmusTest, Node
 
-    Edit = Callable[[random.Random, LitmusTest], tuple[str, Sketch] | None]
+    Edit = Callable[[random.Random, LitmusTest], tuple[str, Rewriter] | None]
 
 
 def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
     """The same test in another order, under other names."""
-    sketch = Sketch.of(test)
+    sketch = Rewriter.of(test)
     clustered = {name for cluster in test.clusters for name in cluster.members}
 
     def shuffled(names: Sequence[str], first: int = 0) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def test_a_key_tells_sort_rules_and_class() -> None:
 def test_a_class_is_told_by_what_a_configuration_is_made_of() -> None:
     def of(executor: str, name: str) -> str:
         config = configuration(executor, name)
-        return executor_class(executor, dict(config.settings), config.promises)
+        return executor_class(executor, dict(config.settings), config.guarantees)
 
     assert {of("tf", n) for n in ("plain", "grappler", "inter_op_8")} == {"tf/executor"}
     assert {of("tf", n) for n in ("autocluster_min_4", "jit_compile")} == {"tf/xla"}

@@ -19,8 +19,8 @@ from litmusfuzz.fuzz.campaign.cover import (
     cover,
     plan,
 )
-from litmusfuzz.fuzz.executors.process import Worker
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 

@@ -15,8 +15,8 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.executors.process import Worker
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.reports.summary import summary
@@ -73,7 +73,7 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
         assert found is not None
         assert found.minimized
         assert found.confirmed
-        assert found.model == config.promises
+        assert found.model == config.guarantees
         assert feature in entry.test.features
         oracle = Explorer(entry.test, MODELS[found.model])
         assert all(oracle.judge(seen) is Verdict.FORBIDDEN for seen, _ in found.forbidden)

@@ -15,8 +15,8 @@ from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.executors.process import Worker
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -86,7 +86,7 @@ def test_files_say_what_the_record_says(ended: RunRecord) -> None:
     assert sorted(map(str, folder.glob("*.yaml"))) == sorted(f.path for f in ended.findings)
     for reported in ended.findings:
         assert load(reported.path) == reported.entry
-    assert len(list((folder / "raw").iterdir())) == ended.forbidden_graphs
+    assert len(list((folder / "unreduced").iterdir())) == ended.forbidden_graphs
     assert not ended.left
     explained = sum(1 + f.more for f in ended.findings)
     assert explained == ended.forbidden_graphs

@@ -27,12 +27,12 @@ from litmusfuzz.fuzz.campaign.causes import op_class, symptom
 from litmusfuzz.fuzz.campaign.known import Cause, KnownFinding, KnownFindings
 from litmusfuzz.fuzz.campaign.nightly.deaths import alike
 from litmusfuzz.fuzz.campaign.nightly.plan import Plan
-from litmusfuzz.fuzz.campaign.nightly.spool import LINES, Spool
+from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
+from litmusfuzz.fuzz.campaign.nightly.shard import RANGE, SELFTEST, Known, Shard, work
+from litmusfuzz.fuzz.campaign.nightly.shard_log import LINES, ShardLog
 from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
-from litmusfuzz.fuzz.campaign.nightly.telling import Teller, summary
-from litmusfuzz.fuzz.campaign.nightly.turn import RANGE, SELFTEST, Known, Turn, work
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.reports.night import Kill
+from litmusfuzz.reports.nightly_report import Kill
 from litmusfuzz.reports.outputs import write_all
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ PLANNED = {
 """What a `Plan` reads of a night, but for the executors."""
 
 
-def turn(number: int = 1, **changes: Any) -> Turn:
-    return Turn(
+def turn(number: int = 1, **changes: Any) -> Shard:
+    return Shard(
         **{
             "number": number,
             "seed": 1,
@@ -79,24 +79,24 @@ def turn(number: int = 1, **changes: Any) -> Turn:
 Lines = list[dict[str, Any]]
 
 
-def done(asked: Turn, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
+def done(asked: Shard, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
     """Do a turn until what it has written is enough: no clock decides."""
-    from litmusfuzz.fuzz.campaign.nightly import turn as module
+    from litmusfuzz.fuzz.campaign.nightly import shard as module
 
-    class Until(Spool):
+    class Until(ShardLog):
         @property
         def told_to_stop(self) -> bool:
             """Whether it is."""
             return enough(lines_of(self.folder))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "Spool", Until)
+        patch.setattr(module, "ShardLog", Until)
         return work(replace(asked, spool=folder and str(folder)))
 
 
 def pending(lines: Lines) -> set[int]:
     """Graphs that wait to be minimized."""
-    shown = {each["index"] for each in lines if each["kind"] == "test" and each["raw"]}
+    shown = {each["index"] for each in lines if each["kind"] == "test" and each["unreduced"]}
     settled = {each["index"] for each in lines if each["kind"] in ("found", "again", "unconfirmed")}
     return shown - settled - {each["index"] for each in lines if each.get("key")}
 
@@ -144,7 +144,7 @@ def dump(folder: Path) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    kept = ("findings", "raw", "unconfirmed", "crashed")
+    kept = ("findings", "unreduced", "unconfirmed", "crashed")
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for name in kept
@@ -166,11 +166,11 @@ def test_a_spool_is_taken_over_once_whatever_is_killed_when(tmp_path: Path, spoo
     for size in range(0, len(data) + 4999, 4999):
         (cut / "turns" / "1" / LINES).write_bytes(data[:size])
         store = Store(cut, write=True)
-        store.take_over(1)
+        store.ingest(1)
         # Killed in the middle of the next lines: all of that transaction is undone.
         (cut / "turns" / "1" / LINES).write_bytes(data + b'{"kind":"test","at":1}\n')
         with pytest.raises(KeyError):
-            store.take_over(1)
+            store.ingest(1)
         store.close()
     (cut / "turns" / "1" / LINES).write_bytes(data)
     store = Store(cut, write=True)
@@ -197,7 +197,7 @@ def test_each_graph_is_counted_once_and_its_findings_told(
     store: Store, tmp_path: Path, spooled: Path
 ) -> None:
     check(store)
-    told = Teller(store, KnownFindings()).night()
+    told = ReportBuilder(store, KnownFindings()).night()
     tests = [line for line in lines_of(spooled) if line["kind"] == "test"]
     assert sum(share.graphs for share in told.by_config) == len(tests)
     assert {line["index"] // 32 // RANGE for line in tests} == {1}
@@ -214,15 +214,15 @@ def test_each_graph_is_counted_once_and_its_findings_told(
 def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
     store: Store, tmp_path: Path, spooled: Path
 ) -> None:
-    keys = [each.key for each in Teller(store, KnownFindings()).night().findings]
+    keys = [each.key for each in ReportBuilder(store, KnownFindings()).night().findings]
     entries = tuple(KnownFinding("because", key) for key in [*keys, "v1-0000000000000000"])
-    told = Teller(store, KnownFindings(entries)).night()
+    told = ReportBuilder(store, KnownFindings(entries)).night()
     assert told.exit_code() == (1 if told.undecided else 0)
     store.db.execute("UPDATE raws SET state = 'settled'")
-    told = Teller(store, KnownFindings(entries)).night()
+    told = ReportBuilder(store, KnownFindings(entries)).night()
     assert told.exit_code() == 0
     assert [each.seen for each in told.known] == [True] * len(keys) + [False]
-    told = Teller(store, KnownFindings(entries[1:])).night()
+    told = ReportBuilder(store, KnownFindings(entries[1:])).night()
     assert told.exit_code() == 1
     assert [each.key for each in told.new] == keys[:1]
 
@@ -239,7 +239,7 @@ def test_a_crash_that_is_known_by_its_cause_is_so_each_time_that_it_is_told(
     )
     kernels = tuple(sorted(set(map(op_class, effects))))
     cause = Cause(("crashed",), kernels, None, ("tf/executor",))
-    told = Teller(store, KnownFindings((KnownFinding("the heap", "", cause),)))
+    told = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
     assert told.kept == {row["file"]}
     for _ in range(2):
         made = told.night()
@@ -253,7 +253,7 @@ def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_aga
     before = store.rows("SELECT key FROM sightings")
     left = [row["number"] for row in store.pending(STALE, ("plain",), 1000)]
     assert set(left) == pending(lines_of(spooled)) != set()
-    texts = tuple((tmp_path / "n" / f"raw/raw-1-{n}.yaml").read_text() for n in left)
+    texts = tuple((tmp_path / "n" / f"unreduced/unreduced-1-{n}.yaml").read_text() for n in left)
     known = tuple(
         Known(key, (tmp_path / "n" / file).read_text(), ("plain",))
         for key, file in store.rows("SELECT key, file FROM findings")
@@ -296,11 +296,11 @@ def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
 
 def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path) -> None:
     with night(store.folder.parent / "later", spooled) as later:
-        assert Teller(later, KnownFindings()).night().earlier == ()  # the first goes on
-        first = Teller(store, KnownFindings()).night()
+        assert ReportBuilder(later, KnownFindings()).night().earlier == ()  # the first goes on
+        first = ReportBuilder(store, KnownFindings()).night()
         store.note(summary=summary(first))
         later.finish(1, lost=False)
-        told = Teller(later, KnownFindings()).night()
+        told = ReportBuilder(later, KnownFindings()).night()
     (line,) = told.earlier
     assert (line.findings, line.graphs) == (len(first.findings), first.graphs)
     for one, other in zip(first.findings, told.findings, strict=True):
@@ -317,13 +317,13 @@ def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
         for number, kill in ((1, killed), (2, alive)):
             if number == 2:
                 store.begin(turn(2), [])
-            with Spool(store.spool(number), SELFTEST, ()) as spool:
+            with ShardLog(store.spool(number), SELFTEST, ()) as spool:
                 spool.killed(kill)
                 spool.canary(reported=True)
                 spool.finished(2.0)
             store.finish(number, lost=False)
             store.note(ended=1_800_000_100)
-            told = Teller(store, KnownFindings()).night()
+            told = ReportBuilder(store, KnownFindings()).night()
             assert told.exit_code() == (0 if number == 1 else 2)
     assert told.kills == (alive, killed)
     assert told.mutation_score == 0.5
@@ -428,17 +428,19 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
 
     def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
         known = KnownFindings(tuple(KnownFinding("w", key) for key in keys))
-        found = [each for each in Teller(store, known).night().findings if each.sort == "crashed"]
+        found = [
+            each for each in ReportBuilder(store, known).night().findings if each.sort == "crashed"
+        ]
         return [(each.tonight, each.known, (each.key, *each.also)) for each in found]
 
     ((both, why, (first, second)),) = crashes()
     assert (both, why) == (2, "")
     assert crashes(first) == [(1, "w", (first,)), (1, "", (second,))]
     assert crashes(first, second) == [(2, "w", (first, second))]
-    assert Teller(store, KnownFindings()).kept == {row["file"]}
+    assert ReportBuilder(store, KnownFindings()).kept == {row["file"]}
     # What was dropped since the disk was too small is no damage.
     store.db.execute("UPDATE deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
-    told = Teller(store, KnownFindings()).night()
+    told = ReportBuilder(store, KnownFindings()).night()
     assert not told.problem
     assert [each.tonight for each in told.findings if each.sort == "crashed"] == [2]
 
@@ -454,7 +456,7 @@ def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> No
             "INSERT INTO deaths VALUES (?, 1, 'crashed', 'plain', ?, ?, ?, '[]', 1)",
             (number, STALE, f"signal {number}: ", file),
         )
-    told = Teller(store, KnownFindings()).night()
+    told = ReportBuilder(store, KnownFindings()).night()
     names = [each.entry.test.name for each in told.findings if each.sort == "crashed"]
     assert names == ["1-crashed-7-1", "2-crashed-7-1"]
 
@@ -472,11 +474,11 @@ def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain
 
     def undecided(*entries: KnownFinding, found: bool = False) -> tuple[int, int]:
         # What was found is out of the way, unless it is asked for.
-        teller = Teller(store, KnownFindings(entries))
+        teller = ReportBuilder(store, KnownFindings(entries))
         told = teller.night()
         return told.undecided, (told if found else replace(told, findings=())).exit_code()
 
-    keys = [each.key for each in Teller(store, KnownFindings()).night().findings]
+    keys = [each.key for each in ReportBuilder(store, KnownFindings()).night().findings]
     assert undecided() == (1, 1)
     assert undecided(KnownFinding("w", "", right)) == (0, 0)
     for wrong in (
@@ -496,13 +498,13 @@ def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain
 def test_a_file_that_is_gone_or_damaged_is_told_and_nothing_else_is_lost(
     store: Store, tmp_path: Path, *, gone: bool
 ) -> None:
-    before = Teller(store, KnownFindings()).night()
+    before = ReportBuilder(store, KnownFindings()).night()
     (file,) = (tmp_path / "n" / each.file for each in before.findings)
     if gone:
         file.unlink()
     else:
         file.write_text(file.read_text().replace("finding:", "findings:"))
-    told = Teller(store, KnownFindings()).night()
+    told = ReportBuilder(store, KnownFindings()).night()
     assert not told.findings
     assert told.exit_code() == 2
     assert str(file) in told.problem
@@ -534,16 +536,18 @@ def test_nights_beside_it_that_are_damaged_do_not_matter(tmp_path: Path) -> None
         beside.db.execute("INSERT INTO meta VALUES ('summary', '{')")
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META)
-        assert [each.graphs for each in Teller(store, KnownFindings()).night().earlier] == [1]
+        assert [each.graphs for each in ReportBuilder(store, KnownFindings()).night().earlier] == [
+            1
+        ]
 
 
 def test_a_selftest_that_did_not_end_is_told(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META, selftest_s=60.0, ended=2, interrupted=False)
-        told = Teller(store, KnownFindings()).night()
+        told = ReportBuilder(store, KnownFindings()).night()
         assert "the self-test did not come to its end" in told.complaint
         store.note(interrupted=True)
-        assert "self-test" not in Teller(store, KnownFindings()).night().complaint
+        assert "self-test" not in ReportBuilder(store, KnownFindings()).night().complaint
 
 
 def check(store: Store) -> None:
@@ -670,7 +674,7 @@ def test_no_finding_is_lost_or_doubled_and_no_process_left(interrupted: Path) ->
         check(store)
         assert not store.running
         states = {state for (state,) in store.rows("SELECT state FROM turns")}
-        told = Teller(store, KnownFindings()).night()
+        told = ReportBuilder(store, KnownFindings()).night()
     assert not list((interrupted / "turns").iterdir())
     assert "lost" in states
     assert told.interrupted
@@ -703,7 +707,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_its_tests_are_made_again_byte_for_byte(interrupted: Path) -> None:
-    arguments = ["redraw", str(interrupted), "--tests", "64", "--workers", "3", "--json"]
+    arguments = ["reproduce", str(interrupted), "--tests", "64", "--workers", "3", "--json"]
     result = subprocess.run(
         [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
         capture_output=True,
@@ -722,7 +726,7 @@ def test_a_record_that_is_wrong_is_told(interrupted: Path, tmp_path: Path) -> No
     with Store(folder, write=True) as store:
         store.db.execute("UPDATE tests SET sha256 = 'x' WHERE line = (SELECT min(line) FROM tests)")
     result = subprocess.run(
-        [sys.executable, "-P", "-m", "litmusfuzz", "redraw", str(folder), "--tests", "100000"],
+        [sys.executable, "-P", "-m", "litmusfuzz", "reproduce", str(folder), "--tests", "100000"],
         capture_output=True,
         text=True,
         check=False,

@@ -9,11 +9,11 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.sketch import Sketch
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.passes import LANES, PASSES
 from litmusfuzz.fuzz.campaign.reducer import candidates, normalized, reduce, widened
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
+from litmusfuzz.fuzz.generators import FAMILIES, draw
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -123,7 +123,7 @@ def tests() -> list[LitmusTest]:
 def test_a_sketch_of_a_test_builds_that_test_again(tests) -> None:
     for test in tests:
         assert test.features <= FEATURES
-        again = Sketch.of(test).build()
+        again = Rewriter.of(test).build()
         # A client that says nothing is left out.
         assert again == test or (test.client and not again.client)
 

@@ -12,11 +12,11 @@ from campaign.doubles import installed
 from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.textfile import load, loads
-from litmusfuzz.fuzz.campaign.dealing import MAX_WAITING
+from litmusfuzz.fuzz.campaign.dispatcher import MAX_WAITING
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_the_same_seed_draws_the_same_graphs_for_others(ended: RunRecord, tmp_pa
 def test_what_two_executors_show_on_one_graph_is_stored_twice(tmp_path: Path) -> None:
     both = (("mutant/stale-reads", "plain"), ("mutant/dropped-control-edge", "controlled"))
     record = campaign(tmp_path, *both, families=("dag",), tests=12)
-    raw = [load(path).finding for path in (tmp_path / "raw").iterdir()]
+    raw = [load(path).finding for path in (tmp_path / "unreduced").iterdir()]
     pairs = [(found.index, found.executor) for found in raw if found]
     assert len(pairs) == len(set(pairs))
     indices = [index for index, _ in pairs]

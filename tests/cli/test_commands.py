@@ -10,7 +10,7 @@ import pytest
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, save
-from litmusfuzz.fuzz.strategies import WEIGHTS
+from litmusfuzz.fuzz.generators import WEIGHTS
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 
@@ -305,7 +305,7 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
     asked = ("run", "--executors", "native:controlled", "--tests", "30", "--count", "32")
     data = json.loads(
-        litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "promised", "--json").stdout
+        litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json").stdout
     )
     native, _ = data["executors"]
     once = {name for name, weight in WEIGHTS.items() if weight == 1} - {"clusters"}
@@ -318,7 +318,7 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
     # A mutation may have what its parent has.
     assert set(native["refused"]) <= {"clusters", "transfers"}
     assert native["tests"] == sum(native["families"].values()) == 30 - native["refused_graphs"]
-    assert (native["model"], native["promises"]) == ("executor", "executor")
+    assert (native["model"], native["guarantees"]) == ("executor", "executor")
     assert data["canary"]["reported"] == data["canary"]["runs"] > 0
     assert data["exit_code"] == 0
     asked = ("run", "--executors", "native", "--families", "queues=3,cycles", "--tests", "8")

@@ -80,12 +80,12 @@ def test_ctrl_c_while_the_command_line_is_imported_prints_no_traceback() -> None
         "import os, signal, sys\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'litmusfuzz.fuzz.commands.minimize':\n"
+        "        if name == 'litmusfuzz.fuzz.cli.minimize':\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
         # A shell's background jobs ignore Ctrl-C, and hand that down to us.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from litmusfuzz.fuzz.__main__ import run_command\n"
+        "from litmusfuzz.__main__ import run_command\n"
         "sys.argv = ['litmusfuzz', '--version']\n"
         "run_command()\n"
     )

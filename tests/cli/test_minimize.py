@@ -36,7 +36,7 @@ def test_a_test_is_made_smaller_and_still_shows_it(litmusfuzz, tmp_path: Path) -
 def test_a_finding_is_run_as_it_was_found(litmusfuzz, tmp_path: Path) -> None:
     arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
     litmusfuzz("run", *arguments, "--tests", "6", "--seed", "1", "--time", "60s", "--out", "out")
-    raw = sorted((tmp_path / "out" / "raw").iterdir())[0]
+    raw = sorted((tmp_path / "out" / "unreduced").iterdir())[0]
     done = litmusfuzz("minimize", str(raw), "--out", "small", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     before, after = load(raw), load(tmp_path / json.loads(done.stdout)["finding"]["file"])
@@ -56,7 +56,7 @@ def test_what_a_campaign_left_is_finished_as_it_would_have_been(litmusfuzz, tmp_
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     first, *others = whole["findings"]
     # One was minimized in part: it is as it was drawn. The others were not begun.
-    raw = sorted((tmp_path / "cut" / "raw").iterdir())
+    raw = sorted((tmp_path / "cut" / "unreduced").iterdir())
     name = "wrong-in-part"
     (drawn,) = (each for each in map(load, raw) if each.finding.index == first["index"])
     part = replace(drawn, test=replace(drawn.test, name=name))
@@ -102,7 +102,7 @@ def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> N
     for data, told in (
         ([], "is no record of a campaign: "),
         ({}, "is no record of a campaign: no 'findings'"),
-        (good | {"left": ["raw-1-7.yaml"]}, "raw/raw-1-7.yaml"),
+        (good | {"left": ["unreduced-1-7.yaml"]}, "unreduced/unreduced-1-7.yaml"),
         (good | {"executors": elsewhere}, "executors: "),
         (good | {"out": 5}, "is no record of a campaign: "),
         (good | {"unconfirmed": None}, "is no record of a campaign: "),

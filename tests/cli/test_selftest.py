@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from litmusfuzz.fuzz.campaign.selftest import mutants, sound_forms
+from litmusfuzz.fuzz.campaign.selftest import controls, mutants
 from litmusfuzz.fuzz.executors.protocol import Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, executor_class
 from litmusfuzz.reports.kills import Effort, Selftest, kill_table, score_line
-from litmusfuzz.reports.night import Kill
+from litmusfuzz.reports.nightly_report import Kill
 
 
 def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
@@ -32,7 +32,7 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
 def test_no_sound_form_is_reported(litmusfuzz) -> None:
     """However long it takes: nothing that these show is forbidden."""
     names = ("stale-reads", "dropped-control-edge", "two-holders", "split-updates")
-    done = litmusfuzz("selftest", *names, "--sound", "--time", "5s", "--json")
+    done = litmusfuzz("selftest", *names, "--control", "--time", "5s", "--json")
     assert done.returncode == 0, done.stdout
     told = json.loads(done.stdout)
     assert told["killed"] == 0
@@ -54,12 +54,12 @@ def test_an_unknown_mutant_is_refused_in_one_line(litmusfuzz) -> None:
 
 
 def test_every_mutant_but_the_canary_can_be_had_without_its_defect() -> None:
-    assert len(sound_forms()) == len(mutants()) - 1
+    assert len(controls()) == len(mutants()) - 1
     for name in mutants():
         made = executor_class(name)
         assert isinstance(made, Mutant) is (name != CANARY)
-    for name in sound_forms():
-        sound, mutant = executor_class(name), executor_class(name.replace("sound/", "mutant/"))
+    for name in controls():
+        sound, mutant = executor_class(name), executor_class(name.replace("control/", "mutant/"))
         assert sound is not mutant
         assert sound.features == mutant.features
         ways = {config.name: config.environment for config in sound.configurations()}
@@ -95,5 +95,5 @@ def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
         "corpus  1      7     1.5 s",
     ]
     line = "1 of 3 mutants killed in 2 of 300 s; not killed: mutant/b, mutant/c"
-    assert score_line(found, sound=False) == line
-    assert score_line(found, sound=True) == "1 of 3 sound forms reported in 2 of 300 s: mutant/a"
+    assert score_line(found, control=False) == line
+    assert score_line(found, control=True) == "1 of 3 controls reported in 2 of 300 s: mutant/a"

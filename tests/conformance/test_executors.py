@@ -12,12 +12,12 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import FEATURES, Cluster
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.passes.placement import place
-from litmusfuzz.oracles.model import PROMISES, RFC
+from litmusfuzz.oracles.model import GUARANTEES, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
 SB, MP, IRIW = (
@@ -41,7 +41,7 @@ def tensorflow():
 
 
 def execute(worker: Worker, test, count: int, config: str | None = None, seed: int = 0):
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(test)),
         config=configuration(worker.executor, config).name,
         count=count,
@@ -49,9 +49,9 @@ def execute(worker: Worker, test, count: int, config: str | None = None, seed: i
         seed=seed,
     )
     reply = worker.ask(request, 120)
-    assert isinstance(reply, wire.Reply), reply
+    assert isinstance(reply, messages.Reply), reply
     assert not reply.refused
-    return wire.histogram(test, reply)
+    return messages.histogram(test, reply)
 
 
 @pytest.mark.parametrize("name", names())
@@ -66,10 +66,10 @@ def test_it_does_what_every_executor_must(name: str) -> None:
 
 
 def versions_and_configurations_are_told(worker: Worker, name: str) -> None:
-    reply = worker.ask(wire.Request(), 120)
-    assert isinstance(reply, wire.Reply)
+    reply = worker.ask(messages.Request(), 120)
+    assert isinstance(reply, messages.Reply)
     assert reply.versions["python"]
-    assert configuration(name).promises in PROMISES
+    assert configuration(name).guarantees in GUARANTEES
 
 
 def as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(worker: Worker, count: int) -> None:
@@ -98,7 +98,7 @@ def test_tensorflow_keeps_its_promise_on_dense_ops(tensorflow, path, config: str
     and by every campaign.
     """
     entry = load(path)
-    model = PROMISES[configuration("tf", config).promises]
+    model = GUARANTEES[configuration("tf", config).guarantees]
     seen = execute(tensorflow, entry.test, 640 if config == "plain" else 200, config)
     judgement = judge(allowed_outcomes(entry.test, model), seen)
     assert not judgement.forbidden
@@ -138,14 +138,14 @@ def what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
     declared = executor_class(name).features
     for feature in FEATURES:
         assert WITH[feature].features == {feature}
-        request = wire.Request(
+        request = messages.Request(
             test=dumps(Entry(WITH[feature])),
             config=configuration(name).name,
             count=1,
             noise=asdict(Noise()),
         )
         reply = worker.ask(request, 120)
-        assert isinstance(reply, wire.Reply), reply
+        assert isinstance(reply, messages.Reply), reply
         if feature in declared:
             assert reply.rows
         else:

@@ -30,7 +30,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
 )
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from litmusfuzz.fuzz.commands.main import main
+from litmusfuzz.fuzz.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 from helpers import LITMUS
-from helpers_ssa import Played, random_state, results_of
+from helpers_ssa import PreparedFunction, random_state, results_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
@@ -35,8 +35,8 @@ from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     truth,
 )
 from litmusfuzz.fuzz.executors.jax_clustered.functions import QUICK, Compiler
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.fuzz.passes.ssa import convert
-from litmusfuzz.fuzz.strategies import draw
 from litmusfuzz.oracles.allowed import ValueTooLarge
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def check_op(rng: random.Random, test: LitmusTest, lanes: int, compiler: Compile
     it = test.graph.nodes[-1]
     memory = {variable.name: value(variable.name) for variable in test.variables}
     operands = {name: value(name) for name in it.inputs}
-    played = Played(test, memory, operands)
+    played = PreparedFunction(test, memory, operands)
     played.run([it])
     reads = () if it.definition.kind is Kind.WRITE else it.resources
     given = [
@@ -241,7 +241,7 @@ def check_clusters(
         for _ in range(states):
             memory, arguments = random_state(rng, test, function)
             try:
-                played = Played(test, memory, arguments).cluster(cluster)
+                played = PreparedFunction(test, memory, arguments).cluster(cluster)
             except ValueTooLarge:
                 continue
             values = {name: memory[name] for name in function.initial} | arguments

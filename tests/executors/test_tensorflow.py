@@ -30,8 +30,8 @@ from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
-from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
-from litmusfuzz.fuzz.executors.tensorflow.tally import Batch, Tally, one_lane
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch, Tally, one_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,11 @@ from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps, load
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.fuzz.lifting import Lifter, NotLifted, kept_apart
-from litmusfuzz.fuzz.strategies import draw
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
@@ -32,12 +32,12 @@ def checked():
 
 
 def quiet_runs(worker: Worker, test: LitmusTest):
-    request = wire.Request(
+    request = messages.Request(
         test=dumps(Entry(test)), config="autocluster", count=8, noise=asdict(QUIET)
     )
     reply = worker.ask(request, 60)
-    assert isinstance(reply, wire.Reply), reply
-    return wire.histogram(test, reply)
+    assert isinstance(reply, messages.Reply), reply
+    return messages.histogram(test, reply)
 
 
 def members(test: LitmusTest) -> list[tuple[str, ...]]:
@@ -125,19 +125,19 @@ def test_a_configuration_without_clusters_refuses_and_another_environment_starts
     with closing(Worker("tf")) as worker:
         text = dumps(Entry(TESTS["SB"]))
         for config, starts in (("plain", 1), ("autocluster", 2)):
-            reply = worker.ask(wire.Request(test=text, task="clusters", config=config), 120)
-            assert isinstance(reply, wire.Reply), reply
+            reply = worker.ask(messages.Request(test=text, task="clusters", config=config), 120)
+            assert isinstance(reply, messages.Reply), reply
             assert bool(reply.clusters) is (config == "autocluster")
-            assert reply.refused == ("" if reply.clusters else wire.NO_CLUSTERS)
+            assert reply.refused == ("" if reply.clusters else messages.NO_CLUSTERS)
             assert worker.starts == starts
 
 
 def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
     with closing(Worker("mutant/canary")) as worker:
-        request = wire.Request(test=dumps(Entry(TESTS["SB"])), task="clusters", config="plain")
+        request = messages.Request(test=dumps(Entry(TESTS["SB"])), task="clusters", config="plain")
         reply = worker.ask(request, 60)
-    assert isinstance(reply, wire.Reply)
-    assert reply.refused == wire.NO_CLUSTERS
+    assert isinstance(reply, messages.Reply)
+    assert reply.refused == messages.NO_CLUSTERS
 
 
 def test_what_we_join_and_it_keeps_apart(checked) -> None:

@@ -17,8 +17,8 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, Batch, Tally
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
-from litmusfuzz.fuzz.executors.tensorflow.tally import DROPPED, Batch, Tally
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 

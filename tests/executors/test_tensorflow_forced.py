@@ -13,11 +13,11 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.cover import Limits, cover
-from litmusfuzz.fuzz.executors.process import Worker
 from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import forced
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.passes.gates import gated
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit

@@ -19,13 +19,13 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Died, Worker
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import EXECUTOR, PROMISES
+from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
@@ -46,12 +46,12 @@ def worker():
     started.close()
 
 
-def asked(worker: Worker, test: LitmusTest, config: str, count: int) -> wire.Reply:
-    request = wire.Request(
+def asked(worker: Worker, test: LitmusTest, config: str, count: int) -> messages.Reply:
+    request = messages.Request(
         test=dumps(Entry(test)), config=config, count=count, noise=asdict(NOISE), seed=1
     )
     reply = worker.ask(request, 120)
-    assert isinstance(reply, wire.Reply), reply
+    assert isinstance(reply, messages.Reply), reply
     return reply
 
 
@@ -59,8 +59,8 @@ def execute(worker: Worker, test: LitmusTest, config: str, count: int = 24) -> H
     """What is seen, all of which the profile's promise allows."""
     reply = asked(worker, test, config, count)
     assert not reply.refused
-    seen = wire.histogram(test, reply)
-    judged = judge(Explorer(test, PROMISES[configuration("tf", config).promises]), seen)
+    seen = messages.histogram(test, reply)
+    judged = judge(Explorer(test, GUARANTEES[configuration("tf", config).guarantees]), seen)
     assert judged.verdicts.keys() <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, seen
     return seen
 
@@ -140,7 +140,7 @@ def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, g
     from tensorflow.core.protobuf import config_pb2
 
     from litmusfuzz.fuzz.executors.tensorflow import lowering, session
-    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 
     settings = Settings.of(configuration("tf", config))
     template = lowering.lower(named("h-loop-increments"))
@@ -184,7 +184,7 @@ def test_sections_that_a_user_writes_keep_the_promise(worker: Worker) -> None:
         if reply.refused:
             refused[stem] = reply.refused
             continue
-        judged = judge(Explorer(named(stem), EXECUTOR), wire.histogram(named(stem), reply))
+        judged = judge(Explorer(named(stem), EXECUTOR), messages.histogram(named(stem), reply))
         assert judged.verdicts.keys() == {Verdict.ALLOWED}, stem
     assert refused.items() >= NOT_EXPRESSED.items()
     assert {why.partition(" (")[0] for why in refused.values()} == {
@@ -271,7 +271,9 @@ def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process() -> None:
         ends = [os.pidfd_open(int(child)) for child in children]
         assert len(ends) == 2
         signal.pidfd_send_signal(ends[1], signal.SIGKILL)
-        request = wire.Request(test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20)
+        request = messages.Request(
+            test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20
+        )
         died = worker.ask(request, 120)
         assert isinstance(died, Died)
         assert died.message.startswith("exit 1: ")

@@ -95,7 +95,7 @@ def test_it_survives_another(kill: Kill) -> None:
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_the_executor_survives_both(kill: Kill) -> None:
     """As it is, and as the mutant with its defect switched off."""
-    sound = executor_class(kill.mutant.name.replace("mutant/", "sound/"))
+    sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     assert not forbidden(JaxClusteredExecutor, kill.killed_by)
     assert not forbidden(JaxClusteredExecutor, kill.survived_by)
     assert not forbidden(sound, kill.killed_by)

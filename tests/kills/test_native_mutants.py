@@ -147,7 +147,7 @@ def forbidden(test: LitmusTest, model: Model, seen: tuple[Outcome, ...]) -> list
 
 def model_of(kill: Kill) -> Model:
     config = next(c for c in kill.mutant.configurations() if c.name == kill.config)
-    return MODELS[config.promises]
+    return MODELS[config.guarantees]
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=str)
@@ -179,12 +179,12 @@ def test_it_survives_another(kill: Kill) -> None:
 def test_the_executor_survives_both(kill: Kill) -> None:
     """As it is, and as the mutant with its defect switched off."""
     config = next(c for c in NativeExecutor.configurations() if c.name == kill.config)
-    sound = executor_class(kill.mutant.name.replace("mutant/", "sound/"))
+    sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     for shape in (kill.killed_by, kill.survived_by):
         test = shape.test()
         for executor in (NativeExecutor, sound):
             seen = execute(executor, test, kill)
-            assert not forbidden(test, MODELS[config.promises], seen)
+            assert not forbidden(test, MODELS[config.guarantees], seen)
 
 
 def test_split_updates_are_silent_under_rfc() -> None:

@@ -140,7 +140,7 @@ def test_its_shape_kills_it_and_it_survives_another(kill: Kill) -> None:
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_tensorflow_survives_both(kill: Kill) -> None:
     """As it is, and as the mutant with its defect switched off."""
-    sound = executor_class(kill.mutant.name.replace("mutant/", "sound/"))
+    sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     for test in (kill.killed_by.test(), kill.survived_by.test()):
         assert not forbidden(test, EXECUTOR, execute(TensorFlowExecutor, test, 0))
         assert not forbidden(test, EXECUTOR, execute(sound, test, 0))

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from helpers import LITMUS
 
 from litmusfuzz.corpus.textfile import Entry, dumps, load
-from litmusfuzz.fuzz.commands.main import main
-from litmusfuzz.fuzz.executors import wire
-from litmusfuzz.fuzz.executors.process import Worker
+from litmusfuzz.fuzz.cli.main import main
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.lifting import SOURCES
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -47,7 +47,7 @@ def forbidden(worker: Worker, path: Path, sessions: int) -> list[dict]:
     allowed = set(allowed_outcomes(test, RFC).witnesses)
     seen = set()
     for seed in range(sessions):
-        request = wire.Request(
+        request = messages.Request(
             test=dumps(Entry(test)),
             config="autocluster",
             count=512,
@@ -55,8 +55,8 @@ def forbidden(worker: Worker, path: Path, sessions: int) -> list[dict]:
             seed=seed,
         )
         reply = worker.ask(request, 120)
-        assert isinstance(reply, wire.Reply), reply
-        seen |= set(wire.histogram(test, reply))
+        assert isinstance(reply, messages.Reply), reply
+        seen |= set(messages.histogram(test, reply))
         if seen - allowed:
             break
     return [outcome.plain for outcome in seen - allowed]

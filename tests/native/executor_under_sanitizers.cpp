@@ -10,8 +10,8 @@
 #include "check.h"
 #include "exhaustive.h"
 #include "some_engines.h"
-#include "strategies/bounded.h"
-#include "strategies/table.h"
+#include "schedulers/bounded.h"
+#include "schedulers/table.h"
 
 using namespace litmusfuzz::executor;
 
@@ -222,7 +222,7 @@ void blocking_everywhere() {
 void the_barrier_holds() {
   Program program = wide_values();
   program.link();
-  struct Nobody final : Scheduler {
+  struct Nobody final : EventRunner {
     void ready(Event) override {}
     void transfer(Event) override {}
     void perform(Event) override {}
@@ -247,15 +247,15 @@ void the_barrier_holds() {
   CHECK(over);
 }
 
-/// Each strategy, and each of its executions once more from its record. Of tickets
+/// Each scheduler, and each of its executions once more from its record. Of tickets
 /// that change hands, entries that are dropped late and tables that grow.
-void strategies() {
+void schedulers() {
   for (Program program : {wide_values(), blocking(), bodies(2, false), bodies(10, true)}) {
     program.link();
     Controlled controlled(program);
     for (const char* name : {"random", "pct", "pos", "urw", "surw"}) {
-      const auto strategy = make_strategy(name, 3, program, 1);
-      Recorder recorder(*strategy);
+      const auto scheduler = make_strategy(name, 3, program, 1);
+      Recorder recorder(*scheduler);
       for (int i = 0; i < 60; ++i) {
         CHECK(controlled.run(recorder));
         const Row row = controlled.outcome();
@@ -353,6 +353,6 @@ int main() {
     }
   }
   blocking_everywhere();
-  strategies();
+  schedulers();
   std::puts("ok");
 }

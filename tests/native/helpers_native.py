@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 CONFIGS = {config.name: config for config in NativeExecutor.configurations()}
 CONTROLLED = {
-    MODELS[config.promises]: config
+    MODELS[config.guarantees]: config
     for config in NativeExecutor.configurations()
-    if dict(config.settings).get("strategy") == "random"
+    if dict(config.settings).get("scheduler") == "random"
 }
 """The controlled configuration that promises a model, with a random walk."""
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 import pytest
 from helpers import LITMUS
-from native.drawn import draw
+from native.generated import draw
 from native.helpers_native import CONFIGS, all_outcomes
 
 from litmusfuzz.corpus.builder import litmus
@@ -50,7 +50,7 @@ def on_two(test: LitmusTest) -> LitmusTest:
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
-    """Told where its resources are, or placed: in both models, both ways."""
+    """Explanation where its resources are, or placed: in both models, both ways."""
     test = load(path).test
     if test.clusters:
         return

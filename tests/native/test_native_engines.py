@@ -188,21 +188,21 @@ def test_settings_have_one_name_which_gives_them_back() -> None:
         EngineSettings("tbb", 4, split=True),
         EngineSettings(__file__, 1),
         EngineSettings("a.b:c.d", 256),
-        EngineSettings("controlled", 1, strategy="pct", depth=5, split=True),
-        EngineSettings("controlled", 1, strategy="uniform"),
+        EngineSettings("controlled", 1, scheduler="pct", depth=5, split=True),
+        EngineSettings("controlled", 1, scheduler="uniform"),
     ):
         assert EngineSettings.from_name(settings.name) == settings
     assert EngineSettings("a.b:c.d", 1).sort is Sort.PYTHON
     config = configuration("native", "engine=pool;threads=7;split")
-    assert config.promises == "rfc"
+    assert config.guarantees == "rfc"
     assert dict(config.settings) == {"engine": "pool", "threads": 7, "split_updates": True}
-    config = configuration("native", "engine=controlled;strategy=pct;depth=5")
-    assert config.promises == "executor"
+    config = configuration("native", "engine=controlled;scheduler=pct;depth=5")
+    assert config.guarantees == "executor"
     assert dict(config.settings) == {
         "engine": "controlled",
         "threads": 1,
         "split_updates": False,
-        "strategy": "pct",
+        "scheduler": "pct",
         "depth": 5,
     }
 
@@ -223,12 +223,12 @@ def test_settings_have_one_name_which_gives_them_back() -> None:
         "engine=no such;threads=2",
         "engine=./nowhere.so",
         "engine=a\nb:c",
-        "engine=pool;strategy=pct;depth=5",
-        "engine=controlled;strategy=best",
-        "engine=controlled;strategy=pct",
-        "engine=controlled;strategy=pct;depth=65",
-        "engine=controlled;strategy=pct;depth=x",
-        "engine=controlled;strategy=pos;depth=1",
+        "engine=pool;scheduler=pct;depth=5",
+        "engine=controlled;scheduler=best",
+        "engine=controlled;scheduler=pct",
+        "engine=controlled;scheduler=pct;depth=65",
+        "engine=controlled;scheduler=pct;depth=x",
+        "engine=controlled;scheduler=pos;depth=1",
     ],
 )
 def test_settings_that_make_no_sense_are_refused_in_one_line(name: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
-from native.drawn import draw
+from native.generated import draw
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
 from native.neuron import training
@@ -61,7 +61,7 @@ def kind(request) -> str:
 
 
 def controlled(kind: str, devices: Sequence[str]) -> Config:
-    """Every choice is a strategy's."""
+    """Every choice is a scheduler's."""
     config = controlled_config("", "random", split_updates=True)
     return on_devices(config, "it", devices=devices, gpus=kind)
 

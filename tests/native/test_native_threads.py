@@ -48,7 +48,7 @@ def test_every_outcome_is_allowed(path) -> None:
         executor.close()
         assert sum(seen.values()) == COUNT
         for outcome in seen:
-            verdict = judges[config.promises].judge(outcome)
+            verdict = judges[config.guarantees].judge(outcome)
             assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (config.name, str(outcome))
 
 
@@ -87,7 +87,7 @@ def test_wide_values_never_tear(program: str, config: str) -> None:
     executor = PreparedTest(test, CONFIGS[config])
     seen = executor.run(2_000, Noise(), seed=0)
     executor.close()
-    judge = Explorer(test, MODELS[CONFIGS[config].promises])
+    judge = Explorer(test, MODELS[CONFIGS[config].guarantees])
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 

@@ -58,13 +58,13 @@ from litmusfuzz.corpus.graph import (
 from litmusfuzz.corpus.ops import OPS, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.fuzz.passes.placement import place
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.allowed import NoProgramOrder
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import MODELS, PROMISES, RFC, Model
+from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC, Model
 
 if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -164,7 +164,7 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
         On the first one.
     """
     sets = {}
-    models = [each for each in PROMISES.values() if says_something(each, test)]
+    models = [each for each in GUARANTEES.values() if says_something(each, test)]
     for model in models:
         sets[model.name] = same_sets(test, model, BUDGET_ORDERS, tally)
         same_verdicts(test, model, sets[model.name], rng, tally)
@@ -199,7 +199,7 @@ def says_something(model: Model, test: LitmusTest) -> bool:
 def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
     """One node observed, or some, or all that have a result.
 
-    Drawn tests observe what was read. That a constant is shown says that its run
+    Generated tests observe what was read. That a constant is shown says that its run
     has ended, and no more.
     """
     keys = [key for key, node in test.nodes_by_key().items() if test.types[node] is not None]

@@ -13,9 +13,9 @@ from agreement import Disagreement, Tally, check, renamed, reordered, smaller, w
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
-from litmusfuzz.fuzz.strategies.size import count_all
-from litmusfuzz.oracles.model import PROMISES, RFC
+from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators.size import count_all
+from litmusfuzz.oracles.model import GUARANTEES, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +43,8 @@ def test_all_oracles_agree(family: str) -> None:
     asked = 0
     for (index, test), _ in zip(small(family), range(TESTS), strict=False):
         check(test, random.Random(index), tally)
-        asked += len(PROMISES) + 1 - bool(test.clusters)  # of which `acd` says nothing
-    assert tally.rules["equal verdicts"] == asked >= len(PROMISES) * TESTS
+        asked += len(GUARANTEES) + 1 - bool(test.clusters)  # of which `acd` says nothing
+    assert tally.rules["equal verdicts"] == asked >= len(GUARANTEES) * TESTS
     forbidden = sum(tally.verdicts[(oracle, "forbidden")] for oracle in ("reference", "explorer"))
     assert forbidden >= 2 * TESTS
     unknown = sum(n for (_, verdict), n in tally.verdicts.items() if "unknown" in verdict)

@@ -25,7 +25,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
-from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question, judge
 from litmusfuzz.oracles.explorer import Explorer

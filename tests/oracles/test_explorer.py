@@ -19,7 +19,7 @@ from litmusfuzz.corpus.graph import Graph, LitmusTest, MalformedTest, Node, Vari
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Digest, load, loads
-from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.allowed import ValueTooLarge
 from litmusfuzz.oracles.events import strictnesses, unfold

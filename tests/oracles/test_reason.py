@@ -12,7 +12,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import LitmusTest, Run
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads, value_from_plain
-from litmusfuzz.fuzz.strategies import draw
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.oracles.axiomatic import Budget
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model

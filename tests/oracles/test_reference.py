@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Verdict
 from litmusfuzz.corpus.textfile import Digest, load
-from litmusfuzz.fuzz.strategies.graphs import resource_graphs
+from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge
 from litmusfuzz.oracles.events import Access, count_orders, events_before, unfold
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model

@@ -13,7 +13,7 @@ from helpers import LITMUS
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load, outcome_from_plain
 from litmusfuzz.oracles import axiomatic, explorer, reference
-from litmusfuzz.oracles.model import EXECUTOR, PROMISES, Axiom, Model, unsplit
+from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, Axiom, Model, unsplit
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
@@ -83,7 +83,7 @@ def test_a_rule_alone_forbids(
 ) -> None:
     test = load(FILES[file]).test
     wanted = outcome_from_plain(test, outcome)
-    whole = unsplit(EXECUTOR) if model == "unsplit" else PROMISES[model]
+    whole = unsplit(EXECUTOR) if model == "unsplit" else GUARANTEES[model]
     without = Model(f"{model} without {rule}", whole.axioms - {Axiom(rule)})
     assert ORACLES[oracle](test, whole, wanted) is Verdict.FORBIDDEN
     assert ORACLES[oracle](test, without, wanted) is Verdict.ALLOWED

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.graph import Cluster, MalformedTest, taken_from_outside
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
+from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
 from litmusfuzz.fuzz.passes.safety import access
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
 from litmusfuzz.oracles.translation import validate
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.graph import MAX_NODES, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
 from litmusfuzz.fuzz.passes.safety import access, unsafe_pairs
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.translation import Soundness, validate
 

@@ -8,8 +8,8 @@ import pytest
 import soundness
 from soundness import Tally, ask, without
 
+from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.fuzz.passes.clustering import Rule
-from litmusfuzz.fuzz.strategies import FAMILIES
 from litmusfuzz.oracles.translation import Soundness
 
 SEED = 5

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from helpers import LITMUS
-from helpers_ssa import Played, evaluate, random_state, results_of
+from helpers_ssa import PreparedFunction, evaluate, random_state, results_of
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.fuzz.passes.listing import listing, serialized
 from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert
-from litmusfuzz.fuzz.strategies import draw
 from litmusfuzz.oracles.allowed import ValueTooLarge
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.model import RFC
@@ -212,7 +212,7 @@ def check_as_executed(rng: random.Random, test: LitmusTest) -> tuple[int, int]:
         function = convert(test, cluster)
         memory, arguments = random_state(rng, test, function)
         try:
-            played = Played(test, memory, arguments).cluster(cluster)
+            played = PreparedFunction(test, memory, arguments).cluster(cluster)
         except ValueTooLarge:
             continue
         given = [memory[name] for name in function.initial]

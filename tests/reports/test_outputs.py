@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from nights import ended_finding, entries, finding, night, torn_finding
+from nightly_reports import ended_finding, entries, finding, night, torn_finding
 
 from litmusfuzz.corpus.graph import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
@@ -20,7 +20,7 @@ from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.markdown import markdown
-from litmusfuzz.reports.night import Kill, Night, NightFinding, Sort
+from litmusfuzz.reports.nightly_report import Kill, NightlyFinding, NightlyReport, Sort
 from litmusfuzz.reports.outputs import as_json, write_all
 from litmusfuzz.reports.sarif import sarif
 from litmusfuzz.reports.stats import plain, read, text, together
@@ -75,7 +75,7 @@ class Balanced(HTMLParser):
         self.words.append(data)
 
 
-def with_evil_words(made: Night) -> Night:
+def with_evil_words(made: NightlyReport) -> NightlyReport:
     """All text that comes from outside is hostile."""
     first = made.findings[0]
     entry = replace(first.entry, test=replace(first.entry.test, about=EVIL.replace("\x1b", "")))
@@ -180,7 +180,7 @@ def test_the_verdict_is_the_heading() -> None:
     assert [each.exit_code() for each in (made, quiet, silent, missed, runs)] == [1, 0, 2, 2, 0]
 
 
-def torn_and_ended(number: int) -> tuple[NightFinding, ...]:
+def torn_and_ended(number: int) -> tuple[NightlyFinding, ...]:
     """New ones without a reason in edges."""
     sorts = (Sort.CRASHED, Sort.TIMED_OUT, Sort.OUT_OF_MEMORY, Sort.UNSOUND)
     ended = [ended_finding(sort) for sort in sorts]
@@ -189,7 +189,7 @@ def torn_and_ended(number: int) -> tuple[NightFinding, ...]:
 
 def test_a_night_that_has_just_begun_has_a_page() -> None:
     made = night(1)
-    begun = Night(
+    begun = NightlyReport(
         folder="n",
         command="litmusfuzz nightly",
         seed=1,

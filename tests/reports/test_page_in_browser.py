@@ -14,7 +14,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from nights import night
+from nightly_reports import night
 
 from litmusfuzz.reports.html import page
 

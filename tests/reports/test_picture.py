@@ -11,7 +11,7 @@ from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.strategies import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.html.layout import PAD, Box, Line, place, svg

@@ -32,7 +32,7 @@ from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
 from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
 from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
 from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
-from litmusfuzz.fuzz.commands.main import main
+from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes

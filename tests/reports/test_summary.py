@@ -9,6 +9,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.graph import Cluster
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding
+from litmusfuzz.reports.differential import DifferentialTotals
 from litmusfuzz.reports.records import (
     Death,
     ExecutorState,
@@ -17,7 +18,6 @@ from litmusfuzz.reports.records import (
     RunRecord,
     Unsound,
 )
-from litmusfuzz.reports.sides import SideTotals
 from litmusfuzz.reports.summary import summary
 from litmusfuzz.reports.text import finding, headline
 
@@ -54,7 +54,7 @@ def test_the_end_of_a_run() -> None:
             ExecutorState(
                 "jax",
                 "",
-                promises="executor",
+                guarantees="executor",
                 tests=5,
                 refused=Counter({"queues": 2, "loops": 5}),
                 refused_graphs=6,
@@ -71,7 +71,7 @@ def test_the_end_of_a_run() -> None:
         verdicts=Counter({"forbidden": 7, "allowed": 893}),
         unknown_graphs=1,
         forbidden_graphs=2,
-        left=["raw-1-4.yaml"],
+        left=["unreduced-1-4.yaml"],
         unconfirmed=1,
         findings=[reported(7), reported(1, "again.yaml")],
         deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],
@@ -149,8 +149,8 @@ def test_what_an_executor_tells_of_itself() -> None:
 def test_executors_stand_side_by_side() -> None:
     record = RunRecord(0, "o", compared=3, kept=2, kept_in="o/histograms-0.jsonl")
     record.sides = {
-        "tf/plain": SideTotals("executor", 3, 300, 7, 1, 2, 0),
-        "jax/plain": SideTotals("rfc", 3, 96, 8, 2, 1, 1),
+        "tf/plain": DifferentialTotals("executor", 3, 300, 7, 1, 2, 0),
+        "jax/plain": DifferentialTotals("rfc", 3, 96, 8, 2, 1, 1),
     }
     assert summary(record).splitlines()[3:-1] == [
         "  side by side, on 3 graphs that several executors ran:",

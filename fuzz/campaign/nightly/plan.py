@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.canonical import executor_class
-from litmusfuzz.fuzz.campaign.nightly.turn import SELFTEST, Known, Turn
+from litmusfuzz.fuzz.campaign.nightly.shard import SELFTEST, Known, Shard
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.oracles.model import PROMISES
+from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ def groups(systems: Sequence[Sequence[str]]) -> list[Group]:
         parts: dict[tuple[object, str], list[str]] = defaultdict(list)
         for name in names:
             config = configuration(executor, name)
-            model = PROMISES[config.promises].name
+            model = GUARANTEES[config.guarantees].name
             made = executor_class(executor, dict(config.settings), model)
             parts[config.environment, made].append(name)
         found += [Group(executor, part[1], tuple(each)) for part, each in parts.items()]
@@ -87,12 +87,12 @@ class Plan:
             (group.executor, config): group for group in self.groups for config in group.configs
         }
 
-    def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Turn, list[int]] | None:
+    def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Shard, list[int]] | None:
         """The next turn, and the numbers of the raw findings in it; None if nothing can run."""
         number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM turns")[0][0]
         spool = str(self.store.spool(number).resolve()) if spooled else None
         if 0 < self.selftest_s <= left_s and self._untested():
-            turn = Turn(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
+            turn = Shard(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
             return turn, []
         spent = self._spent()
         running = {group: configs for group in self.groups if (configs := self._running(group))}
@@ -112,7 +112,7 @@ class Plan:
         late = left_s < (1 - LAST) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
         texts = [text for row in pending if (text := self._text(row["file"])) is not None]
-        turn = Turn(
+        turn = Shard(
             number=number,
             seed=self.seed,
             executor=chosen.executor,
@@ -153,7 +153,7 @@ class Plan:
         return not self.store.rows("SELECT 1 FROM kills LIMIT 1")
 
     def _text(self, file: str) -> str | None:
-        """Of a file with a test; None if it cannot be read, as `Teller` tells."""
+        """Of a file with a test; None if it cannot be read, as `ReportBuilder` tells."""
         try:
             text = read_text(self.store.folder / file)
             loads(text)

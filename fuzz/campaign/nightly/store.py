@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from litmusfuzz.fuzz.campaign.nightly import spool
-from litmusfuzz.reports.night import Sort
+from litmusfuzz.fuzz.campaign.nightly import shard_log
+from litmusfuzz.reports.nightly_report import Sort
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from litmusfuzz.fuzz.campaign.nightly.turn import Turn
+    from litmusfuzz.fuzz.campaign.nightly.shard import Shard
 
 NAME: Final = "night.sqlite"
 VERSION: Final = 1
@@ -183,7 +183,7 @@ class Store:
         return [n for (n,) in self.rows("SELECT number FROM turns WHERE state = 'running'")]
 
     def pending(self, executor: str, configs: tuple[str, ...], most: int) -> list[sqlite3.Row]:
-        """Raw findings that somebody has to minimize; those first that were tried least."""
+        """Unreduced findings that somebody has to minimize, least tried first."""
         marks = ", ".join("?" * len(configs))
         return self.rows(
             f"""SELECT raws.number, raws.file FROM raws JOIN turns ON turns.number = raws.turn
@@ -195,7 +195,7 @@ class Store:
             most,
         )
 
-    def begin(self, turn: Turn, given: list[int]) -> None:
+    def begin(self, turn: Shard, given: list[int]) -> None:
         """A turn is about to begin, and minimizes these, too."""
         with self.transaction():
             self.db.execute(
@@ -207,12 +207,12 @@ class Store:
                 [(turn.number, number) for number in given],
             )
 
-    def take_over(self, number: int) -> bool:
+    def ingest(self, number: int) -> bool:
         """Take over the next lines of a turn's spool; whether there were any."""
         folder = self.spool(number)
         ((taken,),) = self.rows("SELECT taken FROM turns WHERE number = ?", number)
         try:
-            with (folder / spool.LINES).open("rb") as file:
+            with (folder / shard_log.LINES).open("rb") as file:
                 file.seek(taken)
                 data = file.read(MAX_TAKEN)
                 while b"\n" not in data and (more := file.read(MAX_TAKEN)):
@@ -236,10 +236,10 @@ class Store:
 
     def finish(self, number: int, *, lost: bool) -> None:
         """Take over what is left of a turn that has ended; its spool goes."""
-        while self.take_over(number):
+        while self.ingest(number):
             pass
         folder = self.spool(number)
-        for kept in ("raw", "unconfirmed"):
+        for kept in ("unreduced", "unconfirmed"):
             for file in (folder / kept).glob("[!.]*.yaml"):
                 (self.folder / kept).mkdir(exist_ok=True)
                 file.replace(self.folder / kept / file.name)
@@ -258,7 +258,7 @@ class Store:
     def put(self, number: int, files: Mapping[str, str]) -> None:
         """The files of a turn done elsewhere; the lines last, as where it was done."""
         folder = self.spool(number)
-        for name in sorted(files, key=lambda name: name == spool.LINES):
+        for name in sorted(files, key=lambda name: name == shard_log.LINES):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files[name], encoding="utf-8")
@@ -308,7 +308,7 @@ class Store:
             return size
         pending = self.rows("SELECT file FROM raws WHERE state = 'pending'")
         stay = {*kept, *(file for (file,) in pending)}
-        folders = ("raw", "unconfirmed", "crashed", "timed-out")
+        folders = ("unreduced", "unconfirmed", "crashed", "timed-out")
         files = [path for folder in folders for path in (self.folder / folder).glob("*.yaml")]
         for path in sorted(files, key=lambda path: path.stat().st_mtime):
             if f"{path.parent.name}/{path.name}" not in stay:
@@ -384,10 +384,10 @@ class _Taking:
             ),
         )
         self._add(graphs=1, outcomes=sum(verdicts.values()))
-        if told["raw"]:
+        if told["unreduced"]:
             self.db.execute(
                 "INSERT OR IGNORE INTO raws (number, turn, config, file) VALUES (?, ?, ?, ?)",
-                (told["index"], self.turn, told["config"], told["raw"]),
+                (told["index"], self.turn, told["config"], told["unreduced"]),
             )
             if told["key"]:
                 self._again(told)

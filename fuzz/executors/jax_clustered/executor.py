@@ -1,6 +1,6 @@
 """The executor protocol over JAX: clusters are compiled, the rest runs op by op.
 
-Who runs what when is decided by the same core, engines and strategies as in the
+Who runs what when is decided by the same core, engines and schedulers as in the
 executor `native`; it asks JAX for whatever is computed
 (``fuzz/native/core/backend.h``).
 """
@@ -53,12 +53,12 @@ def _configurations() -> Iterator[Config]:
         ("inline", "inline", 1),
     ):
         yield _config(engine_config(name, engine, threads, split_updates=True))
-    for name, strategy, depth in (
+    for name, scheduler, depth in (
         ("controlled", "random", 0),
         ("pct", "pct", 3),
         ("pos", "pos", 0),
     ):
-        yield _config(controlled_config(name, strategy, depth, split_updates=True))
+        yield _config(controlled_config(name, scheduler, depth, split_updates=True))
     pool = engine_config("", "pool", 2, split_updates=True)
     yield _config(on_devices(pool, "two_devices"))
     yield _config(on_devices(pool, "gpu", devices=("gpu:0",)))
@@ -77,7 +77,7 @@ class JaxClusteredExecutor:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Engines and strategies as those of `native`; all promise `rfc`.
+        """Engines and schedulers as those of `native`; all promise `rfc`.
 
         A test's own clusters are taken as they are; where it has none, all but
         `unclustered` choose some (`fuzz.passes.clustering`). Two_devices puts what
@@ -88,7 +88,7 @@ class JaxClusteredExecutor:
 
     @classmethod
     def configured(cls, name: str) -> Config:
-        """Any engine or strategy, as those of `native`: ``engine=NAME;threads=N``.
+        """Any engine or scheduler, as those of `native`: ``engine=NAME;threads=N``.
 
         Raises
         ------

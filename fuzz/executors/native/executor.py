@@ -36,7 +36,7 @@ _ENGINES: Final = (
 )
 # Of the controlled engine, by the configuration's name. Depth 3: what three ordering
 # constraints bring about, as most of what PCT's authors looked at.
-_STRATEGIES: Final = {
+_SCHEDULERS: Final = {
     "controlled": ("random", 0),
     "pct": ("pct", 3),
     "pos": ("pos", 0),
@@ -63,24 +63,24 @@ def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) 
     return Config(name, "rfc" if split_updates else "executor", settings)
 
 
-def controlled_config(name: str, strategy: str, depth: int = 0, *, split_updates: bool) -> Config:
+def controlled_config(name: str, scheduler: str, depth: int = 0, *, split_updates: bool) -> Config:
     """A way to run the executor one event at a time.
 
     Parameters
     ----------
     name : str
         Of the configuration.
-    strategy : str
+    scheduler : str
         What draws the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
         or ``uniform``, which takes small tests without conditionals and loops
-        only. See ``docs/strategies.md``.
+        only. See ``docs/schedulers.md``.
     depth : int
         Of ``pct``: 1 to 64.
     split_updates : bool
         Whether dense updates are in parts; the promise is then `rfc`.
     """
     made = engine_config(name, "controlled", 1, split_updates=split_updates)
-    settings = (*made.settings, ("strategy", strategy))
+    settings = (*made.settings, ("scheduler", scheduler))
     return replace(made, settings=(*settings, ("depth", depth)) if depth else settings)
 
 
@@ -88,8 +88,8 @@ def config_for(settings: EngineSettings) -> Config:
     """A way to run the executor, under the name that spells it out."""
     name, split = settings.name, settings.split
     if settings.engine == "controlled":
-        strategy = settings.strategy or "random"
-        return controlled_config(name, strategy, settings.depth, split_updates=split)
+        scheduler = settings.scheduler or "random"
+        return controlled_config(name, scheduler, settings.depth, split_updates=split)
     return engine_config(name, settings.engine, settings.threads, split_updates=split)
 
 
@@ -117,7 +117,7 @@ def on_devices(
     gpus : str
         ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), where a device is one.
     """
-    assert config.promises == "rfc", config.name
+    assert config.guarantees == "rfc", config.name
     settings = [*config.settings, ("devices", " ".join(devices))]
     if processes > 1:
         settings.append(("processes", processes))
@@ -133,9 +133,9 @@ def _configurations() -> Iterator[Config]:
             if split:
                 name = "split" if engine == "pool" else f"{engine}_split"
             yield engine_config(name, engine, threads, split_updates=split)
-        for name, (strategy, depth) in _STRATEGIES.items():
+        for name, (scheduler, depth) in _SCHEDULERS.items():
             full = f"{name}_split" if split else name
-            yield controlled_config(full, strategy, depth, split_updates=split)
+            yield controlled_config(full, scheduler, depth, split_updates=split)
     pool = engine_config("", "pool", _THREADS, split_updates=True)
     yield on_devices(pool, "two_devices")
     yield on_devices(pool, "two_processes", processes=2)
@@ -177,7 +177,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """What the exhaustive strategy found.
+    """What the exhaustive scheduler found.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class NativeExecutor:
         Plain is a pool of threads that takes what is ready at random; fifo one
         that takes it in turn; inline has one thread. Some do one event at a time:
         controlled each possible one with the same probability, pct, pos, urw and
-        surw by the strategy of that name (``docs/strategies.md``). Those over a
+        surw by the scheduler of that name (``docs/schedulers.md``). Those over a
         runtime that is missing (tbb, openmp) are unavailable. Two_devices and
         two_processes are split, and put what has no device on two in turn, each
         with a pool of its own. So do gpu, for the host and a GPU, and emulated_gpu,
@@ -222,7 +222,7 @@ class NativeExecutor:
     def configured(cls, name: str) -> Config:
         """Any engine with any number of threads: ``engine=NAME;threads=N;split``.
 
-        Also any strategy, of any depth: ``engine=controlled;strategy=pct;depth=5``.
+        Also any scheduler, of any depth: ``engine=controlled;scheduler=pct;depth=5``.
 
         Raises
         ------
@@ -324,7 +324,7 @@ class PreparedTest:
         self._test = test
         self._settings = _engine_settings(config)
         settings: dict[str, Any] = dict(config.settings)
-        self._strategy: str = settings.get("strategy", "random")
+        self._scheduler: str = settings.get("scheduler", "random")
         self._depth: int = settings.get("depth", 0)
         self._engines: list[RunningEngine] = []
         self._threads: _executor.Threads | None = None
@@ -354,9 +354,9 @@ class PreparedTest:
         """
         if self._settings.engine == "controlled":
             try:
-                found = self._core.walk(self._strategy, self._depth, count, seed)
+                found = self._core.walk(self._scheduler, self._depth, count, seed)
             except ValueError as error:
-                if self._strategy != "uniform":
+                if self._scheduler != "uniform":
                     raise
                 raise Refused(str(error)) from None  # it does not take every test
             return self._histogram(found)
@@ -432,7 +432,7 @@ class PreparedTest:
 
         References
         ----------
-        ``fuzz/native/core/strategies/bounded.h``.
+        ``fuzz/native/core/schedulers/bounded.h``.
         """
         rows, executions, complete, whole = self._core.search(measure, bound, limit)
         return Searched(bound, self._histogram(rows), executions, complete, whole)
@@ -455,7 +455,7 @@ class PreparedTest:
         Diverged
             If that leads elsewhere: the executor is not deterministic.
         """
-        row, choices = self._core.record(self._strategy, self._depth, seed)
+        row, choices = self._core.record(self._scheduler, self._depth, seed)
         outcome = self._outcome(row)
         if self.replay(choices) != outcome:
             raise Diverged("the same choices led to another outcome")

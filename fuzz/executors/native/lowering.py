@@ -253,7 +253,7 @@ def lower(
     ----------
     test : LitmusTest
     split_updates : bool
-        Promise the model `rfc`: dense updates in parts as well, and no window
+        Target the model `rfc`: dense updates in parts as well, and no window
         of `parallel_iterations`.
     strictness : mapping, optional
         By name of a loop or conditional.

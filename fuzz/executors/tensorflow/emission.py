@@ -15,7 +15,7 @@ from litmusfuzz.corpus.graph import (
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import BOOL, SectionAttrs
-from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, const, proto, typed
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, const, proto, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.graph import LitmusTest, Node
     from litmusfuzz.corpus.ops import TensorType
-    from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, Line
+    from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
-from litmusfuzz.fuzz.executors.tensorflow.profiles import PROFILES, Settings
-from litmusfuzz.fuzz.executors.tensorflow.tally import HELD_UP, Tally
+from litmusfuzz.fuzz.executors.tensorflow.configurations import PROFILES, Settings
+from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, Tally
 from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
-from litmusfuzz.fuzz.executors.wire import NO_CLUSTERS
 from litmusfuzz.fuzz.passes.placement import place
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
-from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, const, typed
+from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, Tally
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, typed
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
-from litmusfuzz.fuzz.executors.tensorflow.tally import HELD_UP, Tally
 from litmusfuzz.fuzz.passes.gates import gated
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.graph import LitmusTest, Node
     from litmusfuzz.fuzz.executors.protocol import EventKey
-    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.passes.gates import Gate, Gated, Instance
 
 _STILL: Final = Noise(copies=1, shuffle=False, padding=0)

@@ -24,7 +24,7 @@ from tensorflow.python.framework import op_def_registry
 
 from litmusfuzz.corpus.ops import BOOL
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Level
-from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

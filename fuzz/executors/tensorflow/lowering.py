@@ -62,10 +62,10 @@ from tensorflow.core.framework import graph_pb2, types_pb2
 from litmusfuzz.corpus.graph import all_nodes
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
-from litmusfuzz.fuzz.executors.tensorflow import protos
+from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
 from litmusfuzz.fuzz.executors.tensorflow.functional import FunctionalCopy
-from litmusfuzz.fuzz.executors.tensorflow.protos import Emitter, const, literal, typed
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, literal, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -181,8 +181,8 @@ def lower(test: LitmusTest) -> Template:
     whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP)
     frame = Frame(
         test,
-        {n.name: protos.line(test, n) for n in nodes if n.definition.kind not in whole},
-        {resource.name: protos.handle(resource) for resource in test.resources},
+        {n.name: node_defs.line(test, n) for n in nodes if n.definition.kind not in whole},
+        {resource.name: node_defs.handle(resource) for resource in test.resources},
         {resource.name: resource.device for resource in test.resources},
     )
     return Template(test, frame, bool(test.queues or test.mutexes), devices)
@@ -228,7 +228,7 @@ def build(
         for copy in copies:
             # A dot first, as in no name of a test.
             start = f"{copy}/{prefix}.{name}.start"
-            emit.helper(start, protos.proto("NoOp"), before)
+            emit.helper(start, node_defs.proto("NoOp"), before)
             last = make(
                 emit,
                 template.frame,
@@ -245,7 +245,7 @@ def build(
             ends += last
         # All nodes run: what has no successor is asked for, the rest it needs.
         target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
-        emit.helper(target, protos.proto("NoOp"), ends)
+        emit.helper(target, node_defs.proto("NoOp"), ends)
         stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
         units.append(Unit(target, graph, runs, stacks))
     state.end()
@@ -291,9 +291,9 @@ def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
             inputs += (f"^{copy}/{source}" for source in node.after)
             emit.node(name, line.proto, inputs)
     sinks = [f"^{c}/{n.name}" for c in names for n in nodes if n.name not in followed]
-    emit.node(RACE, protos.proto("NoOp"), sinks)
+    emit.node(RACE, node_defs.proto("NoOp"), sinks)
     sets = [f"^{c}/{v.name}/set" for c in names for v in test.variables]
-    emit.node(INIT, protos.proto("NoOp"), sets)
+    emit.node(INIT, node_defs.proto("NoOp"), sets)
     return graph_def
 
 
@@ -474,16 +474,16 @@ class _State:
         """Elements of a queue, one after the other."""
         joined = typed("ConcatV2", queue.dtype)
         joined.attr["N"].i = len(parts)
-        joined.attr["Tidx"].type = protos.DATA_TYPES["int32"]
+        joined.attr["Tidx"].type = node_defs.DATA_TYPES["int32"]
         axis = self._constant("contents/axis", np.array(0, np.int32))
         return self.emit.helper(name, joined, [*parts, axis])
 
     def _held(self, name: str, queue: Queue, handle: str, full: str) -> None:
         """Close a queue if it is full: only then may an op wait to put something."""
-        switch = protos.proto("Switch")
+        switch = node_defs.proto("Switch")
         switch.attr["T"].type = types_pb2.DT_RESOURCE
         chosen = self.emit.helper(f"{name}/if_full", switch, [handle, full], queue.device)
-        close = protos.proto("QueueCloseV2")
+        close = node_defs.proto("QueueCloseV2")
         close.attr["cancel_pending_enqueues"].b = True
         self.holds.append(f"^{self.emit.helper(f'{name}/held', close, [f'{chosen}:1'])}")
 
@@ -495,9 +495,9 @@ class _State:
 
     def end(self) -> None:
         """Emit the target that sets all, and that after which nothing is put any more."""
-        self.emit.helper(INIT, protos.proto("NoOp"), self.sets)
+        self.emit.helper(INIT, node_defs.proto("NoOp"), self.sets)
         if self.holds:
-            self.emit.helper(HOLD, protos.proto("NoOp"), self.holds)
+            self.emit.helper(HOLD, node_defs.proto("NoOp"), self.holds)
 
     def final(self) -> tuple[Shown, ...]:
         """Emit the stacks of all variables, ours included."""
@@ -531,9 +531,9 @@ class _State:
         count = TensorType("int32", ())
         # Where something may wait: all are counted before one is touched.
         sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
-        self.emit.helper("contents/counted", protos.proto("NoOp"), sizes)
+        self.emit.helper("contents/counted", node_defs.proto("NoOp"), sizes)
         if self.may_block:
-            self.emit.helper("contents/rest", protos.proto("NoOp"), self.rest)
+            self.emit.helper("contents/rest", node_defs.proto("NoOp"), self.rest)
         for queue in self.test.queues:
             counts = self._stack(f"contents/{queue.name}/sizes", count, [f"{queue.name}/size"])
             elements = f"{self.copies[0]}/{queue.name}/elements"

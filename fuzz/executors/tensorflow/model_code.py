@@ -17,7 +17,7 @@ from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.ops import BOOL
 from litmusfuzz.fuzz.executors.tensorflow.functions import placed
-from litmusfuzz.fuzz.executors.tensorflow.protos import DATA_TYPES, Emitter, const, proto, typed
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto, typed
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest

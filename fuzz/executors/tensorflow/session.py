@@ -66,6 +66,7 @@ from tensorflow.python.client import pywrap_tf_session
 
 from litmusfuzz.corpus.graph import all_nodes
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     HOLD,
     INIT,
@@ -73,9 +74,8 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     done_key,
     observed_key,
 )
-from litmusfuzz.fuzz.executors.tensorflow.options import run_options, session_config
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
-from litmusfuzz.fuzz.executors.tensorflow.tally import DROPPED, STATUSES, Batch
+from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     from tensorflow.core.framework import graph_pb2
 
     from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
-    from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
 
 _PATIENCE_S: Final = 0.002
 """How long a race that may block goes on before it is looked at."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
-from litmusfuzz.fuzz.executors.tensorflow.options import session_config
-from litmusfuzz.fuzz.executors.tensorflow.profiles import Settings
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest

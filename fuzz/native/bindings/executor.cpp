@@ -19,8 +19,8 @@
 #include "gpu/gpu.h"
 #include "python_backend.h"
 #include "station.h"
-#include "strategies/bounded.h"
-#include "strategies/table.h"
+#include "schedulers/bounded.h"
+#include "schedulers/table.h"
 
 #ifdef LITMUSFUZZ_MUTANTS
 #define LITMUSFUZZ_MODULE _mutants
@@ -271,8 +271,8 @@ using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
 
 nb::tuple record(const Program& program, const std::string& name, uint32_t depth, uint64_t seed) {
   Controlled controlled(program);
-  const auto strategy = make_strategy(name, depth, program, seed);
-  Recorder recorder(*strategy);
+  const auto scheduler = make_strategy(name, depth, program, seed);
+  Recorder recorder(*scheduler);
   controlled.run(recorder);
   std::vector<RawChoice> choices;
   for (const Choice& each : recorder.choices()) {
@@ -283,10 +283,10 @@ nb::tuple record(const Program& program, const std::string& name, uint32_t depth
 
 /// The outcome, or None, and how many choices could be made.
 template <typename S>
-nb::tuple follow(const Program& program, S strategy, size_t wanted) {
+nb::tuple follow(const Program& program, S scheduler, size_t wanted) {
   Controlled controlled(program);
-  const bool followed = controlled.run(strategy) && strategy.made() == wanted;
-  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), strategy.made());
+  const bool followed = controlled.run(scheduler) && scheduler.made() == wanted;
+  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), scheduler.made());
 }
 
 nb::tuple replay(const Program& program, const std::vector<RawChoice>& raw) {
@@ -311,7 +311,7 @@ uint64_t event_number(const Program& program, uint32_t run,
 }
 
 /// A forced order that stops when its time is over.
-class Timed final : public Strategy {
+class Timed final : public Scheduler {
  public:
   Timed(std::vector<uint64_t> order, double timeout_s)
       : order_(std::move(order)),
@@ -333,11 +333,11 @@ class Timed final : public Strategy {
 
 /// The outcome, or None; how many events came; and whether the time was over.
 nb::tuple force(const Program& program, const std::vector<uint64_t>& order, double timeout_s) {
-  Timed strategy(order, timeout_s);
+  Timed scheduler(order, timeout_s);
   Controlled controlled(program);
-  const bool followed = controlled.run(strategy) && strategy.made() == order.size();
-  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), strategy.made(),
-                        strategy.late());
+  const bool followed = controlled.run(scheduler) && scheduler.made() == order.size();
+  return nb::make_tuple(followed ? nb::cast(controlled.outcome()) : nb::none(), scheduler.made(),
+                        scheduler.late());
 }
 
 /// A test on the threads of engines, one for each device.

@@ -18,7 +18,7 @@ namespace litmusfuzz::executor {
 
 /// On each device one run of its engine for each run of the test, all copies together:
 /// only then is there enough to do for several threads.
-class Batch final : public Scheduler {
+class Batch final : public EventRunner {
  public:
   /// `engines`, one for each device, may have other users meanwhile.
   Batch(const Program& program, Engines engines, uint32_t copies);

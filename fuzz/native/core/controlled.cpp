@@ -74,8 +74,8 @@ void Controlled::finish_transfers() {
   }
 }
 
-bool Controlled::run(Strategy& strategy) {
-  strategy_ = &strategy;
+bool Controlled::run(Scheduler& scheduler) {
+  strategy_ = &scheduler;
   choices_.clear();
   for (auto& each : contenders_) each.clear();
   free_.clear();
@@ -83,11 +83,11 @@ bool Controlled::run(Strategy& strategy) {
   transfers_.clear();
   program_.begin_execution();
   copy_.reset();
-  strategy.begin();
+  scheduler.begin();
   copy_.start();
   finish_transfers();
   while (!choices_.empty() && !copy_.failed()) {
-    const std::optional<size_t> chosen = strategy.choose(choices_);
+    const std::optional<size_t> chosen = scheduler.choose(choices_);
     if (!chosen) return false;
     const Pending next = choices_[*chosen];
     choices_.remove(*chosen);
@@ -107,16 +107,16 @@ bool Controlled::run(Strategy& strategy) {
     if (blocks(resource)) reconsider(resource);
   }
   if (kMutants) copy_.settle();
-  strategy.end();
+  scheduler.end();
   return true;
 }
 
-Histogram walk(const Program& program, Strategy& strategy, uint64_t count) {
+Histogram walk(const Program& program, Scheduler& scheduler, uint64_t count) {
   Histogram seen;
   Controlled controlled(program);
   Row row;
   for (uint64_t i = 0; i < count; ++i) {
-    controlled.run(strategy);
+    controlled.run(scheduler);
     controlled.read_outcome(row);
     ++seen[row];
   }

@@ -1,8 +1,8 @@
 // The controlled engine: one copy on one thread, one event at a time, in the
-// order that a strategy chooses.
+// order that a scheduler chooses.
 //
 // It is told events, not closures: what may come next, and what depends on what,
-// is the matter of a strategy. Those that draw are in strategies/.
+// is the matter of a scheduler. Those that draw are in schedulers/.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace litmusfuzz::executor {
 
-/// An event as strategies see it.
+/// An event as schedulers see it.
 struct Step {
   uint64_t id;  // the same in all executions
   std::span<const uint32_t> resources;  // that it touches, each once
@@ -36,7 +36,7 @@ struct Step {
 Step step_of(const Event& event);
 
 /// A small number that an event has as its own from when its turn has come until
-/// it is chosen; then another gets it. Strategies keep what they know by ticket.
+/// it is chosen; then another gets it. Schedulers keep what they know by ticket.
 using Ticket = uint32_t;
 
 struct Pending {
@@ -76,9 +76,9 @@ class Choices {
 /// One that must not look at all events each time learns here what changes. It is
 /// not told when an event may no longer come next (a mutex was taken before it):
 /// `Choices::contains` says so, and `enabled` when it may again.
-class Strategy {
+class Scheduler {
  public:
-  virtual ~Strategy() = default;
+  virtual ~Scheduler() = default;
   /// A new execution.
   virtual void begin() {}
   /// The event's turn has come, since the one chosen last was performed: it is
@@ -95,13 +95,13 @@ class Strategy {
 };
 
 /// Executes one copy of a program again and again.
-class Controlled final : public Scheduler {
+class Controlled final : public EventRunner {
  public:
   explicit Controlled(const Program& program)
       : program_(program), copy_(program, *this), contenders_(program.resources.size()) {}
 
-  /// One execution; false if the strategy abandoned it.
-  bool run(Strategy& strategy);
+  /// One execution; false if the scheduler abandoned it.
+  bool run(Scheduler& scheduler);
   /// What it showed.
   Row outcome() const { return outcome_of(program_, copy_); }
   void read_outcome(Row& row) const { executor::read_outcome(program_, copy_, row); }
@@ -121,7 +121,7 @@ class Controlled final : public Scheduler {
 
   const Program& program_;
   Copy copy_;
-  Strategy* strategy_ = nullptr;  // of the execution
+  Scheduler* strategy_ = nullptr;  // of the execution
   Choices choices_;
   std::vector<Event> transfers_;
   /// By queue or mutex: events whose turn has come, whether they may come next or not.
@@ -131,7 +131,7 @@ class Controlled final : public Scheduler {
 };
 
 /// What that many executions show.
-Histogram walk(const Program& program, Strategy& strategy, uint64_t count);
+Histogram walk(const Program& program, Scheduler& scheduler, uint64_t count);
 
 // --- records -----------------------------------------------------------------------
 
@@ -145,10 +145,10 @@ struct Choice {
 /// Whatever the order in which they are listed.
 uint64_t digest_of(const Choices& choices);
 
-/// Passes on another strategy's choices and notes them.
-class Recorder final : public Strategy {
+/// Passes on another scheduler's choices and notes them.
+class Recorder final : public Scheduler {
  public:
-  explicit Recorder(Strategy& inner) : inner_(inner) {}
+  explicit Recorder(Scheduler& inner) : inner_(inner) {}
   void begin() override;
   void ready(Event event, Ticket ticket) override { inner_.ready(event, ticket); }
   void enabled(Ticket ticket) override { inner_.enabled(ticket); }
@@ -158,12 +158,12 @@ class Recorder final : public Strategy {
   const std::vector<Choice>& choices() const { return choices_; }
 
  private:
-  Strategy& inner_;
+  Scheduler& inner_;
   std::vector<Choice> choices_;
 };
 
 /// Makes recorded choices again; stops where it meets other events than then.
-class Replay final : public Strategy {
+class Replay final : public Scheduler {
  public:
   explicit Replay(std::vector<Choice> choices) : choices_(std::move(choices)) {}
   void begin() override { made_ = 0; }
@@ -178,7 +178,7 @@ class Replay final : public Strategy {
 
 /// Performs exactly the given events in their order; stops where one of them
 /// may not come next, or where none is left though others may.
-class Forced final : public Strategy {
+class Forced final : public Scheduler {
  public:
   explicit Forced(std::vector<uint64_t> order) : order_(std::move(order)) {}
   void begin() override { made_ = 0; }

@@ -62,9 +62,9 @@ Tensor received(const Node& node, const Tensor& value) {
 
 }  // namespace
 
-Copy::Copy(const Program& program, Scheduler& scheduler, uint32_t number)
+Copy::Copy(const Program& program, EventRunner& runner, uint32_t number)
     : program_(program),
-      scheduler_(scheduler),
+      runner_(runner),
       number_(number),
       cells_(program.resources.size()),
       runs_before_(new std::atomic<uint32_t>[program.runs.size()]) {
@@ -168,7 +168,7 @@ void Copy::arrive(Frame& frame, uint32_t number, Tensor&& value, Tasks& tasks) {
           frame.node(edge.node).kind == Kind::kRead) {
         perform({&frame, edge.node, 0});  // at once, so that little stands between
       } else if (edge.event) {
-        scheduler_.ready({&frame, edge.node, 0});
+        runner_.ready({&frame, edge.node, 0});
       } else {
         node_ready(frame, edge.node, tasks);
       }
@@ -188,23 +188,23 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
       if (!program_.broken(Defect::kEarlySnapshot)) {
         frame.states[node.state].several.clear();
         frame.states[node.state].left.store(0, std::memory_order_relaxed);
-        if (!node.resources.empty()) return scheduler_.ready({&frame, number, Node::kSnapshot});
+        if (!node.resources.empty()) return runner_.ready({&frame, number, Node::kSnapshot});
       }
       return end_snapshot({&frame, number, Node::kSnapshot}, tasks);
     }
-    case Kind::kRecv: return scheduler_.transfer({&frame, number, 0});
+    case Kind::kRecv: return runner_.transfer({&frame, number, 0});
     case Kind::kSend:
-      scheduler_.send(frame, node, frame.slots[node.inputs[0]]);
+      runner_.send(frame, node, frame.slots[node.inputs[0]]);
       return complete_later(frame, node, Tensor(frame.slots[node.inputs[0]]), tasks);
     case Kind::kIf:
     case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
     case Kind::kSplitUpdate: {
       const auto reads = static_cast<uint32_t>(node.resources.size());
       frame.states[node.state].left.store(reads, std::memory_order_relaxed);
-      for (uint32_t step = 0; step < reads; ++step) scheduler_.ready({&frame, number, step});
+      for (uint32_t step = 0; step < reads; ++step) runner_.ready({&frame, number, step});
       return;
     }
-    default: scheduler_.ready({&frame, number, 0});
+    default: runner_.ready({&frame, number, 0});
   }
 }
 
@@ -231,7 +231,7 @@ void Copy::finish_node(Frame& frame, Tasks& tasks) {
 
 void Copy::end_run(uint32_t run, Tasks& tasks) {
   over_[run] = true;
-  if (program_.processes > 1) scheduler_.ended(*this, run);
+  if (program_.processes > 1) runner_.ended(*this, run);
   start_later_runs(run, tasks);
 }
 
@@ -361,7 +361,7 @@ void Copy::split_update(Event event, Tasks& tasks) {
   if (writes) return complete(frame, node, {}, tasks);
   updated(frame, node, state.values);
   state.left.store(count, std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i) scheduler_.ready({&frame, event.node, count + i});
+  for (uint32_t i = 0; i < count; ++i) runner_.ready({&frame, event.node, count + i});
 }
 
 void Copy::cluster(Event event, Tasks& tasks) {
@@ -395,7 +395,7 @@ void Copy::take_snapshot(Frame& frame, const Node& node) {
 void Copy::end_snapshot(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
-  if (!node.written.empty()) return scheduler_.ready({&frame, event.node, Node::kWriteBack});
+  if (!node.written.empty()) return runner_.ready({&frame, event.node, Node::kWriteBack});
   end_cluster(frame, node, result_of_cluster(frame, node).outputs, tasks);
 }
 
@@ -418,7 +418,7 @@ void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outpu
 void Copy::next_part(Event event, Tensor&& result, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   if (event.step + 1 < node.parts) {
-    scheduler_.ready({event.frame, event.node, event.step + 1});
+    runner_.ready({event.frame, event.node, event.step + 1});
   } else {
     complete(*event.frame, node, std::move(result), tasks);
   }
@@ -533,7 +533,7 @@ void Copy::release(Event event, Tasks& tasks) {
 /// those for which it is too early wait again.
 void Copy::wake(std::vector<Event> events) {
   if (program_.broken(Defect::kLostWakeUp) && events.size() > 1) events.resize(1);
-  for (const Event& event : events) scheduler_.ready(event);
+  for (const Event& event : events) runner_.ready(event);
 }
 
 }  // namespace litmusfuzz::executor

@@ -14,9 +14,9 @@
 namespace litmusfuzz::executor {
 
 /// Who is told that an event's turn has come, and performs it then or later.
-class Scheduler {
+class EventRunner {
  public:
-  virtual ~Scheduler() = default;
+  virtual ~EventRunner() = default;
   /// From any thread that performs events.
   virtual void ready(Event event) = 0;
   /// Likewise of a Recv, which is no event: its value is there.
@@ -49,8 +49,8 @@ enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 class Copy {
  public:
-  /// `number` tells copies of one scheduler apart.
-  Copy(const Program& program, Scheduler& scheduler, uint32_t number = 0);
+  /// `number` tells copies of one runner apart.
+  Copy(const Program& program, EventRunner& runner, uint32_t number = 0);
 
   /// Back to the initial contents. Only while no thread works on it.
   void reset();
@@ -68,7 +68,7 @@ class Copy {
   /// The other process is done with its part of the run.
   void ended_elsewhere(uint32_t run);
 
-  Scheduler& scheduler() { return scheduler_; }
+  EventRunner& runner() { return runner_; }
   uint32_t number() const { return number_; }
 
   /// Mutants: memory gets what all threads have stored. When nothing is left to perform.
@@ -128,7 +128,7 @@ class Copy {
   void wake(std::vector<Event> events);
 
   const Program& program_;
-  Scheduler& scheduler_;
+  EventRunner& runner_;
   const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run

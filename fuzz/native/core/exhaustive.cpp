@@ -105,15 +105,15 @@ bool Exhaustive::next() {
 Exhausted exhaust(const Program& program, uint64_t limit) {
   Exhausted found;
   Controlled controlled(program);
-  Exhaustive strategy(program);
+  Exhaustive scheduler(program);
   do {
     if (found.executions == limit) return found;
     ++found.executions;
-    if (controlled.run(strategy)) {
+    if (controlled.run(scheduler)) {
       ++found.traces;
       ++found.outcomes[controlled.outcome()];
     }
-  } while (strategy.next());
+  } while (scheduler.next());
   found.complete = true;
   return found;
 }

@@ -19,7 +19,7 @@
 
 namespace litmusfuzz::executor {
 
-class Exhaustive final : public Strategy {
+class Exhaustive final : public Scheduler {
  public:
   explicit Exhaustive(const Program& program);
 

@@ -27,7 +27,7 @@ Frame::Frame(Copy& its_copy, const Program& its_program, uint32_t number, uint32
 Frame::~Frame() = default;
 
 void Frame::perform(uint64_t part) {
-  copy.scheduler().perform({this, static_cast<uint32_t>(part >> 32), static_cast<uint32_t>(part)});
+  copy.runner().perform({this, static_cast<uint32_t>(part >> 32), static_cast<uint32_t>(part)});
 }
 
 void Frame::reset() {

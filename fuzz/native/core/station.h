@@ -34,7 +34,7 @@ struct Setting {
 /// it, it has got all that the second sent before. If then the first is idle, and the
 /// second has got everything, nothing is under way, and nobody is there to send more.
 /// No time limit is needed.
-class Station final : public Scheduler {
+class Station final : public EventRunner {
  public:
   /// Records, ready to be sent.
   using Parcel = std::string;

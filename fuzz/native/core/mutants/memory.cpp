@@ -116,7 +116,7 @@ bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
       if (!snapshot) return false;
       state.several.push_back(contents(node.resources[state.several.size()]));
       if (state.several.size() < node.resources.size()) {
-        scheduler_.ready(event);
+        runner_.ready(event);
       } else {
         end_snapshot(event, tasks);
       }
@@ -135,7 +135,7 @@ bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
         cell.value = state.several[turn];
       }
       if (turn + 1 < node.written.size()) {
-        scheduler_.ready(event);
+        runner_.ready(event);
       } else {
         const auto outputs = state.several.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
         end_cluster(frame, node, {outputs, state.several.end()}, tasks);

@@ -1,0 +1,372 @@
+"""A litmus test taken apart: what a reduction cuts in, unchecked until it is built.
+
+Edits here need not know the rules of the format. They keep the order around
+what they take away, put a constant where a value is gone, and leave it to
+`LitmusTest` to say that the rest is no test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Mutex,
+    Node,
+    Queue,
+    Run,
+    Variable,
+    all_nodes,
+    bodies,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, SectionAttrs
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.ops import TensorType
+
+Types = Mapping[str, "TensorType | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """The parts of a test.
+
+    `client` has every run, and `observe` the run and the node of each key, so
+    that an edit need not know whether there are several runs.
+    """
+
+    name: str
+    about: str
+    variables: tuple[Variable, ...]
+    mutexes: tuple[Mutex, ...]
+    queues: tuple[Queue, ...]
+    graphs: tuple[Graph, ...]
+    client: tuple[Run, ...]
+    clusters: tuple[Cluster, ...]
+    observe: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, test: LitmusTest) -> Rewriter:
+        """The parts of `test`."""
+        runs = test.runs
+        keys = [
+            (runs[0].name, key) if len(runs) == 1 else (key.partition(".")[0], after_dot(key))
+            for key in test.observe
+        ]
+        return cls(
+            test.name,
+            test.about,
+            test.variables,
+            test.mutexes,
+            test.queues,
+            test.graphs,
+            runs,
+            test.clusters,
+            tuple(keys),
+        )
+
+    def build(self) -> LitmusTest:
+        """The test with these parts.
+
+        Raises
+        ------
+        MalformedTest
+            If they make none.
+        """
+        client = self.client
+        if len(client) == 1 or client == tuple(Run(g.name, g.name) for g in self.graphs):
+            client = () if len(client) == len(self.graphs) else client
+        several = len(self.client) > 1
+        return LitmusTest(
+            self.name,
+            self.variables,
+            self.graphs,
+            tuple(f"{run}.{key}" if several else key for run, key in self.observe),
+            self.about,
+            self.mutexes,
+            self.queues,
+            client,
+            self.clusters,
+        )
+
+    def nodes(self) -> Iterator[Node]:
+        """Those of all graphs and bodies."""
+        for graph in self.graphs:
+            yield from all_nodes(graph.nodes)
+
+    # --- edits -------------------------------------------------------------------------
+
+    def each_level(self, edit: Callable[[Body], Body]) -> Rewriter:
+        """`edit` done to each graph and each body, innermost first.
+
+        A graph counts as a body without results.
+        """
+        graphs = (Graph(g.name, _edited(Body(g.nodes, ()), edit).nodes) for g in self.graphs)
+        return replace(self, graphs=tuple(graphs))
+
+    def each_node(self, edit: Callable[[Node], Node]) -> Rewriter:
+        """`edit` done to each node, innermost first."""
+        return self.each_level(lambda body: replace(body, nodes=tuple(map(edit, body.nodes))))
+
+    def with_node(self, node: Node) -> Rewriter:
+        """Another node in the place of the one of its name."""
+        return self.each_node(lambda old: node if old.name == node.name else old)
+
+    def without_runs(self, gone: frozenset[str]) -> Rewriter:
+        """Fewer runs; what waited for one waits for what that one waited for."""
+        waits: dict[str, tuple[str, ...]] = {}
+        client = []
+        for run in self.client:
+            after = _rewired(run.after, waits)
+            if run.name in gone:
+                waits[run.name] = after
+            else:
+                client.append(replace(run, after=after))
+        observe = tuple((run, key) for run, key in self.observe if run not in gone)
+        return replace(self, client=tuple(client), observe=observe)
+
+    def without(self, gone: Iterable[str], types: Types) -> Rewriter:
+        """Fewer nodes, wherever they stand.
+
+        What waited for one that is gone waits for what that one waited for, and
+        what used its value uses a constant. A section without members goes too.
+        """
+        lost = set(gone)
+        sections = {n.name: set(_members(n)) for n in self.nodes() if _members(n)}
+        lost |= {name for name, members in sections.items() if members <= lost}
+        cut = self.each_level(lambda body: _Cut(lost, types).body(body))
+        clusters = (
+            replace(c, members=tuple(m for m in c.members if m not in lost)) for c in self.clusters
+        )
+        return replace(
+            cut,
+            clusters=tuple(c for c in clusters if c.members),
+            observe=tuple((run, key) for run, key in self.observe if head(key) not in lost),
+        )
+
+    def instead(self, name: str, refs: Mapping[str, str], nodes: tuple[Node, ...] = ()) -> Rewriter:
+        """Other nodes in the place of the one named.
+
+        Parameters
+        ----------
+        name : str
+        refs : mapping
+            What stands for each of its values from now on.
+        nodes : tuple of Node
+            What waited for it waits for all of these.
+        """
+        names = tuple(n.name for n in nodes)
+        members = tuple(n.name for n in nodes if n.definition.kind is not Kind.SECTION)
+
+        def swap(ref: str) -> str:
+            return refs.get(ref, ref)
+
+        def edit(body: Body) -> Body:
+            kept: list[Node] = []
+            for node in body.nodes:
+                if node.name == name:
+                    kept += nodes
+                    continue
+                after = [n for a in node.after for n in (names if a == name else (swap(a),))]
+                node = referring(replace(node, after=_once(after)), swap)
+                if name in _members(node):
+                    listed = (n for m in _members(node) for n in (members if m == name else (m,)))
+                    node = replace(node, attrs=SectionAttrs(tuple(listed)))
+                kept.append(node)
+            return Body(tuple(kept), tuple(map(swap, body.results)))
+
+        clusters = (
+            replace(c, members=tuple(n for m in c.members for n in (names if m == name else (m,))))
+            for c in self.clusters
+        )
+        observe = ((run, swap(key)) for run, key in self.observe)
+        return replace(
+            self.each_level(edit),
+            clusters=tuple(c for c in clusters if c.members),
+            observe=tuple(dict.fromkeys(each for each in observe if head(each[1]) != name)),
+        )
+
+    def tidy(self) -> Rewriter:
+        """Less what does nothing: unused pure nodes and values, waits for constants, resources.
+
+        Keeps every order between effects, and at least one resource.
+        """
+        observed = {key for _, key in self.observe}
+        graphs = tuple(
+            Graph(graph.name, _live(Body(graph.nodes, ()), observed).nodes)
+            for graph in self.graphs
+            if any(run.graph == graph.name for run in self.client)
+        )
+        nodes = [node for graph in graphs for node in all_nodes(graph.nodes)]
+        touched = {name for node in nodes for name in node.resources}
+        names = {node.name for node in nodes}
+        clusters = (
+            replace(c, members=tuple(m for m in c.members if m in names)) for c in self.clusters
+        )
+        variables = tuple(v for v in self.variables if v.name in touched)
+        mutexes = tuple(m for m in self.mutexes if m.name in touched)
+        queues = tuple(q for q in self.queues if q.name in touched)
+        if not (variables or mutexes or queues):
+            variables = self.variables[:1]
+        return replace(
+            self,
+            variables=variables,
+            mutexes=mutexes,
+            queues=queues,
+            graphs=graphs,
+            clusters=tuple(c for c in clusters if c.members),
+        )
+
+
+def head(ref: str) -> str:
+    """The node that a reference names: ``loop`` of ``loop.last``."""
+    return ref.partition(".")[0]
+
+
+def after_dot(key: str) -> str:
+    """``r0`` of ``run.r0``, ``loop.last`` of ``run.loop.last``."""
+    return key.partition(".")[2]
+
+
+def referring(node: Node, swap: Callable[[str], str]) -> Node:
+    """The node with other references to what stands beside it."""
+    attrs = node.attrs
+    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        attrs = replace(attrs, takes=tuple((inner, swap(outer)) for inner, outer in attrs.takes))
+    inputs = tuple(map(swap, node.inputs))
+    after = _once(swap(name) for name in node.after)
+    return replace(
+        node, inputs=inputs, after=tuple(a for a in after if a not in inputs), attrs=attrs
+    )
+
+
+def with_bodies(node: Node, edit: Callable[[Body], Body]) -> Node:
+    """The node with other bodies, if it has any."""
+    attrs = node.attrs
+    if isinstance(attrs, BranchAttrs):
+        attrs = replace(attrs, then=edit(attrs.then), orelse=edit(attrs.orelse))
+    elif isinstance(attrs, LoopAttrs):
+        attrs = replace(attrs, condition=edit(attrs.condition), body=edit(attrs.body))
+    return replace(node, attrs=attrs)
+
+
+def constant(name: str, kind: TensorType) -> Node:
+    """What stands in for a value that is gone."""
+    return Node(name, "Const", attrs=ConstAttrs(kind.dtype, kind.shape, 1))
+
+
+def _edited(body: Body, edit: Callable[[Body], Body]) -> Body:
+    inside = (with_bodies(node, lambda each: _edited(each, edit)) for node in body.nodes)
+    return edit(replace(body, nodes=tuple(inside)))
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _members(node: Node) -> tuple[str, ...]:
+    return node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
+
+
+def _rewired(names: Iterable[str], waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return _once(n for name in names for n in waits.get(head(name), (name,)))
+
+
+class _Cut:
+    """One graph or body less some nodes."""
+
+    def __init__(self, gone: set[str], types: Types) -> None:
+        self.gone = gone
+        self.types = types
+        self.nodes: list[Node] = []
+        self.waits: dict[str, tuple[str, ...]] = {}  # of those gone
+
+    def body(self, body: Body) -> Body:
+        for node in body.nodes:
+            if node.name in self.gone:
+                sources = (*node.after, *_members(node), *node.inputs)
+                sources += tuple(outer for _, outer in taken_from_outside(node))
+                self.waits[node.name] = _rewired(sources, self.waits)
+                continue
+            node = replace(node, after=_rewired(node.after, self.waits))
+            node = referring(node, self.value)
+            if _members(node):
+                kept = tuple(name for name in _members(node) if name not in self.gone)
+                node = replace(node, attrs=SectionAttrs(kept))
+            self.nodes.append(node)
+        results = tuple(map(self.value, body.results))
+        return Body(tuple(self.nodes), results)
+
+    def value(self, ref: str) -> str:
+        """A reference, or a constant in place of what is gone."""
+        kind = self.types.get(ref)
+        if head(ref) not in self.waits or kind is None:
+            return ref
+        name = ref.replace(".", "_") + "k"
+        if all(node.name != name for node in self.nodes):
+            self.nodes.append(constant(name, kind))
+        return name
+
+
+def _live(body: Body, observed: set[str]) -> Body:
+    """A graph or body less what nobody needs, and what is inside likewise."""
+    sources = {n.name for n in body.nodes if n.op == "Const" and not n.after}
+    used = {*body.results, *observed}
+    kept: list[Node] = []
+    for node in reversed(body.nodes):
+        needed = node.name in map(head, used)
+        works = any(n.resources for n in all_nodes([node]))
+        if not (needed or works):
+            continue
+        node = replace(node, after=tuple(name for name in node.after if name not in sources))
+        node = _used_inside(node, used)
+        used.update(node.inputs, node.after)
+        used.update(outer for _, outer in taken_from_outside(node))
+        kept.append(node)
+    names = {node.name for node in kept}
+    nodes = []
+    for node in reversed(kept):
+        if _members(node):
+            members = tuple(name for name in _members(node) if name in names)
+            node = replace(node, attrs=SectionAttrs(members))
+        nodes.append(node)
+    return Body(tuple(nodes), body.results)
+
+
+def _used_inside(node: Node, used: set[str]) -> Node:
+    """A node whose bodies return, take and hold only what is needed."""
+    attrs = node.attrs
+    if isinstance(attrs, BranchAttrs):
+        needed = [i for i, r in enumerate(attrs.results) if f"{node.name}.{r}" in used] or [0]
+
+        def fewer(body: Body) -> Body:
+            return replace(body, results=tuple(body.results[i] for i in needed))
+
+        attrs = replace(
+            attrs,
+            then=fewer(attrs.then),
+            orelse=fewer(attrs.orelse),
+            results=tuple(attrs.results[i] for i in needed),
+        )
+    node = with_bodies(replace(node, attrs=attrs), lambda body: _live(body, set()))
+    inside = {ref for _, body in bodies(node) for ref in _references(body)}
+    attrs = node.attrs
+    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        attrs = replace(attrs, takes=tuple(each for each in attrs.takes if each[0] in inside))
+    return replace(node, attrs=attrs)
+
+
+def _references(body: Body) -> Iterator[str]:
+    """Names that a body's nodes and results refer to."""
+    yield from body.results
+    for node in body.nodes:
+        yield from (*node.inputs, *node.after)
+        yield from (outer for _, outer in taken_from_outside(node))

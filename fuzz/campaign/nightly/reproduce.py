@@ -1,0 +1,58 @@
+"""Tests made again from a night's records, in other processes, and compared."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.campaign.nightly.shard_log import digest
+from litmusfuzz.fuzz.generators import draw
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from litmusfuzz.fuzz.campaign.nightly.store import Store
+
+CHUNK = 16
+"""Tests that a process makes at a time."""
+
+
+def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[list[str], int]:
+    """Make so many tests again.
+
+    Parameters
+    ----------
+    store : Store
+    tests : int
+        At most.
+    seed : int
+        Says which records are drawn.
+    pool : Executor
+
+    Returns
+    -------
+    list of str
+        Those that came out different, by family and number.
+    int
+        How many were made.
+    """
+    of = store.meta["seed"]
+    places = store.rows("SELECT turn, line FROM tests ORDER BY turn, line")
+    chosen = random.Random(seed).sample(places, min(tests, len(places)))
+    records = [
+        store.rows("SELECT * FROM tests WHERE turn = ? AND line = ?", *place)[0] for place in chosen
+    ]
+    asked = [(row["family"], of, row["number"]) for row in records]
+    parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
+    made = [each for part in pool.map(again, parts) for each in part]
+    different = [
+        f"{row['family']} {row['number']}"
+        for row, sha256 in zip(records, made, strict=True)
+        if row["sha256"] != sha256
+    ]
+    return different, len(made)
+
+
+def again(tests: list[tuple[str, int, int]]) -> list[str]:
+    """Digests of tests, each from its family, seed and number."""
+    return [digest(draw(*each)) for each in tests]

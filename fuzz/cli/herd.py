@@ -1,0 +1,187 @@
+"""`litmusfuzz herd`: to and from herd's files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.herd import Condition
+
+from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    UNKNOWN,
+    USAGE,
+    budget_option,
+    explore_or_fail,
+    fail,
+    json_option,
+    load_or_fail,
+    model_of,
+    model_option,
+    print_json,
+)
+from litmusfuzz.fuzz.cli.replay import unique_names
+
+
+@click.group()
+def herd() -> None:
+    """Interchange with herd7 and litmus7: tests in C, and logs.
+
+    One atomic access a statement, no branches, no pointer values. Every access
+    counts as sequentially consistent, whatever order it names.
+    """
+
+
+files_argument = click.argument("files", nargs=-1, required=True, type=click.Path())
+out_option = click.option(
+    "--out", "folder", type=click.Path(), default=None, help="Folder to write to; else printed."
+)
+
+
+@herd.command("import")
+@files_argument
+@out_option
+@json_option
+def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> None:
+    """Shard herd's .litmus FILES into ours, NAME.yaml."""
+    tests = [(file, load_herd(file)[0]) for file in files]  # all mistakes before any work
+    unique_names(tests, "import")
+    if folder is None and len(tests) > 1 and not as_json:
+        fail("several files: say with --out where to put them")
+    rows = []
+    for file, test in tests:
+        to = _place(folder, f"{test.name}.yaml", dumps(Entry(test)), as_json=as_json)
+        rows.append({"file": file, "test": test.name, "to": to, "text": dumps(Entry(test))})
+    if as_json:
+        print_json(rows)
+    elif folder is not None:
+        click.echo(f"{_count(len(rows), 'test')} written to {folder}")
+
+
+@herd.command("export")
+@files_argument
+@out_option
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor"]),
+    default="rfc",
+    help="Whose allowed set herd is to find: in rfc an update is a load and a store.",
+)
+@json_option
+def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_json: bool) -> None:
+    """Shard our FILES into herd's, NAME.litmus.
+
+    A test that does not fit is refused with what does not, the others are
+    written; exits 2 if any was refused. The sets agree under herd's sc.cat.
+    """
+    from litmusfuzz.corpus.herd import DoesNotFit
+    from litmusfuzz.corpus.herd import dumps as herd_text
+
+    tests = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    unique_names(tests, "export")
+    rows: list[dict[str, Any]] = []
+    for file, test in tests:
+        row: dict[str, Any] = {"file": file, "test": test.name, "to": None, "refused": None}
+        try:
+            row["text"] = herd_text(test, model_name)
+        except DoesNotFit as error:
+            row["refused"] = str(error)
+            click.echo(f"litmusfuzz: {file}: does not fit herd's C: {error}", err=True)
+        rows.append(row)
+    fitting = [row for row in rows if row["refused"] is None]
+    if folder is None and len(fitting) > 1 and not as_json:
+        fail("several files: say with --out where to put them")
+    for row in fitting:
+        row["to"] = _place(folder, f"{row['test']}.litmus", row["text"], as_json=as_json)
+    refused = len(rows) - len(fitting)
+    if as_json:
+        print_json(rows)
+    elif folder is not None:
+        more = f", {refused} refused" if refused else ""
+        click.echo(f"{_count(len(fitting), 'test')} written to {folder}{more}")
+    sys.exit(USAGE if refused else CLEAN)
+
+
+@herd.command("log")
+@files_argument
+@model_option
+@budget_option
+@json_option
+def herd_log(
+    files: tuple[str, ...], model_name: str | None, budget: int | None, as_json: bool
+) -> None:
+    """Print the allowed sets of FILES, ours or herd's, as herd prints what it finds.
+
+    Of herd's own tests only what they list is shown, as herd does. A set over
+    budget is left out, and said: exit 3.
+    """
+    from litmusfuzz.corpus.herd import condition_of, log
+
+    tests: list[tuple[str, LitmusTest, Condition | None, tuple[str, ...]]] = []
+    for file in files:  # all mistakes before any work
+        if file.endswith(".litmus"):
+            tests.append((file, *load_herd(file)))
+        else:
+            test = load_or_fail(file).test
+            tests.append((file, test, condition_of(test), ()))
+    unique_names(((file, test) for file, test, *_ in tests), "log")
+    model = model_of(model_name or "rfc")
+    rows = []
+    for file, test, condition, locations in tests:
+        _, allowed = explore_or_fail(file, test, model, budget)
+        text = None
+        if allowed.complete:
+            sets = dict.fromkeys(allowed.witnesses, 1)
+            text = log(test, sets, condition, locations=locations)
+        else:
+            click.echo(
+                f"litmusfuzz: {file}: over budget under {model.name}; see --budget", err=True
+            )
+        rows.append({"file": file, "test": test.name, "model": model.name, "log": text})
+        if text and not as_json:
+            click.echo(text, nl=False)
+    if as_json:
+        print_json(rows)
+    sys.exit(UNKNOWN if any(row["log"] is None for row in rows) else CLEAN)
+
+
+def load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]:
+    """A test of herd's, its condition, and the locations that it lists."""
+    from litmusfuzz.corpus.herd import parse
+
+    try:
+        imported = parse(read_text(path), path)
+    except FileError as error:
+        fail(str(error))
+    return imported.test, imported.condition, imported.locations
+
+
+def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | None:
+    """Write to the folder, or print; where it was written.
+
+    Another file of that name is not overwritten: somebody may have worked on it.
+    """
+    if folder is None:
+        if not as_json:
+            click.echo(text, nl=False)
+        return None
+    target = Path(folder) / name
+    if target.exists() and target.read_bytes() != text.encode():
+        fail(f"{target}: is there already, and differs: move it away first")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return str(target)
+
+
+def _count(number: int, noun: str) -> str:
+    from litmusfuzz.reports.text import counted
+
+    return counted(number, noun)

@@ -1,0 +1,195 @@
+"""`litmusfuzz known`: the file of known findings, which a night is judged by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.textfile import loads, write_text
+from litmusfuzz.fuzz.cli.common import (
+    fail,
+    file_argument,
+    json_option,
+    load_or_fail,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from litmusfuzz.corpus.textfile import Entry
+
+
+class Day(click.ParamType[date]):
+    """A date, as 2026-11-22."""
+
+    name = "date"
+
+    def convert(
+        self, value: str | date, param: click.Parameter | None, ctx: click.Context | None
+    ) -> date:
+        """From text; click reports the message."""
+        try:
+            return value if isinstance(value, date) else date.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no date; write {date(2026, 11, 22)}", param, ctx)
+
+
+@click.group()
+def known() -> None:
+    """Keep the file of findings that are known."""
+
+
+@known.command("list")
+@file_argument
+@json_option
+def list_(file: str, as_json: bool) -> None:
+    """Print the entries of a known-findings file, or its first mistake."""
+    from litmusfuzz.fuzz.campaign.known import load
+
+    try:
+        entries = load(file).entries
+    except FileError as error:
+        fail(str(error))
+    today = date.today()
+    if as_json:
+        print_json(
+            [
+                {
+                    "title": each.title,
+                    "name": each.name,
+                    "why": each.why,
+                    "key": each.key,
+                    "cause": asdict(each.cause) if each.cause else None,
+                    "since": str(each.since or ""),
+                    "expires": str(each.expires or ""),
+                    "expired": each.expired(today),
+                }
+                for each in entries
+            ]
+        )
+        return
+    for each in entries:
+        classes = ""
+        if each.cause is not None:
+            beside = each.cause.beside
+            hides = "anything" if beside is None else ", ".join(beside) or "nothing"
+            classes = f", beside {hides} ({', '.join(each.cause.classes)})"
+        until = f", {'expired' if each.expired(today) else 'until'} {each.expires}"
+        days = f" [since {each.since or 'ever'}{until if each.expires else ''}]"
+        name = f"{each.name}: " if each.name else ""
+        click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
+
+
+@known.command()
+@file_argument
+@click.argument("findings", nargs=-1, required=True, type=click.Path())
+@click.option("--why", required=True, help="Why they are no news: a reason, or a link.")
+@click.option("--since", type=Day(), default=None, help="Known since that day; today if not given.")
+@click.option("--expires", type=Day(), default=None, help="News again after that day.")
+@json_option
+def add(
+    file: str,
+    findings: tuple[str, ...],
+    why: str,
+    since: date | None,
+    expires: date | None,
+    as_json: bool,
+) -> None:
+    """Add findings to a known-findings FILE, at its end.
+
+    FINDINGS are their files, folders with such, or the night.json of a night: all that it
+    told as new, crashes as well. What stands in FILE is kept as it is.
+    """
+    from litmusfuzz.fuzz.campaign.known import KnownFinding, added
+    from litmusfuzz.fuzz.campaign.known import loads as loads_known
+
+    try:
+        text = read_text(file) if Path(file).exists() else ""
+        keys = {entry.key for entry in loads_known(text, file).entries} if text else set()
+    except FileError as error:
+        fail(str(error))
+    reason = " ".join(why.split())
+    if not reason:
+        fail("--why: says nothing")
+    if not reason.isprintable():
+        fail("--why: has control characters")
+    if expires and expires < (since or date.today()):
+        fail(f"--expires: {expires} is before {since or 'today'}")
+    new: list[KnownFinding] = []
+    already: list[str] = []
+    for path, key, name in _named(findings):
+        if key in keys:
+            already.append(path)
+            continue
+        keys.add(key)
+        day = since or date.today()
+        new.append(KnownFinding(reason, key, None, day, expires, name))
+    try:
+        made = added(text, new, file)
+    except FileError as error:
+        fail(str(error))
+    if new:
+        write_text(made, Path(file).resolve())  # a link stays one
+    if as_json:
+        rows = [{"key": each.key, "name": each.name} for each in new]
+        print_json({"file": file, "added": rows, "known_already": already})
+        return
+    for each in new:
+        click.echo(f"{each.key}  {each.name}")
+    click.echo(f"{file}: {len(new)} added, {len(already)} known already")
+
+
+def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """File, key and name of each finding."""
+    from litmusfuzz.fuzz.campaign.canonical import key_of
+
+    for path in paths:
+        if path.endswith(".json"):
+            yield from _of_a_night(path)
+        else:
+            for file, entry in _entries([path]):
+                assert entry.finding is not None
+                if not entry.finding.minimized:
+                    fail(f"{file}: is not minimized: no other night has its key")
+                yield file, key_of(entry), entry.test.name
+
+
+def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
+    """What a night has reported, but for what it knew already."""
+    from litmusfuzz.fuzz.campaign.known import is_key
+
+    try:
+        findings = json.loads(read_text(path))["findings"]
+        for each in findings:
+            if not each["known"]:
+                test = loads(each["entry"], path).test
+                # Of a crash the test has only a number for a name.
+                name = test.name if each["sort"] == "forbidden" else each["cause"]
+                for key in (each["key"], *each.get("also", ())):
+                    if not is_key(key):
+                        raise ValueError(f"{key!r} is no key")
+                    yield str(Path(path).parent / each["file"]), key, name
+    except FileError as error:
+        fail(str(error))
+    except (ValueError, KeyError, TypeError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else str(error)
+        fail(f"{path}: is no night.json: {told}")
+
+
+def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:
+    """The findings in files and folders; of a folder what else lies there is left out."""
+    for path in paths:
+        folder = Path(path)
+        files = sorted(map(str, folder.glob("*.yaml"))) if folder.is_dir() else [path]
+        found = [(each, load_or_fail(each)) for each in files]
+        taken = [(each, entry) for each, entry in found if entry.finding is not None]
+        if not taken:
+            fail(f"{path}: no finding in it")
+        yield from taken

@@ -1,0 +1,234 @@
+"""`litmusfuzz oracle`: what a test may show."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import click
+
+from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import value_from_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Plain, Value
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.allowed import Refuted, Witnessed
+
+from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    FORBIDDEN,
+    UNKNOWN,
+    budget_option,
+    explore_or_fail,
+    explorer_for,
+    fail,
+    file_argument,
+    json_option,
+    load_or_fail,
+    model_of,
+    one_model_option,
+    print_json,
+)
+
+
+@click.command()
+@file_argument
+@click.option(
+    "--outcome",
+    "--explain",
+    "wanted",
+    default=None,
+    help="Judge one: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
+)
+@one_model_option
+@budget_option
+@json_option
+def oracle(
+    file: str, wanted: str | None, model_name: str | None, budget: int | None, as_json: bool
+) -> None:
+    """Print the outcomes that each memory model allows for FILE.
+
+    With --explain, judge one, with a witness or the reason; what it does not
+    name may have any value. Exits 1 if every model asked forbids it.
+    """
+    from litmusfuzz.reports.allowed import ModelSet, SetsReport
+
+    test = load_or_fail(file).test
+    if wanted is not None:
+        _judge_one(file, test, wanted, _models(model_name), budget, as_json=as_json)
+    sets = []
+    for model in _models(model_name):
+        _, allowed = explore_or_fail(file, test, model, budget)
+        sets.append(
+            ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
+        )
+    report = SetsReport(test, tuple(sets))
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(report.text())
+    sys.exit(CLEAN if report.complete else UNKNOWN)
+
+
+def _models(name: str | None) -> tuple[Model, ...]:
+    """That model, or all of semantics.md, the loosest first."""
+    from litmusfuzz.oracles.model import MODELS
+
+    return tuple(MODELS.values()) if name is None else (model_of(name),)
+
+
+_VALUE = re.compile(
+    r"\s*(?P<name>[\w.]+)\s*=\s*"
+    r"(?P<value>-?\d{1,18}|[a-z]+|\[[-\d,\s]*\]|\[(?:\s*\[[-\d,\s]*\]\s*,?)*\s*\])"
+    r"\s*(?:,\s*|\s|$)",
+    re.ASCII,
+)
+
+
+def parse_outcome(test: LitmusTest, text: str) -> tuple[dict[str, Value], Status | None]:
+    """``r0=2,X=[1,2],_status=blocked`` as values by name, and how it ended if that is said."""
+    values: dict[str, Value] = {}
+    status: Status | None = None
+    position = 0
+    while position < len(text):
+        match = _VALUE.match(text, position)
+        if not match:
+            fail(f"--outcome: cannot read {text[position:]!r:.80}; write r0=2,r1=0 or X=[1,2]")
+        name, raw = match["name"], match["value"]
+        position = match.end()
+        if name in values or (name == STATUS_KEY and status):
+            fail(f"--outcome: {name!r} stands twice")
+        if name == STATUS_KEY:
+            if raw not in list(Status):
+                fail(f"--outcome: {name} is completed, blocked or failed, not {raw}")
+            status = Status(raw)
+            continue
+        if name not in test.names:
+            fail(f"--outcome: {name!r} is not one of {', '.join([*test.names, STATUS_KEY])}")
+        try:
+            plain: Plain = raw if raw[0].isalpha() else json.loads(raw)
+            values[name] = value_from_plain(test, name, plain)
+        except ValueError as error:  # MalformedTest is one
+            if isinstance(error, MalformedTest):
+                fail(f"--outcome: {error}")
+            fail(f"--outcome: cannot read {raw!r:.80}; write r0=2,r1=0 or X=[1,2]")
+    if not values and status is None:
+        fail("--outcome: names no value")
+    if values and status is Status.FAILED:
+        fail("--outcome: a failed outcome has no values")
+    return values, status
+
+
+def _judge_one(
+    file: str,
+    test: LitmusTest,
+    text: str,
+    models: tuple[Model, ...],
+    budget: int | None,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.reports.allowed import VerdictReport
+
+    values, status = parse_outcome(test, text)
+    verdicts: dict[Model, Verdict] = {}
+    witnesses: dict[Model, Witnessed] = {}
+    try:
+        for model in models:
+            explorer = explorer_for(file, test, model, budget)
+            verdicts[model], found = membership(explorer, values, status)
+            if found is not None:
+                witnesses[model] = _witnessed(explorer, found)
+    except NoAllowedSet as error:
+        fail(f"{file}: {error}")
+    forbidding = [model for model, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN]
+    # A stricter model's order is one of a looser, whose reason holds there as well.
+    strictest = [m for m in witnesses if not any(m.axioms < o.axioms for o in witnesses)]
+    loosest = [m for m in forbidding if not any(o.axioms < m.axioms for o in forbidding)]
+    report = VerdictReport(
+        test,
+        ({} if status is None else {STATUS_KEY: str(status)}) | plain_values(test, values),
+        {model.name: str(verdict) for model, verdict in verdicts.items()},
+        tuple(witnesses[model] for model in strictest),
+        tuple(refuted(test, model, values, status) for model in loosest),
+    )
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(report.text())
+    found_verdicts = set(verdicts.values())
+    if found_verdicts & {Verdict.ALLOWED, Verdict.UNSPECIFIED}:
+        sys.exit(CLEAN)
+    sys.exit(UNKNOWN if Verdict.UNKNOWN in found_verdicts else FORBIDDEN)
+
+
+def plain_values(test: LitmusTest, values: Mapping[str, Value]) -> dict[str, Plain]:
+    """Values as JSON has them, in the test's order."""
+    return Outcome(tuple((name, values[name]) for name in test.names if name in values)).plain
+
+
+def membership(
+    explorer: Explorer, values: Mapping[str, Value], status: Status | None
+) -> tuple[Verdict, Outcome | None]:
+    """The verdict on every outcome with those values, and what to ask a witness for.
+
+    What is not named may be anything, and (`status`) how it ended as well.
+    """
+    if TORN in values.values():
+        return Verdict.FORBIDDEN, None
+    test = explorer.test
+    statuses = [Status.COMPLETED] if status is None else [status]
+    if status is None and {"queues", "critical sections"} & test.features:
+        statuses.append(Status.BLOCKED)
+    verdict = Verdict.FORBIDDEN
+    for each in statuses:
+        # For the core None is a value that was not seen, and matches any.
+        pairs = () if each is Status.FAILED else ((n, values.get(n)) for n in test.names)
+        asked = Outcome(cast("tuple[tuple[str, Value], ...]", tuple(pairs)), each)
+        found = explorer.judge(asked)
+        if found in (Verdict.ALLOWED, Verdict.UNSPECIFIED):
+            return found, asked
+        if found is Verdict.UNKNOWN:
+            verdict = found
+    return verdict, None
+
+
+def _witnessed(explorer: Explorer, asked: Outcome) -> Witnessed:
+    from litmusfuzz.oracles.reference import outcome_of
+    from litmusfuzz.reports.allowed import Witnessed
+
+    order = explorer.witness(asked)
+    assert order is not None, "allowed, but by no order"
+    outcome = outcome_of(explorer.test, explorer.model, order)
+    return Witnessed(explorer.model.name, outcome, tuple(map(str, order)))
+
+
+def refuted(
+    test: LitmusTest,
+    model: Model,
+    wanted: Mapping[str, Value] | Outcome,
+    status: Status | None = None,
+) -> Refuted:
+    """Why the model forbids all with those values, as it is reported."""
+    from litmusfuzz.oracles.reason import explain
+    from litmusfuzz.reports.allowed import Refuted
+
+    reason = explain(test, model, wanted, status=status)
+    if reason is None:
+        return Refuted(model.name)
+    return Refuted(
+        model.name,
+        reason.steps,
+        bool(reason.cycle),
+        tuple(map(str, reason.edges)),
+        reason.broken,
+    )

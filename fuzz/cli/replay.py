@@ -1,0 +1,266 @@
+"""`litmusfuzz replay`: run tests and findings again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from litmusfuzz.fuzz.executors import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.replay import Replay
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.reports.replays import Replays
+    from litmusfuzz.reports.text import ReplayReport
+
+from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    FORBIDDEN,
+    MAX_SEED,
+    UNKNOWN,
+    Duration,
+    budget_option,
+    engine_option,
+    explore_or_fail,
+    fail,
+    json_option,
+    load_or_fail,
+    model_of,
+    print_json,
+    python_option,
+    python_or_fail,
+    threads_option,
+)
+from litmusfuzz.fuzz.cli.run import executors_of
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option(
+    *("--executors", "--executor", "executors"),
+    default=None,
+    help="Others than the finding's; names, with commas; NAME or NAME:CONFIG.",
+)
+@click.option("--config", "config_name", default=None, help="Another configuration, of one.")
+@engine_option
+@threads_option
+@python_option
+@click.option("--time", "time_s", type=Duration(), default="50s", help="For each file, at most.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
+@click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="A finding's own if not given."
+)
+@click.option(
+    "--schedule/--no-schedule",
+    "schedule",
+    default=None,
+    help="Follow only a finding's recorded execution, or never; else that first, then runs.",
+)
+@click.option(
+    "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
+)
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor", "acd"]),
+    default=None,
+    help="Memory model; else the finding's or rfc, for several executors what each promises.",
+)
+@budget_option
+@json_option
+def replay(
+    files: tuple[str, ...],
+    executors: str | None,
+    config_name: str | None,
+    engine: str | None,
+    threads: int | None,
+    python: str | None,
+    time_s: float,
+    count: int | None,
+    seed: int | None,
+    schedule: bool | None,
+    log_file: str | None,
+    model_name: str | None,
+    budget: int | None,
+    as_json: bool,
+) -> None:
+    """Run the tests in FILES again and print observed against allowed.
+
+    A finding is run as it was found, in a new process: its recorded execution,
+    if it has one, then others until its forbidden outcome shows or the time is
+    up. Several executors do as many executions each, and are set side by side.
+    Several files: one line each. --log writes histograms as litmus7 does, for
+    `compare` and mcompare7. Exits 1 if a forbidden outcome was seen.
+    """
+    from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, Replay
+
+    python = python_or_fail(python)
+    entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
+    chosen = [
+        executors_of(*found_on(entry, executors, config_name), engine, threads)
+        for _, entry in entries
+    ]
+    several = len(chosen[0]) > 1
+    if log_file is not None:
+        if several:
+            fail("--log: holds what one executor showed")
+        unique_names(((file, entry.test) for file, entry in entries), "--log")
+        # Now, so that a place where nothing can be written is known before the work.
+        Path(log_file).write_text("", encoding="utf-8")
+    if several and count is None and not schedule:
+        count = DEFAULT_COUNT
+    how = Replay(time_s, count, seed, schedule)
+    workers: dict[str, Worker] = {}
+    done: list[Replays] = []
+    try:
+        for (file, entry), on in zip(entries, chosen, strict=True):
+            one = _Replaying(file, entry, how, budget, workers, python)
+            for name, config in on:
+                one.run(name, config, model_name or (config.guarantees if several else None))
+            done.append(one.replays())
+            if log_file is not None:
+                write_log(entry.test, done[-1].reports[0].histogram, log_file)
+            if not as_json:
+                click.echo(done[-1].text() if len(files) == 1 else done[-1].lines())
+    except KeyboardInterrupt:
+        click.echo("litmusfuzz: interrupted", err=True)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    if as_json:
+        data = [each.as_json() for each in done]
+        print_json(data[0] if len(files) == 1 and data else data)
+    codes = {each.exit_code for each in done}
+    if len(done) < len(files):
+        codes.add(UNKNOWN)
+    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
+    """Executors and configuration that were asked for; else those of the finding."""
+    found = entry.finding
+    named = executors or (found.executor if found else "tf")
+    return named, config or (found.config if found and found.executor == named else None)
+
+
+class _Replaying:
+    """One file, on one executor after another."""
+
+    def __init__(
+        self,
+        file: str,
+        entry: Entry,
+        how: Replay,
+        budget: int | None,
+        workers: dict[str, Worker],
+        python: str | None,
+    ) -> None:
+        self.file = file
+        self.entry = entry
+        self.how = how
+        self.budget = budget
+        self.workers = workers
+        self.python = python
+        self.reports: list[ReplayReport] = []
+        self.not_run: dict[str, str] = {}
+        self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
+
+    def run(self, name: str, config: Config, model_name: str | None) -> None:
+        """On one executor; it may refuse."""
+        from litmusfuzz.fuzz.campaign.replay import replay_entry
+        from litmusfuzz.fuzz.executors.worker import Worker
+        from litmusfuzz.reports.text import ReplayReport
+
+        found = self.entry.finding
+        model = model_of(model_name or (found.model if found else "rfc"))
+        if model.name not in self.explored:
+            explored = explore_or_fail(self.file, self.entry.test, model, self.budget)
+            self.explored[model.name] = explored
+        explorer, allowed = self.explored[model.name]
+        worker = self.workers.setdefault(name, Worker(name, python=self.python))
+        if self.python and not worker.starts and (missing := _missing(worker, config)):
+            self.not_run[f"{name}/{config.name}"] = missing
+            return
+        # Another executor's record is followed only when that is asked for.
+        same = found is not None and (name, config.name) == (found.executor, found.config)
+        how = self.how if same else replace(self.how, schedule=bool(self.how.schedule))
+        result = replay_entry(self.entry, explorer, worker, config, how)
+        if result.problem:
+            self.not_run[f"{name}/{config.name}"] = result.problem
+            return
+        assert result.judgement is not None
+        report = ReplayReport(
+            entry=self.entry,
+            file=self.file,
+            executor=name,
+            config=config.name,
+            model=model.name,
+            histogram=result.judgement.histogram,
+            verdicts={o: str(explorer.judge(o)) for o in result.judgement.histogram},
+            allowed=tuple(allowed.witnesses),
+            complete=allowed.complete,
+            died=tuple(result.died),
+            seconds=result.seconds,
+            schedule=result.schedule,
+        )
+        self.reports.append(report)
+
+    def replays(self) -> Replays:
+        """What came of them all."""
+        from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
+        from litmusfuzz.reports.replays import Replays
+
+        if not self.reports:
+            fail(f"{self.file}: {next(iter(self.not_run.values()))}")
+        sides = tuple(
+            ExecutorResult(r.executor, r.config, r.model, r.histogram) for r in self.reports
+        )
+        shown = {outcome for side in sides for outcome in side.histogram}
+        allowed = {outcome for report in self.reports for outcome in report.allowed}
+        verdicts = {
+            model: {outcome: str(explorer.judge(outcome)) for outcome in shown | allowed}
+            for model, (explorer, _) in self.explored.items()
+            if any(side.model == model for side in sides)
+        }
+        unseen = tuple(allowed - shown)
+        together = DifferentialComparison(self.entry.test, sides, verdicts, unseen=unseen)
+        return Replays(tuple(self.reports), self.not_run, together)
+
+
+def _missing(worker: Worker, config: Config) -> str:
+    """What another environment lacks, so that the executor cannot run there; "" if nothing."""
+    from litmusfuzz.fuzz.executors.worker import Died
+
+    reply = worker.ask(messages.Request(config=config.name), timeout_s=60)
+    if isinstance(reply, Died):
+        return f"{worker.executor} does not start: {reply.message}"
+    return f"{worker.executor}: {reply.unavailable}" if reply.unavailable else ""
+
+
+def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:
+    """Append what one test showed, as litmus7 does."""
+    from litmusfuzz.corpus.herd import condition_of, log
+
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(log(test, histogram, condition_of(test), histogram=True))
+
+
+def unique_names(tests: Iterable[tuple[str, LitmusTest]], what: str) -> None:
+    """Refuse two files with tests of one name, which could not be told apart."""
+    files: dict[str, str] = {}
+    for file, test in tests:
+        if test.name in files:
+            fail(f"{what}: {files[test.name]} and {file} both have the name {test.name}")
+        files[test.name] = file

@@ -1,0 +1,256 @@
+"""`litmusfuzz run`: fuzz."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.executors.protocol import Config, Noise
+
+from litmusfuzz.fuzz.cli.common import (
+    MAX_SEED,
+    Duration,
+    engine_option,
+    fail,
+    json_option,
+    model_of,
+    noise_option,
+    print_json,
+    python_option,
+    python_or_fail,
+    threads_option,
+)
+
+
+@click.command()
+@click.option(
+    "--time",
+    "time_s",
+    type=Duration(),
+    default="60s",
+    help="How long to fuzz; what was found is then finished, in a fifth of it at most.",
+)
+@click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
+@click.option(
+    "--executors",
+    default="tf",
+    help="Names, with commas; NAME, NAME:CONFIG, or several configurations that share its time, "
+    "each graph in one of them: 'tf:*', 'tf:grappler*' (in quotes, for the shell).",
+)
+@click.option(
+    "--families",
+    default=None,
+    help="Names, with commas, each with a weight if wanted, as in dag=3,cycles; else all that "
+    "one of them can run. What still finds something is drawn more often.",
+)
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor", "acd", "guaranteed"]),
+    default=None,
+    help="Memory model; promised is what each executor promises in its configuration, and "
+    "taken for several executors or configurations. For one: rfc.",
+)
+@engine_option
+@threads_option
+@python_option
+@noise_option
+@click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@json_option
+def run(
+    time_s: float,
+    tests: int | None,
+    seed: int | None,
+    executors: str,
+    families: str | None,
+    model_name: str | None,
+    engine: str | None,
+    threads: int | None,
+    python: str | None,
+    noise: str | None,
+    out: str,
+    workers: int,
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Fuzz: random graphs, judged, until the time is up.
+
+    Several executors run the same graphs, and are set side by side. Exits 1 if
+    a forbidden outcome was seen; findings lie in --out.
+    """
+    import random
+
+    from litmusfuzz.fuzz.campaign.loop import Campaign
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.campaign.tuning import CANDIDATES
+    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.reports.summary import summary
+    from litmusfuzz.reports.terminal import LiveView
+
+    if noise == "adapt" and tests is not None:
+        fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
+    chosen = systems_of(executors, engine, threads)
+    drawn = families_of(families, [name for name, *_ in chosen])
+    alone = sum(len(configs) for _, *configs in chosen) == 1
+    judge_by = model_name or ("rfc" if alone else "guaranteed")
+    if not out:
+        fail("--out: names no folder")
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        fail(f"--out: {out}: {error.strerror}")
+    settings = Settings(
+        seed=random.SystemRandom().randrange(1 << 31) if seed is None else seed,
+        out=folder,
+        executors=tuple(chosen),
+        time_s=time_s,
+        tests=tests,
+        workers=workers,
+        families=tuple(drawn),
+        weights=drawn,
+        model=None if judge_by == "guaranteed" else model_of(judge_by),
+        noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
+        command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+        python=python_or_fail(python),
+    )
+    if count is not None:
+        settings = replace(settings, count=count)
+    stream = sys.stderr if as_json else sys.stdout
+    # What a job scheduler sends ends the run like Ctrl-C: with all that was found.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with LiveView(stream, time_s) as view:
+        record = Campaign(settings, view).run()
+    if as_json:
+        print_json(record.as_json())
+    else:
+        click.echo(summary(record))
+    if record.problem:
+        click.echo(f"litmusfuzz: {record.problem}", err=True)
+    sys.exit(record.exit_code())
+
+
+def executors_of(
+    named: str, only_config: str | None, engine: str | None, threads: int | None
+) -> list[tuple[str, Config]]:
+    """The executors asked for, each in a configuration of its own; or one, in that."""
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+
+    chosen: list[tuple[str, Config]] = []
+    parts = named.split(",")
+    if only_config and len(parts) > 1:
+        fail("--config: is of one executor; for several write NAME:CONFIG")
+    for part in parts:
+        name, _, config = part.strip().partition(":")
+        try:
+            made = configuration(name, only_config or config or None)
+        except UnknownExecutor as error:
+            fail(f"--executors: {error}")
+        made = _on_engine(name, made, engine, threads)
+        if (name, made) in chosen:
+            fail(f"--executors: {name}/{made.name} stands twice")
+        chosen.append((name, made))
+    return chosen
+
+
+def systems_of(
+    named: str, engine: str | None, threads: int | None
+) -> list[tuple[str, *tuple[Config, ...]]]:
+    """The executors asked for, each with the configurations that a pattern names."""
+    from fnmatch import fnmatchcase
+
+    from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, executor_class
+
+    systems: list[tuple[str, *tuple[Config, ...]]] = []
+    for part in named.split(","):
+        name, _, pattern = part.strip().partition(":")
+        if not set("*?[") & set(pattern):
+            systems += executors_of(part, None, engine, threads)
+            continue
+        try:
+            known = executor_class(name).configurations()
+        except UnknownExecutor as error:
+            fail(f"--executors: {error}")
+        if engine or threads:
+            fail(f"--engine, --threads: of one configuration, not of {part.strip()}")
+        chosen = [config for config in known if fnmatchcase(config.name, pattern)]
+        if not chosen:
+            there = ", ".join(config.name for config in known)
+            fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
+        systems.append((name, *chosen))
+    all_named = [(name, config.name) for name, *configs in systems for config in configs]
+    if any(name == CANARY for name, _ in all_named):
+        fail(f"--executors: {CANARY} comes on top of those named, in every run")
+    for number, (name, config) in enumerate(all_named):
+        if (name, config) in all_named[:number]:
+            fail(f"--executors: {name}/{config} stands twice")
+    return systems
+
+
+def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
+    """The families asked for, with their weights; each executor can run one of them."""
+    from litmusfuzz.fuzz.executors.table import executor_class
+    from litmusfuzz.fuzz.generators import FAMILIES, FEATURES, families_for
+
+    weights: dict[str, float] = {}
+    for part in wanted.split(",") if wanted is not None else ():
+        name, _, weight = (each.strip() for each in part.partition("="))
+        if name not in FAMILIES:
+            fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
+        if "=" in part and not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", weight, re.ASCII):
+            fail(f"--families: a weight is as in {name}=3 or {name}=0.5, got {part.strip()!r}")
+        weights[name] = float(weight or 1)
+        if not weights[name]:
+            fail(f"--families: a weight is above 0, got {part.strip()!r}")
+    for executor in executors:
+        features = executor_class(executor).features
+        if weights and not set(weights) & set(families_for(features)):
+            lacks = sorted(set().union(*(FEATURES[name] for name in weights)) - features)
+            fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
+    return weights
+
+
+def _noisy(noise: str | None, base: Noise) -> Noise:
+    from litmusfuzz.fuzz.executors.protocol import noise_named
+
+    try:
+        return base if noise is None else noise_named(noise, base)
+    except ValueError as error:
+        fail(f"--noise: {error}")
+
+
+def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:
+    """The configuration with the engine and the threads that were asked for."""
+    from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
+    from litmusfuzz.fuzz.executors.table import configuration
+
+    if engine is None and threads is None:
+        return config
+    settings: dict[str, Any] = dict(config.settings)
+    if "engine" not in settings:
+        fail(f"--engine, --threads: executor {name} has no engines; native has")
+    try:
+        chosen = EngineSettings.chosen(
+            engine or settings["engine"],
+            threads,
+            split=settings["split_updates"],
+            scheduler="" if engine else settings.get("scheduler", ""),
+            depth=0 if engine else settings.get("depth", 0),
+        )
+    except UnknownEngine as error:
+        fail(f"--engine, --threads: {error}")
+    return configuration(name, chosen.name)

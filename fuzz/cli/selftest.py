@@ -1,0 +1,58 @@
+"""`litmusfuzz selftest`: whether mutants are reported."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, Duration, fail, json_option, print_json
+
+if TYPE_CHECKING:
+    from litmusfuzz.reports.kills import Selftest
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[MUTANT]...")
+@click.option("--time", "time_s", type=Duration(), default="5m", help="When to stop at the latest.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, help="Processes that run tests.")
+@click.option("--seed", type=click.IntRange(0, (1 << 31) - 1), default=0, help="Of what is drawn.")
+@click.option("--control", is_flag=True, help="Run each with its defect off: none may be reported.")
+@json_option
+def selftest(
+    names: tuple[str, ...], time_s: float, workers: int, seed: int, control: bool, as_json: bool
+) -> None:
+    """Kill every mutant, of all executors, by what is tried on any.
+
+    Tests of the corpus, then random graphs, in one order for all, until each mutant
+    has shown a forbidden outcome twice while the same without its defect shows none.
+    Prints by what and how soon each was killed. Exits 0 if all were, else 2;
+    with --control 0 if none was.
+    """
+    from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
+    from litmusfuzz.fuzz.executors.table import CONTROL, MUTANT
+    from litmusfuzz.reports.kills import kill_table, score_line
+
+    prefix, known = (CONTROL, controls()) if control else (MUTANT, mutants())
+    chosen = tuple(dict.fromkeys(f"{prefix}{name.removeprefix(MUTANT)}" for name in names))
+    for name in chosen:
+        if name not in known:
+            those = ", ".join(each.removeprefix(prefix) for each in known)
+            fail(f"no mutant {name.removeprefix(prefix)!r}; there are {those}")
+
+    def told(found: Selftest) -> None:
+        if sys.stderr.isatty():
+            line = f"\r\x1b[K{found.killed} of {len(found.kills)} after {found.seconds:.0f} s ..."
+            click.echo(line, err=True, nl=False)
+
+    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, told=told)
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(kill_table(found))
+        click.echo(score_line(found, control=control))
+    wanted = 0 if control else len(found.kills)
+    sys.exit(CLEAN if found.killed == wanted and not found.interrupted else USAGE)

@@ -1,0 +1,136 @@
+"""`litmusfuzz validate`: whether clusters are sound."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from litmusfuzz.corpus.graph import MalformedTest
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.lifting import Lifter
+    from litmusfuzz.reports.translation import TranslationReport
+
+from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    FORBIDDEN,
+    UNKNOWN,
+    budget_option,
+    fail,
+    json_option,
+    load_or_fail,
+    print_json,
+)
+from litmusfuzz.fuzz.cli.oracle import refuted
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--clusters",
+    "source",
+    default=None,
+    help="Whose: file, ours, tf, tf-unchecked (TensorFlow without its safety checks), or a "
+    "mutant's; if not given, the file's, or ours if it has none.",
+)
+@budget_option
+@json_option
+def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_json: bool) -> None:
+    """Decide whether clusters are sound, without running anything.
+
+    They are if each outcome that the clustered graph allows is one that the
+    graph without them allows, both under rfc. TensorFlow's are read from what it
+    dumps, and compared with ours. Exits 1 if some are not, 3 if that is not
+    known of some.
+    """
+    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
+    from litmusfuzz.fuzz.lifting import SOURCES, Lifter
+
+    if source is not None and source in SOURCES:
+        with closing(Lifter(source)) as lift:
+            reports = [
+                _lifted(file, load_or_fail(file).test, source, lift, budget) for file in files
+            ]
+    elif source is None or source in CLUSTERINGS:
+        reports = [_validated(file, load_or_fail(file).test, source, budget) for file in files]
+    else:
+        fail(f"--clusters: no {source!r}; there are {', '.join((*CLUSTERINGS, *SOURCES))}")
+    if as_json:
+        print_json([report.as_json() for report in reports])
+    else:
+        click.echo("\n\n".join(report.text() for report in reports))
+    verdicts = {report.verdict for report in reports}
+    if "unsound" in verdicts:
+        sys.exit(FORBIDDEN)
+    sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
+
+
+def _lifted(
+    file: str, test: LitmusTest, source: str, lift: Lifter, budget: int | None
+) -> TranslationReport:
+    from litmusfuzz.fuzz.lifting import NotLifted, kept_apart
+    from litmusfuzz.reports.translation import TranslationReport
+
+    try:
+        clustered = lift(test)
+    except NotLifted as error:
+        return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
+    report = _judged(file, clustered, source, budget)
+    return replace(report, apart=tuple(f"{a} and {b}" for a, b in kept_apart(clustered)))
+
+
+def _validated(
+    file: str, test: LitmusTest, source: str | None, budget: int | None
+) -> TranslationReport:
+    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
+    from litmusfuzz.fuzz.passes.clustering import RegionRefused
+    from litmusfuzz.reports.translation import TranslationReport
+
+    name = source or ("file" if test.clusters else "ours")
+    try:
+        clustered = CLUSTERINGS[name](test)
+    except MalformedTest as error:
+        return TranslationReport(file, test.name, name, (), "unsound", problem=str(error))
+    except RegionRefused as error:
+        fail(f"{file}: {error}")
+    return _judged(file, clustered, name, budget)
+
+
+def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
+    from litmusfuzz.fuzz.passes.clustering import Rule, broken
+    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
+    from litmusfuzz.oracles.model import RFC
+    from litmusfuzz.oracles.translation import validate
+    from litmusfuzz.reports.allowed import Witnessed
+    from litmusfuzz.reports.translation import TranslationReport
+
+    states = DEFAULT_BUDGET.states if budget is None else budget
+    try:
+        found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
+    except NoAllowedSet as error:
+        fail(f"{file}: {error}")
+    breaches = broken(clustered)
+    report = TranslationReport(
+        file,
+        clustered.name,
+        source,
+        clustered.clusters,
+        str(found.verdict),
+        found.outcomes,
+        broken=tuple(map(str, breaches)),
+        pairwise=all(each.rule is not Rule.UNSAFE_PAIR for each in breaches),
+    )
+    if found.added is None:
+        return report
+    original = replace(clustered, clusters=())
+    return replace(
+        report,
+        witness=Witnessed(RFC.name, found.added, tuple(map(str, found.witness))),
+        reason=refuted(original, RFC, found.added),
+    )

@@ -1,0 +1,76 @@
+"""Settings of a profile -> what TensorFlow takes: options of a session, and of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+
+
+def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
+    """What a session is made of.
+
+    Parameters
+    ----------
+    settings : Settings
+    cpus : int
+        Virtual CPU devices.
+
+    Notes
+    -----
+    TensorFlow's default pool belongs to the process, has the size that its first
+    session asked for, and lives for ever; one of a session's own that has no name
+    goes with it. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
+    ``TF_XLA_FLAGS``.
+    """
+    config = config_pb2.ConfigProto(intra_op_parallelism_threads=settings.intra_op_threads)
+    config.device_count["CPU"] = 1 if settings.workers else cpus
+    # A worker keeps what a session leaves, and shows it to the next.
+    config.isolate_session_state = bool(settings.workers)
+    config.device_count["GPU"] = 0
+    config.experimental.executor_type = settings.executor_type
+    if settings.pool in ("own", "second"):
+        if settings.pool == "second":
+            config.session_inter_op_thread_pool.add(num_threads=1)
+        config.session_inter_op_thread_pool.add(num_threads=settings.inter_op_threads)
+    else:
+        config.inter_op_parallelism_threads = settings.inter_op_threads
+        config.use_per_session_threads = settings.pool == "per_session"
+    options = config.graph_options
+    if settings.rewrites:
+        # Small graphs are left alone otherwise.
+        options.rewrite_options.min_graph_nodes = -1
+        options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+        if settings.rewrites != "all":
+            _only(options.rewrite_options, settings.rewrites)
+    else:
+        options.rewrite_options.disable_meta_optimizer = True
+    if settings.rewrites != "all":
+        options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
+    if settings.compiled == "clusters":
+        options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.ON_2
+    return config
+
+
+def run_options(settings: Settings) -> config_pb2.RunOptions:
+    """What a run of the race is made of: the pool that it takes its threads from."""
+    options = config_pb2.RunOptions()
+    options.inter_op_thread_pool = {"second": 1, "caller": -1}.get(settings.pool, 0)
+    options.experimental.use_run_handler_pool = settings.pool == "run_handler"
+    return options
+
+
+def _only(config: rewriter_config_pb2.RewriterConfig, rewrites: str) -> None:
+    """Switch on these optimizers of grappler's, and all others off."""
+    for field in config.DESCRIPTOR.fields:
+        if field.enum_type is not None and field.enum_type.name == "Toggle":
+            setattr(config, field.name, rewriter_config_pb2.RewriterConfig.OFF)
+    config.disable_model_pruning = config.disable_tfg_optimizer = True
+    config.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    for each in rewrites.split(","):
+        name, _, value = each.partition("=")
+        kind = config.DESCRIPTOR.fields_by_name[name].enum_type
+        setattr(config, name, kind.values_by_name[value].number if kind else value == "true")

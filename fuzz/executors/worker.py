@@ -1,0 +1,203 @@
+"""The program's side of a worker: one executor in a spawned process.
+
+A worker that crashes, hangs or grows too large costs the one request that it
+was given. The caller is told what happened, and the next request starts a new
+process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import IO, Final
+
+from litmusfuzz.fuzz.executors import interpreter, messages
+from litmusfuzz.fuzz.executors.table import configuration
+
+DEFAULT_MEMORY_BYTES: Final = 8 << 30
+START_TIMEOUT_S: Final = 120.0
+"""For the first answer of a process: a framework may take long to import."""
+KEPT_BYTES: Final = 8000
+"""Of what a process wrote that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A request's process ended, or was ended, before it answered.
+
+    `timed_out` tells a hang from a crash; `message` is one line, `log` the end
+    of what the process wrote.
+    """
+
+    message: str
+    log: str
+    timed_out: bool
+
+
+class Worker:
+    """One executor in a process of its own; started when first used.
+
+    A request for a configuration with another environment starts another.
+
+    Parameters
+    ----------
+    executor : str
+        Its name in `fuzz.executors.table`.
+    memory_bytes : int
+        Cap on the process's private memory.
+    python : str, optional
+        Another environment's interpreter, by `fuzz.executors.interpreter.interpreter`;
+        ours if not given.
+    """
+
+    def __init__(
+        self,
+        executor: str,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        python: str | None = None,
+    ) -> None:
+        self.executor = executor
+        self.memory_bytes = memory_bytes
+        self.python = python
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment: dict[str, str] = {}
+        self._log: IO[bytes] | None = None
+        self._answered = False
+        self._deadline = 0.0
+        self._timeout_s = 0.0
+
+    def send(self, request: messages.Request, timeout_s: float) -> None:
+        """Give it one request, to be done within `timeout_s` seconds.
+
+        The process's start is not counted in.
+        """
+        executor = request.executor or self.executor
+        environment = dict(configuration(executor, request.config or None).environment)
+        if self._process is not None and environment != self._environment:
+            self._end()
+        if self._process is None:
+            self._environment = environment
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
+        self._deadline = time.monotonic() + self._timeout_s
+        with contextlib.suppress(BrokenPipeError):  # if it has ended, `receive` finds out how
+            messages.write(self._process.stdin, request)
+
+    def fileno(self) -> int:
+        """Readable when an answer, or the process's end, is there."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the request's time is up."""
+        return time.monotonic() >= self._deadline
+
+    @property
+    def pid(self) -> int | None:
+        """The process's, if there is one."""
+        return self._process.pid if self._process else None
+
+    def receive(self) -> messages.Reply | Died:
+        """The answer to the last request; waits for it, until it is overdue."""
+        remaining = max(0.0, self._deadline - time.monotonic())
+        ready, _, _ = select.select([self], [], [], remaining)
+        if not ready:
+            log = self._end()
+            return Died(f"no answer in {self._timeout_s:g} s", log, timed_out=True)
+        assert self._process is not None
+        assert self._process.stdout is not None
+        reply = messages.read_reply(self._process.stdout)
+        if reply is None:
+            process = self._process
+            try:
+                code = process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                code = 0  # closed its output and lingers; `_end` kills it
+            log = self._end()
+            return Died(_cause(code, log), log, timed_out=False)
+        self._answered = True
+        return reply
+
+    def ask(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
+        """Send, then receive."""
+        self.send(request, timeout_s)
+        return self.receive()
+
+    def close(self) -> None:
+        """End the process, at once."""
+        if self._process is not None:
+            self._end()
+
+    def _start(self) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        arguments = [self.executor, str(self.memory_bytes), str(os.getpid())]
+        # A fresh interpreter, never a fork: frameworks have threads. A session
+        # of its own, so that Ctrl-C reaches only us.
+        self._process = subprocess.Popen(
+            [
+                self.python or sys.executable,
+                "-P",
+                "-m",
+                "litmusfuzz.fuzz.executors.worker_main",
+                *arguments,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            bufsize=0,
+            env=os.environ | self._environment | (interpreter.environment() if self.python else {}),
+            start_new_session=True,
+        )
+        self._answered = False
+        self.starts += 1
+
+    def _end(self) -> str:
+        """Kill the process and return the end of its log."""
+        assert self._process is not None
+        assert self._log is not None
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        log = _end_of(self._log)
+        self._log.close()
+        self._process = self._log = None
+        return log
+
+
+def _end_of(log: IO[bytes]) -> str:
+    """Its last lines; whole ones, but for a single one that is too long."""
+    start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
+    log.seek(start)
+    kept = log.read()
+    _, _, whole = kept.partition(b"\n")
+    return (whole if start and whole.strip() else kept).decode(errors="replace")
+
+
+def _cause(code: int, log: str) -> str:
+    """One line: how the process ended, and the last that it said of that.
+
+    A framework's log lines (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the
+    second line of TensorFlow's about the processor) say nothing of it.
+    """
+    how = f"signal {-code}" if code < 0 else f"exit {code}"
+    log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours
+    log = "".join(c if c.isprintable() or c in "\r\n" else " " for c in log)
+    logged = re.compile(
+        r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: |To enable the following instructions: "
+    )
+    said = [line.strip() for line in log.splitlines() if line.strip() and not logged.match(line)]
+    return f"{how}: {said[-1][:300]}" if said else how

@@ -1,0 +1,171 @@
+"""The worker's side: ``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES``.
+
+Reads requests on its standard input and answers on its standard output, until
+the input ends. A refusal is an answer; any other exception ends the process
+with a traceback, which the parent records as a crash: it must not be possible
+to take a defect for a result.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import (
+    Clustered,
+    Configurable,
+    Counts,
+    Diverged,
+    Forceable,
+    Refused,
+    Schedulable,
+    Unavailable,
+    noise_from,
+)
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
+
+
+class _Server:
+    """Keeps the last test prepared: the reducer and a replay run one repeatedly."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.executors: dict[str, Executor] = {name: executor_class(name)()}
+        self.key: tuple[str, str, str] | None = None
+        self.prepared: Prepared | None = None
+
+    def answer(self, request: messages.Request) -> messages.Reply:
+        name = request.executor or self.name
+        if name not in self.executors:
+            self.executors[name] = executor_class(name)()
+        executor = self.executors[name]
+        reply = self.outcome(executor, name, request)
+        if isinstance(executor, Counts):
+            counters = dict(executor.counters())
+            reply = msgspec.structs.replace(reply, counters=counters)
+        return reply
+
+    def outcome(self, executor: Executor, name: str, request: messages.Request) -> messages.Reply:
+        try:
+            if not request.test:
+                if request.config and isinstance(executor, Configurable):
+                    executor.check(configuration(name, request.config))
+                return messages.Reply(versions=dict(executor.versions()))
+            start = time.perf_counter()
+            prepared = self.prepare(executor, name, request)
+            if request.task == "clusters":
+                return _clustered(prepared)
+            if request.task != "run":
+                return _scheduled(prepared, request)
+            found = prepared.run(request.count, noise_from(request.noise), request.seed)
+        except (Diverged, TimeoutError) as error:
+            return messages.Reply(diverged=str(error))
+        except Refused as refusal:
+            return messages.Reply(refused=str(refusal))
+        except Unavailable as missing:
+            return messages.Reply(unavailable=str(missing))
+        return messages.Reply(rows=messages.rows(found), seconds=time.perf_counter() - start)
+
+    def prepare(self, executor: Executor, name: str, request: messages.Request) -> Prepared:
+        key = (name, request.test, request.config)
+        if self.prepared is None or self.key != key:
+            if self.prepared is not None:
+                self.prepared.close()
+                self.prepared = None
+            test = loads(request.test).test
+            self.prepared = executor.prepare(test, configuration(name, request.config))
+            self.key = key
+        return self.prepared
+
+
+def _clustered(prepared: Prepared) -> messages.Reply:
+    if not isinstance(prepared, Clustered):
+        raise Refused(messages.NO_CLUSTERS)
+    return messages.Reply(clusters={name: list(m) for name, m in prepared.clusters().items()})
+
+
+def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:
+    """What comes of a task for the controlled engine."""
+    if request.task == "force" and isinstance(prepared, Forceable):
+        outcome = prepared.force(request.order, request.timeout_s)
+    elif not isinstance(prepared, Schedulable):
+        raise Refused(messages.NO_SCHEDULES)
+    elif request.task == "record":
+        return _recorded(prepared, request)
+    else:
+        outcome = prepared.replay(request.choices)
+    return messages.Reply(rows=messages.rows({outcome: 1}))
+
+
+def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Reply:
+    """The first execution with a wanted outcome; nothing if there was none in time."""
+    wanted = [(row.values, row.status) for row in request.wanted]
+    end = time.monotonic() + request.timeout_s
+    for number in range(request.count):
+        outcome, choices = prepared.record(request.seed + number)
+        (row,) = messages.rows({outcome: 1})
+        if (row.values, row.status) in wanted:
+            return messages.Reply(rows=[row], choices=list(choices))
+        if time.monotonic() >= end:
+            break
+    return messages.Reply()
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process when the parent is gone, even in the middle of a run."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    # The parent decides what these mean; whoever ends a whole group sends them to us, too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # DATA, not AS: frameworks reserve far more addresses than they ever use.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    die_with_parent(parent)
+    # Frameworks print; our answers need a channel of their own.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = sys.stdin.buffer
+    answer: Callable[[messages.Request], messages.Reply]
+    try:
+        answer = _Server(name).answer
+    except (ImportError, UnknownExecutor) as error:
+        answer = _absent(error)
+    while (request := messages.read_request(requests)) is not None:
+        messages.write(channel, answer(request))
+
+
+def _absent(error: Exception) -> Callable[[messages.Request], messages.Reply]:
+    """Answer everything with why there is no executor: in another environment it is no defect."""
+    why, _, _ = str(error).partition(" (")  # the path that a name was not imported from
+    if isinstance(error, ImportError) and (error.name or "").startswith("litmusfuzz."):
+        why += "; what is compiled of ours is for one version of Python"
+    where = f"{sys.executable}, Python {sys.version.split()[0]}, cannot load it: {why}"
+    return lambda _: messages.Reply(unavailable=where)
+
+
+if __name__ == "__main__":
+    main()

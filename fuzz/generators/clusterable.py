@@ -1,0 +1,53 @@
+"""The family `clusterable`: chains that a clusterer takes whole, and that race.
+
+In a chain nothing reads after something has written, so that BLOG's analysis finds
+no unsafe pair in it, and no value of one chain is used in another, so that they stay
+apart. What becomes of a test are clusters of several resource ops, each with the
+others for company: what a compiler, or its clusterer, does wrong then shows.
+
+References
+----------
+BLOG, "The Solution"; semantics.md, section 5: "a forbidden outcome needs concurrent
+company".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.ops import OPS, Kind
+from litmusfuzz.fuzz.generators.context import DRAWN, Block
+from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.fuzz.generators.context import Draft
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return drawn(rng, _test)
+
+
+def _test(draft: Draft) -> LitmusTest:
+    rng = draft.rng
+    possible = [OPS[name] for name in DRAWN if draft.possible(OPS[name])]
+    nodes: list[Node] = []
+    for _ in range(rng.choice((2, 2, 3))):
+        block = Block(draft)
+        last, written = "", False
+        for _ in range(rng.choice((2, 2, 3, 4))):
+            before = len(block.nodes)
+            # Reads first, every other time: else nearly all would be writes.
+            wanted = tuple(Kind) if rng.random() < 0.5 else (Kind.READ,)
+            wanted = (Kind.WRITE,) if written else wanted
+            op = rng.choice([each for each in possible if each.kind in wanted])
+            effect = block.effect(op, (last,) if last else ())
+            if has_too_many_orders(built("clusterable", draft, [*nodes, *block.nodes])):
+                del block.nodes[before:]
+                break
+            last, written = effect, written or op.kind is not Kind.READ
+        nodes += block.nodes
+    return built("clusterable", draft, nodes)

@@ -1,0 +1,131 @@
+"""The family `clusters`: a part of a graph that runs as one node, beside the rest.
+
+Members are neighbours in a random topological order, so that no path leaves
+the cluster and comes back; that order is the SSA order. They may lie in the
+body of a loop or in a branch, and be whole loops and conditionals. What is not
+a member races with them: a cluster alone shows nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.graph import Cluster, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+
+    from litmusfuzz.corpus.graph import LitmusTest, Node
+
+_MIX = Mix(branch=1, loop=1, plain=8)
+_NEVER: Final = (Kind.QUEUE, Kind.SECTION)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return small(rng, _sketch, rng.randint(9, 14))
+
+
+def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    draft = resources(rng, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
+    scene = Scene(Stage(draft, _MIX, most))
+    kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if draft.mutexes else 0)
+    first = rng.choice(("plain", "plain", "plain", "branch", "loop"))
+    plan = [first, *rng.choices(kinds, weights, k=rng.randint(3, 7))]
+    scene.play(plan, rng.choice((2, 2, 3)))
+    test = one_graph("clusters", scene)
+    return replace(test, clusters=tuple(drawn_clusters(rng, test)))
+
+
+def drawn_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
+    """One or two clusters of one graph or body; none if nothing can be clustered."""
+    levels = [nodes for graph in test.graphs for nodes in _levels(graph.nodes)]
+    rng.shuffle(levels)
+    # Most often the graph itself: bodies are small.
+    levels.sort(key=lambda nodes: nodes not in [g.nodes for g in test.graphs])
+    if len(levels) > 1 and rng.random() < 0.4:
+        levels.append(levels.pop(0))
+    for nodes in levels:
+        order = _topological(rng, nodes)
+        runs = [run for run in _runs(nodes, order) if _weight(run) >= 2]
+        if runs:
+            run = rng.choice(runs)
+            cuts = [run]
+            if len(run) >= 4 and rng.random() < 0.5:
+                cut = rng.randint(2, len(run) - 2)
+                cuts = [run[:cut], run[cut:]]
+            clusters = [_part(rng, part) for part in cuts]
+            return [
+                Cluster(f"k{number}", tuple(node.name for node in members))
+                for number, members in enumerate(clusters)
+                if members
+            ]
+    return []
+
+
+def _levels(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
+    yield nodes
+    for node in nodes:
+        for _, body in bodies(node):
+            yield from _levels(body.nodes)
+
+
+def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
+    """The nodes in a random order in which each stands after what it waits for."""
+    waits = {node.name: _sources(node) for node in nodes}
+    for node in nodes:
+        if isinstance(node.attrs, SectionAttrs):
+            # Its members wait for what it waits for, and it for them.
+            for name in node.attrs.members:
+                waits[name] |= _sources(node)
+            waits[node.name] |= set(node.attrs.members)
+    ordered: list[Node] = []
+    left = {node.name: node for node in nodes}
+    while left:
+        ready = [node for name, node in left.items() if not waits[name] & left.keys()]
+        ordered.append(left.pop(rng.choice(ready).name))
+    return ordered
+
+
+def _sources(node: Node) -> set[str]:
+    """Nodes that edges and takes come from."""
+    given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+    return {name.partition(".")[0] for name in given}
+
+
+def _runs(nodes: Sequence[Node], order: Sequence[Node]) -> list[list[Node]]:
+    """Longest stretches of an order that may lie in one cluster."""
+    sections = [frozenset(n.attrs.members) for n in nodes if isinstance(n.attrs, SectionAttrs)]
+    runs: list[list[Node]] = [[]]
+    around: list[frozenset[str]] = []
+    for node in order:
+        if any(n.definition.kind in _NEVER for n in all_nodes([node])):
+            runs.append([])
+            continue
+        here = [each for each in sections if node.name in each]
+        if runs[-1] and here != around:
+            runs.append([])
+        around = here
+        runs[-1].append(node)
+    return [run for run in runs if run]
+
+
+def _weight(nodes: Sequence[Node]) -> int:
+    """How many of them touch a resource."""
+    return sum(any(n.resources for n in all_nodes([node])) for node in nodes)
+
+
+def _part(rng: random.Random, run: Sequence[Node]) -> list[Node]:
+    """Neighbours in a stretch, two effects at least if there are two."""
+    for _ in range(8):
+        first = rng.randrange(len(run))
+        last = rng.randint(first, min(len(run), first + 8))
+        # A constant waits for nothing: without it no path goes astray.
+        part = [n for n in run[first:last] if n.op != "Const" or rng.random() < 0.3]
+        if _weight(part) >= 2:
+            return part
+    return list(run)

@@ -1,0 +1,31 @@
+"""The family `conditionals`: branches with ops in them, chosen by what raced.
+
+The predicate comes from a racing read, or from what an earlier conditional
+gave; now and then it is a constant, and one branch dead whatever happens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.graph import LitmusTest
+
+_MIX = Mix(branch=1, plain=8)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return small(rng, _sketch, rng.randint(10, 15))
+
+
+def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    scene = Scene(Stage(resources(rng, arithmetic=arithmetic), _MIX, most))
+    others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(3, 7))
+    plan = ["branch", "plain", *others] if rng.random() < 0.6 else ["plain", "branch", *others]
+    scene.play(plan, rng.choice((2, 2, 3)))
+    return one_graph("conditionals", scene)

@@ -1,0 +1,437 @@
+"""The family `cycles`: each test asks for one outcome, a critical cycle.
+
+A cycle (`litmusfuzz.fuzz.generators.critical`) is written down in one of many ways. What reads and
+writes are ReadVariableOp and AssignVariableOp, or gathers, updates and scatters over
+whole variables: what is written is unique, so that an outcome tells what each read saw.
+Program order is a control edge, or goes through a pure node, through the value that is
+written, through a predicate or a critical section, or is the client's order of two runs.
+Chains may lie in graphs of their own, in a loop of one iteration, or in a section.
+
+Now and then one edge is left out. What is asked for is allowed then: next to what is
+forbidden it is as interesting, since an executor that never shows it is too strict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Mutex,
+    Node,
+    Run,
+    Variable,
+)
+from litmusfuzz.corpus.ops import (
+    DTYPES,
+    FLOATS,
+    Attrs,
+    ConstAttrs,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+    TensorType,
+)
+from litmusfuzz.fuzz.generators import critical
+from litmusfuzz.fuzz.generators.size import count_all
+from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.fuzz.generators.critical import Cycle
+
+_SHAPES: Final = ((), (), (), (1,), (2,), (3,), (1, 16), (2, 256), (1, 1024), (2, 4096))
+_SCATTERS: Final = tuple(
+    f"ResourceScatter{each}" for each in ("Update", "Add", "Sub", "NdUpdate", "NdAdd", "NdSub")
+)
+_ASSIGN: Final = ("AssignVariableOp", None)
+_TAKES_AWAY: Final = ("Sub", "Descent")
+_LIMIT: Final = 1_000_000
+"""Above every value."""
+COUNTER: Final = TensorType("int32", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cycle, and how it is written down.
+
+    Parameters
+    ----------
+    cycle : Cycle
+    type : TensorType
+        Of all variables, which begin with `init` everywhere.
+    init : int
+    ops : tuple of (str, Attrs or None)
+        What each point is.
+    orders : tuple of str
+        How the program order of each chain is kept; "" not at all, or there is none.
+    around : tuple of str
+        What each chain lies in: "loop", "section" or nothing.
+    several : bool
+        Whether each chain is a graph of its own.
+    """
+
+    cycle: Cycle
+    type: TensorType
+    init: int
+    ops: tuple[tuple[str, Attrs | None], ...]
+    orders: tuple[str, ...]
+    around: tuple[str, ...]
+    several: bool
+
+    def without(self, chain: int) -> Plan:
+        """The same, but that the program order of one chain is left out."""
+        orders = (*self.orders[:chain], "", *self.orders[chain + 1 :])
+        return replace(self, orders=orders)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the cycle's program order is kept."""
+        return all(
+            bool(order) == (len(chain) == 2)
+            for order, chain in zip(self.orders, self.cycle.chains, strict=True)
+        )
+
+    def amount(self, point: int) -> int:
+        """What a write writes, or adds: 11, 24, 39, ..., different for all."""
+        return 10 * (point + 1) + (point + 1) ** 2
+
+    def value(self, point: int | None) -> int:
+        """What a variable holds after a write of the cycle, or at first."""
+        if point is None:
+            return self.init
+        before = self.value(self.cycle.sees[point]) if _adds(self.ops[point][0]) else 0
+        return before + self.amount(point)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    plan = planned(rng)
+    chains = [i for i, order in enumerate(plan.orders) if order]
+    if rng.random() < 0.2:
+        plan = plan.without(rng.choice(chains))
+    test, asked = written(plan)
+    values = " ".join(f"{name}={value}" for name, value in asked.items())
+    said = "forbidden" if plan.complete else "allowed, as one edge is left out"
+    return replace(test, about=f"{plan.cycle}\nasks for {values}: {said}")
+
+
+def planned(rng: random.Random) -> Plan:
+    """A cycle with all of its program order, in a test that is small enough."""
+    cycle = critical.drawn(rng)
+    plain = Plan(
+        cycle,
+        TensorType(rng.choice(DTYPES), rng.choice(_SHAPES)),
+        rng.choice((0, 0, 1)),
+        tuple(("ReadVariableOp", None) if p.kind == "R" else _ASSIGN for p in cycle.points),
+        tuple("edge" if len(chain) == 2 else "" for chain in cycle.chains),
+        ("",) * len(cycle.chains),
+        several=False,
+    )
+    for _ in range(4):
+        plan = _varied(rng, plain)
+        test, _ = written(plan)
+        bodies = {"loops", "conditionals"} & test.features
+        limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
+        if count_all(test, limit) < limit:
+            return plan
+    return plain
+
+
+def _varied(rng: random.Random, plan: Plan) -> Plan:
+    """Other ops, ways to keep program order, and places for chains."""
+    ops: list[tuple[str, Attrs | None]] = []
+    summed: set[int] = set()  # variables that something is added to
+    for point in plan.cycle.points:
+        op = _drawn_op(rng, point.kind, plan.type)
+        if _adds(op[0]):
+            # Of two sums nobody could tell which came first.
+            op = op if point.variable not in summed else _ASSIGN
+            summed.add(point.variable)
+        ops.append(op)
+    several = len(plan.cycle.chains) > 1 and rng.random() < 0.2
+    plan = replace(plan, ops=tuple(ops), several=several)
+    orders, around = [], []
+    for numbers in plan.cycle.numbers:
+        ways = [""]
+        if len(numbers) == 2:
+            ways = _ways(plan, *numbers)
+        order = rng.choice(ways)
+        orders.append(order)
+        inside = ("", "", "", "", "loop", "section") if order != "runs" else ("",)
+        # A section around two accesses forbids what others on its mutex do between them;
+        # so only one of them is on that mutex.
+        where = rng.choice(inside)
+        if where == "section" and (where in around or "section" in order):
+            where = ""
+        around.append(where)
+    return replace(plan, orders=tuple(orders), around=tuple(around))
+
+
+def _drawn_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attrs | None]:
+    """A read, or something that leaves its value in all of a variable."""
+    rows = of.shape[0] if of.shape else 0
+    choice = rng.random()
+    if kind == "R":
+        if rows and choice < 0.3:
+            some = rng.sample(range(rows), rng.randint(1, rows))
+            return rng.choice(("ResourceGather", "ResourceGatherNd")), RowsAttrs(tuple(some))
+        return "ReadVariableOp", None
+    if choice < 0.6:
+        return _ASSIGN
+    if rows and choice < 0.75:
+        if rng.random() < 0.2:
+            return "ResourceStridedSliceAssign", SliceAttrs(0, rows, 1)
+        return rng.choice(_SCATTERS), RowsAttrs(tuple(rng.sample(range(rows), rows)))
+    dense = ["AssignAddVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"]
+    if of.dtype in FLOATS:
+        dense.append("ResourceApplyGradientDescent")
+    return rng.choice(dense), None
+
+
+def _adds(op: str) -> bool:
+    """Whether what it leaves depends on what was there."""
+    return any(part in op for part in ("Add", *_TAKES_AWAY))
+
+
+def _ways(plan: Plan, first: int, second: int) -> list[str]:
+    """How the second of two points can be made to wait for the first."""
+    ways = ["edge"] * 5 + ["noop", "section first", "section second"]
+    if plan.several:
+        ways += ["runs"] * 2
+    if plan.cycle.points[first].kind == "R":
+        read = _read_type(plan, first)
+        ways += ["identity"]
+        if plan.cycle.points[second].kind == "W" and read == plan.type:
+            ways += ["relu", "less", "difference"]
+        if not read.shape or read.shape[0] == 1:
+            ways += ["branch"] * 2
+    return ways
+
+
+def _read_type(plan: Plan, point: int) -> TensorType:
+    """Type of what a read returns."""
+    attrs = plan.ops[point][1]
+    if not isinstance(attrs, RowsAttrs):
+        return plan.type
+    return TensorType(plan.type.dtype, (len(attrs.indices), *plan.type.shape[1:]))
+
+
+def written(plan: Plan) -> tuple[LitmusTest, dict[str, int]]:
+    """The test, and the outcome that it asks for: each value is the same in all elements."""
+    writer = _Writer(plan)
+    client: list[Run] = []
+    shown: dict[str, int] = {}  # key in an outcome, the read that it is of
+    for number, chain in enumerate(plan.cycle.numbers):
+        writer.chain(number, chain)
+        after: tuple[str, ...] = ()
+        for graph, reads in writer.finished():
+            run = Run(graph, graph, after)
+            after = (run.name,) if plan.orders[number] == "runs" else ()
+            client.append(run)
+            shown |= {f"{graph}.{name}": point for point, name in reads.items()}
+    if not plan.several:
+        client = []
+        shown = {name.partition(".")[2]: point for name, point in shown.items()}
+    kind = plan.type
+    names = "XYZW"[: plan.cycle.variables]
+    test = LitmusTest(
+        "cycles",
+        tuple(Variable(name, kind.dtype, kind.shape, plan.init) for name in names),
+        tuple(Graph(name, tuple(nodes)) for name, nodes in writer.graphs.items()),
+        tuple(shown),
+        mutexes=tuple(Mutex(name) for name in sorted(writer.mutexes)),
+        client=tuple(client) if any(run.after for run in client) else (),
+    )
+    asked = {key: plan.value(plan.cycle.sees[point]) for key, point in shown.items()}
+    asked |= {name: plan.value(plan.cycle.last(i)) for i, name in enumerate(names)}
+    return test, asked
+
+
+class _Writer:
+    """The nodes of a plan, chain by chain.
+
+    Attributes
+    ----------
+    graphs : dict of str to list of Node
+        So far.
+    nodes : list of Node
+        Of the graph or body that is being written.
+    reads : dict of int to str
+        The value of each read there, by the read's number.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.graphs: dict[str, list[Node]] = {}
+        self.mutexes: set[str] = set()
+        self.nodes: list[Node] = []
+        self.reads: dict[int, str] = {}
+        self.number = 0
+        self.begun: list[tuple[str, dict[int, str]]] = []
+
+    def begin(self) -> None:
+        """Go on in the next graph, or in the only one."""
+        name = f"g{len(self.graphs)}" if self.plan.several else "main"
+        self.nodes = self.graphs.setdefault(name, [])
+        self.reads = {}
+        self.begun.append((name, self.reads))
+
+    def finished(self) -> list[tuple[str, dict[int, str]]]:
+        """The graphs that a chain was written to, with its reads there."""
+        begun, self.begun = self.begun, []
+        return begun
+
+    def chain(self, number: int, points: tuple[int, ...]) -> None:
+        """Write one chain."""
+        self.begin()
+        around, order = self.plan.around[number], self.plan.orders[number]
+        if around == "loop":
+            self.loop(points, order)
+            return
+        before = len(self.nodes)
+        self.ordered(points, order)
+        if around == "section":
+            self.section("N", [n.name for n in self.nodes[before:] if n.op != "Const"])
+
+    def ordered(self, points: tuple[int, ...], order: str) -> None:
+        """Write one or two points."""
+        first = self.point(points[0])
+        for second in points[1:]:
+            if order == "":
+                self.point(second)
+            elif order == "runs":
+                self.begin()
+                self.point(second)
+            elif order == "branch":
+                self.branch(first, second)
+            elif order == "section first":
+                self.point(second, (self.section("M", [first]),))
+            elif order == "section second":
+                self.section("M", [self.point(second)], (first,))
+            elif order in ("relu", "less", "difference"):
+                self.point(second, read=first, how=order)
+            else:
+                through = {"edge": "", "noop": "NoOp", "identity": "Identity"}[order]
+                inputs = (first,) if order == "identity" else ()
+                after = (first,) if order == "noop" else ()
+                self.point(
+                    second, (self.add("t", through, inputs, after=after) if through else first,)
+                )
+
+    def point(
+        self, number: int, after: tuple[str, ...] = (), *, read: str = "", how: str = ""
+    ) -> str:
+        """Write one point; its name."""
+        op, attrs = self.plan.ops[number]
+        point = self.plan.cycle.points[number]
+        inputs: tuple[str, ...] = ()
+        if point.kind == "W":
+            less = any(part in op for part in _TAKES_AWAY)
+            amount = self.plan.amount(number) * (-1 if less else 1)
+            inputs = (self.operand(amount, read, how),)
+            if op.endswith("Descent"):
+                inputs = (self.constant(1), *inputs)
+        name = self.add(
+            point.kind.lower(),
+            op,
+            inputs,
+            resources=("XYZW"[point.variable],),
+            after=after,
+            attrs=attrs,
+        )
+        if point.kind == "R":
+            self.reads[number] = name
+        return name
+
+    def operand(self, amount: int, read: str, how: str) -> str:
+        """That number; where a read is named, computed from it, but whatever it saw."""
+        constant = self.constant(amount, self.plan.type)
+        if how == "relu":  # nothing that is read is negative
+            nothing = self.add("t", "Relu", (self.add("t", "Neg", (read,)),))
+            return self.add("t", "AddV2", (nothing, constant))
+        if how == "less":
+            low = self.add("t", "Less", (read, self.constant(_LIMIT)))
+            other = self.constant(_LIMIT, self.plan.type)
+            return self.add("t", "Select", (low, constant, other))
+        if how == "difference":
+            return self.add("t", "AddV2", (constant, self.add("t", "Sub", (read, read))))
+        return constant
+
+    def section(self, mutex: str, members: list[str], after: tuple[str, ...] = ()) -> str:
+        """Write a critical section around nodes; its name."""
+        self.mutexes.add(mutex)
+        attrs = SectionAttrs(tuple(members))
+        return self.add("s", "CriticalSection", resources=(mutex,), after=after, attrs=attrs)
+
+    def branch(self, first: str, second: int) -> None:
+        """Write a point in a branch that is always taken, by what another one read."""
+        flag = self.add("t", "Less", (first, self.constant(_LIMIT)))
+        outer, reads = self.nodes, self.reads
+        self.nodes, self.reads = [], {}
+        self.point(second)
+        is_read = second in self.reads
+        kind = _read_type(self.plan, second) if is_read else TensorType(self.plan.type.dtype, ())
+        result = self.reads[second] if is_read else self.constant(0)
+        then = Body(tuple(self.nodes), (result,))
+        self.nodes = []
+        result = self.constant(0, kind)
+        orelse = Body(tuple(self.nodes), (result,))
+        self.nodes, self.reads = outer, reads
+        value = self.fresh("o")
+        name = self.add("cond", "If", (flag,), attrs=BranchAttrs((), then, orelse, (value,)))
+        if is_read:
+            reads[second] = f"{name}.{value}"
+
+    def loop(self, points: tuple[int, ...], order: str) -> None:
+        """Write points as the only iteration of a loop; what they read is carried out."""
+        outer, reads = self.nodes, self.reads
+        self.nodes, self.reads = [], {}
+        self.ordered(points, order)
+        counter = self.fresh("i")
+        following = self.add("t", "AddV2", (counter, self.constant(1, COUNTER)))
+        body = Body(tuple(self.nodes), (following, *self.reads.values()))
+        inside, self.nodes = self.reads, []
+        more = self.add("t", "Less", (counter, self.constant(1, COUNTER)))
+        condition = Body(tuple(self.nodes), (more,))
+        self.nodes, self.reads = outer, reads
+        carried = {point: self.fresh("v") for point in inside}
+        first = [self.constant(0, _read_type(self.plan, point)) for point in inside]
+        name = self.add(
+            "loop",
+            "While",
+            (self.constant(0, COUNTER), *first),
+            attrs=LoopAttrs((counter, *carried.values()), (), condition, body),
+        )
+        reads |= {point: f"{name}.{value}" for point, value in carried.items()}
+
+    def constant(self, value: int, kind: TensorType | None = None) -> str:
+        """Write a constant; a scalar if no type is given."""
+        kind = kind or TensorType(self.plan.type.dtype, ())
+        return self.add("c", "Const", attrs=ConstAttrs(kind.dtype, kind.shape, value))
+
+    def add(
+        self,
+        prefix: str,
+        op: str,
+        inputs: tuple[str, ...] = (),
+        *,
+        resources: tuple[str, ...] = (),
+        after: tuple[str, ...] = (),
+        attrs: Attrs | BranchAttrs | LoopAttrs | None = None,
+    ) -> str:
+        """Append a node; its name."""
+        name = self.fresh(prefix)
+        self.nodes.append(Node(name, op, inputs, resources, after, attrs))
+        return name
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else has."""
+        self.number += 1
+        return f"{prefix}{self.number}"

@@ -1,0 +1,39 @@
+"""The family `dense`: as `dag`, of ops that read or write whole variables, six at most.
+
+TensorFlow promises that these are indivisible, one by one (model `executor`), and
+has no known defect in them: a campaign on them alone shows how much of what is allowed
+it reaches, and that the judge forbids none of it. One variable or two, so that most
+graphs have several outcomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.generators import dag
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.generators.context import Draft
+
+OPS: Final = (
+    *("ReadVariableOp", "ReadVariableOp", "AssignVariableOp"),
+    *("AssignAddVariableOp", "AssignSubVariableOp"),
+    *("ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
+)
+SIZES: Final = (3, 4, 4, 5, 5, 6, 6)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return dag.drawn(rng, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), draft)
+
+
+def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+    """As `dag` has it, with fewer variables."""
+    drawn = dag.draft(rng, arithmetic=arithmetic)
+    return replace(drawn, variables=drawn.variables[:2])

@@ -1,0 +1,446 @@
+"""Random edits of a litmus test: one small change each, said in a few words.
+
+An edit need not know every rule of the format: it gives a sketch, of which `LitmusTest`
+says whether it is a test. Each gives None where the test has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.graph import (
+    Body,
+    Graph,
+    LoopAttrs,
+    Mutex,
+    Node,
+    Run,
+    all_nodes,
+    bodies,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    DTYPES,
+    EFFECT_OPS,
+    OPS,
+    Attrs,
+    ConstAttrs,
+    Kind,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+)
+from litmusfuzz.corpus.rewriter import Rewriter, head, referring
+from litmusfuzz.corpus.shapes import refitted, with_dtype
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from litmusfuzz.corpus.graph import LitmusTest, Queue, Variable
+    from litmusfuzz.corpus.ops import TensorType
+
+Edited = tuple[str, Rewriter] | None
+"""What was done, and the parts of a test that became of it."""
+_LANES: Final = ((), (16,), (256,), (1024,))
+_AS_GOOD: Final = (
+    *(("AddV2", "Sub", "Maximum", "Minimum"), ("Less", "Equal"), ("Identity", "Neg", "Relu")),
+    tuple(n for n in EFFECT_OPS if OPS[n].kind is Kind.READ),
+    # One operand, of the variable's shape: an assignment, or an update by it.
+    tuple(n for n in EFFECT_OPS if OPS[n].operands in (("value",), ("updates",))),
+    ("ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
+)
+"""Ops that can stand for each other, if the types fit."""
+
+
+# --- edges -----------------------------------------------------------------------------
+
+
+def drop_edge(rng: random.Random, test: LitmusTest) -> Edited:
+    """A control edge less."""
+    edges = [(node, name) for node in _nodes(test) for name in node.after]
+    if not edges:
+        return None
+    node, source = rng.choice(edges)
+    after = tuple(name for name in node.after if name != source)
+    return f"no edge {source}->{node.name}", _with(test, replace(node, after=after))
+
+
+def add_edge(rng: random.Random, test: LitmusTest) -> Edited:
+    """A control edge more."""
+    place = _place(rng, test)
+    if place is None:
+        return None
+    node, earlier = place
+    new = [name for name in earlier if name not in (*node.after, *node.inputs)]
+    if not new:
+        return None
+    source = rng.choice(new)
+    changed = replace(node, after=(*node.after, source))
+    return f"edge {source}->{node.name}", _with(test, changed)
+
+
+def redirect_edge(rng: random.Random, test: LitmusTest) -> Edited:
+    """An edge, of control or of data, from another node."""
+    place = _place(rng, test)
+    if place is None:
+        return None
+    node, earlier = place
+    edges = [*node.after, *node.inputs]
+    if not edges:
+        return None
+    old = rng.choice(edges)
+    new = [n for n in earlier if n != old]
+    if old in node.inputs:
+        new = [n for n in new if test.types[n] == test.types[old]]
+    if not new:
+        return None
+    source = rng.choice(new)
+
+    def swap(name: str) -> str:
+        return source if name == old else name
+
+    changed = replace(
+        node,
+        inputs=tuple(map(swap, node.inputs)),
+        after=tuple(dict.fromkeys(map(swap, node.after))),
+    )
+    return f"edge {source}->{node.name} for {old}->{node.name}", _with(test, changed)
+
+
+# --- nodes -----------------------------------------------------------------------------
+
+
+def other_op(rng: random.Random, test: LitmusTest) -> Edited:
+    """A node with another op of its kind."""
+    nodes = _nodes(test)
+    if not nodes:
+        return None
+    node = rng.choice(nodes)
+    shape = test.type_of(node.resources[0]).shape if node.op in EFFECT_OPS else ()
+    others = [
+        op
+        for group in _AS_GOOD
+        for op in group
+        if node.op in group and op != node.op and (shape or not OPS[op].sparse)
+    ]
+    if not others:
+        return None
+    op = rng.choice(others)
+    attrs = node.attrs
+    if OPS[op].attrs is not OPS[node.op].attrs:
+        attrs = _whole(OPS[op].attrs, shape[0] if shape else 0)
+    changed = replace(node, op=op, attrs=attrs)
+    return f"{node.name} is {op}", _with(test, changed)
+
+
+def _whole(attrs: type[Attrs] | None, rows: int) -> Attrs | None:
+    """All rows, as an op with such attributes has it."""
+    if attrs is RowsAttrs:
+        return RowsAttrs(tuple(range(rows)))
+    return SliceAttrs(0, rows, 1) if attrs is SliceAttrs else None
+
+
+def other_constant(rng: random.Random, test: LitmusTest) -> Edited:
+    """Another value of a constant, or of what a variable holds at first."""
+    value = rng.choice((0, 1, 1, 2, 3, rng.randint(4, 200)))
+    places: list[Node | Variable] = [*_nodes(test, "Const"), *test.variables]
+    if not places:
+        return None
+    place = rng.choice(places)
+    if not isinstance(place, Node):
+        variables = (replace(v, init=value) if v is place else v for v in test.variables)
+        said = f"{place.name}={value} at first"
+        return said, replace(Rewriter.of(test), variables=tuple(variables))
+    assert isinstance(place.attrs, ConstAttrs)
+    value = value % 2 if place.attrs.dtype == BOOL else value
+    attrs = replace(place.attrs, value=value)
+    return f"{place.name}={value}", _with(test, replace(place, attrs=attrs))
+
+
+def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
+    """A node on another variable, which may be a new one; or on another queue or mutex."""
+    nodes = [node for node in _nodes(test) if node.resources]
+    if not nodes:
+        return None
+    node = rng.choice(nodes)
+    place = rng.randrange(len(node.resources))
+    old = next(each for each in test.resources if each.name == node.resources[place])
+    others = [each.name for each in test.resources if type(each) is type(old) and each is not old]
+    sketch = Rewriter.of(test)
+    new = ""
+    if node.definition.on == "variable" and (not others or rng.random() < 0.3):
+        new = _fresh(test, "V")
+        variable = replace(next(v for v in test.variables if v is old), name=new)
+        sketch = replace(sketch, variables=(*sketch.variables, variable))
+    elif not others:
+        return None
+    new = new or rng.choice(others)
+    resources = (*node.resources[:place], new, *node.resources[place + 1 :])
+    return f"{node.name} on {new}", sketch.with_node(replace(node, resources=resources))
+
+
+def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
+    """An op twice, with the same edges in."""
+    nodes = [node for node in _nodes(test) if node.resources and node.op != "CriticalSection"]
+    if not nodes:
+        return None
+    node = rng.choice(nodes)
+    copy = replace(node, name=_fresh(test, node.name))
+
+    def edit(body: Body) -> Body:
+        twice = (each for n in body.nodes for each in ((n, copy) if n.name == node.name else (n,)))
+        return replace(body, nodes=tuple(twice))
+
+    return f"{node.name} twice", _shown(Rewriter.of(test).each_level(edit), {node.name: copy.name})
+
+
+def wrap(rng: random.Random, test: LitmusTest) -> Edited:
+    """A critical section around one or two neighbouring ops, on a new mutex or an old one."""
+    levels = [level for level in _levels(test) if any(n.resources for n in level)]
+    if not levels:
+        return None
+    ops = [n for n in rng.choice(levels) if n.definition.has_effect and n.op != "CriticalSection"]
+    if not ops:
+        return None
+    first = rng.randrange(len(ops))
+    members = tuple(n.name for n in ops[first : first + rng.choice((1, 2, 2))])
+    mutexes = test.mutexes
+    if not mutexes or rng.random() < 0.3:
+        mutexes = (*mutexes, Mutex(_fresh(test, "M")))
+    mutex = rng.choice(mutexes).name
+    section = Node(
+        _fresh(test, "s"), "CriticalSection", resources=(mutex,), attrs=SectionAttrs(members)
+    )
+
+    def edit(body: Body) -> Body:
+        inside = any(n.name == members[0] for n in body.nodes)
+        return replace(body, nodes=(*body.nodes, section)) if inside else body
+
+    sketch = replace(Rewriter.of(test), mutexes=mutexes).each_level(edit)
+    return f"section on {mutex} around {' '.join(members)}", sketch
+
+
+# --- whole tests -----------------------------------------------------------------------
+
+
+def other_dtype(rng: random.Random, test: LitmusTest) -> Edited:
+    """Another dtype of all that has one now."""
+    found = {each.dtype for each in _holding(test)}
+    if not found:
+        return None
+    old = rng.choice(sorted(found))
+    new = rng.choice([dtype for dtype in DTYPES if dtype != old])
+    return f"{new} for {old}", with_dtype(test, old, new)
+
+
+def other_lanes(rng: random.Random, test: LitmusTest) -> Edited:
+    """Other lanes of all that has rows; where nothing has, one row and lanes for all."""
+    lanes = rng.choice(_LANES)
+    said = f"lanes {list(lanes)}"
+    if any(each.shape for each in _holding(test)):
+
+        def of(kind: TensorType) -> tuple[int, ...]:
+            return (*kind.shape[:1], *lanes) if kind.shape else ()
+
+        return said, refitted(test, of)
+    shape = (1, *lanes)
+
+    def widened(node: Node) -> Node:
+        if isinstance(node.attrs, ConstAttrs) and node.attrs.dtype != BOOL:
+            return replace(node, attrs=replace(node.attrs, shape=shape))
+        return node
+
+    sketch = Rewriter.of(test).each_node(widened)
+    variables = tuple(replace(v, shape=shape) for v in sketch.variables)
+    queues = tuple(replace(q, shape=shape) for q in sketch.queues)
+    return said, replace(sketch, variables=variables, queues=queues)
+
+
+def other_bound(rng: random.Random, test: LitmusTest) -> Edited:
+    """Other `parallel_iterations` of a loop, or another capacity of a queue."""
+    places: list[Node | Queue] = [*_nodes(test, "While"), *test.queues]
+    if not places:
+        return None
+    place = rng.choice(places)
+    bound = rng.choice((1, 1, 2, 3, 10))
+    if isinstance(place, Node):
+        assert isinstance(place.attrs, LoopAttrs)
+        attrs = replace(place.attrs, parallel_iterations=bound)
+        said = f"{place.name}: {bound} at once"
+        return said, _with(test, replace(place, attrs=attrs))
+    queues = (replace(q, capacity=bound) if q is place else q for q in test.queues)
+    return f"{place.name}: room for {bound}", replace(Rewriter.of(test), queues=tuple(queues))
+
+
+def other_client(rng: random.Random, test: LitmusTest) -> Edited:
+    """Two runs in another order, or in none; of a single graph a second run."""
+    sketch = Rewriter.of(test)
+    if len(sketch.client) == 1:
+        (run,) = sketch.client
+        again = Run(_fresh(test, "again"), run.graph, rng.choice(((), (run.name,))))
+        observe = (*sketch.observe, *((again.name, key) for _, key in sketch.observe))
+        how = "after itself" if again.after else "beside itself"
+        return f"{run.graph} {how}", replace(
+            sketch, client=(*sketch.client, again), observe=observe
+        )
+    i, j = sorted(rng.sample(range(len(sketch.client)), 2))
+    first, second = sketch.client[i], sketch.client[j]
+    client = list(sketch.client)
+    how = rng.choice(("swap", "toggle"))
+    if how == "swap":  # what they run, and what is seen of it
+        client[i], client[j] = (
+            replace(first, graph=second.graph),
+            replace(second, graph=first.graph),
+        )
+        names = {first.name: second.name, second.name: first.name}
+        observe = tuple((names.get(run, run), key) for run, key in sketch.observe)
+        said = f"{first.name} and {second.name} swapped"
+        return said, replace(sketch, client=tuple(client), observe=observe)
+    ordered = first.name in second.after
+    after = tuple(n for n in second.after if n != first.name)
+    client[j] = replace(second, after=after if ordered else (*after, first.name))
+    said = f"{second.name} {'beside' if ordered else 'after'} {first.name}"
+    return said, replace(sketch, client=tuple(client))
+
+
+def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
+    """What hangs together by edges once more, beside itself."""
+    graph = rng.choice(test.graphs)
+    chains = [c for c in _chains(graph.nodes) if not any(bodies(node) for node in c)]
+    if not chains:
+        return None
+    chain = rng.choice(chains)
+    taken: dict[str, str] = {}
+    for node in chain:
+        taken[node.name] = _fresh(test, node.name, taken.values())
+
+    def renamed(node: Node) -> Node:
+        node = replace(referring(node, lambda n: taken.get(n, n)), name=taken[node.name])
+        if isinstance(node.attrs, SectionAttrs):
+            members = tuple(taken[name] for name in node.attrs.members)
+            node = replace(node, attrs=SectionAttrs(members))
+        return node
+
+    copies = tuple(map(renamed, chain))
+    sketch = Rewriter.of(test)
+    graphs = (replace(g, nodes=(*g.nodes, *copies)) if g is graph else g for g in sketch.graphs)
+    said = f"chain of {_first(chain)} twice"
+    return said, _shown(replace(sketch, graphs=tuple(graphs)), taken)
+
+
+def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
+    """What hangs together by edges in a graph of its own, beside the rest."""
+    if len(test.runs) > 1:
+        return None
+    (run,), nodes = test.runs, test.graphs[0].nodes
+    chains = _chains(nodes)
+    if len(chains) < 2:
+        return None
+    chain = rng.choice(chains)
+    names = {node.name for node in chain}
+    # Constants that both use stand in both.
+    used = {ref for node in chain for ref in _references(node)} - names
+    taken: dict[str, str] = {}
+    for name in sorted(used):
+        taken[name] = _fresh(test, name, taken.values())
+    constants = tuple(replace(n, name=taken[n.name]) for n in nodes if n.name in taken)
+    moved = tuple(referring(node, lambda n: taken.get(n, n)) for node in chain)
+    other = _fresh(test, "beside")
+    sketch = Rewriter.of(test)
+    rest = tuple(node for node in nodes if node.name not in names)
+    return f"chain of {_first(chain)} in a graph of its own", replace(
+        sketch,
+        graphs=(Graph(run.graph, rest), Graph(other, (*constants, *moved))),
+        client=(Run(run.graph, run.graph), Run(other, other)),
+        observe=tuple(
+            (other if head(key) in names else run.graph, key) for _, key in sketch.observe
+        ),
+    )
+
+
+EDITS: Final[tuple[Callable[[random.Random, LitmusTest], Edited], ...]] = (
+    *(drop_edge, drop_edge, add_edge, redirect_edge, other_op, other_op, other_constant),
+    *(other_resource, duplicate_node, wrap, other_dtype, other_lanes, other_bound),
+    *(other_client, duplicate_chain, move_chain),
+)
+"""As often as they are to be tried."""
+
+
+# --- what edits need --------------------------------------------------------------------
+
+
+def _with(test: LitmusTest, node: Node) -> Rewriter:
+    return Rewriter.of(test).with_node(node)
+
+
+def _holding(test: LitmusTest) -> tuple[Variable | Queue, ...]:
+    """The resources that hold values."""
+    return (*test.variables, *test.queues)
+
+
+def _nodes(test: LitmusTest, op: str = "") -> list[Node]:
+    """All nodes, or those of one op."""
+    nodes = (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    return [node for node in nodes if op in ("", node.op)]
+
+
+def _levels(test: LitmusTest) -> Iterator[Sequence[Node]]:
+    """The nodes of each graph and each body."""
+    for graph in test.graphs:
+        yield graph.nodes
+        for node in all_nodes(graph.nodes):
+            for _, body in bodies(node):
+                yield body.nodes
+
+
+def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | None:
+    """A node that is no constant, and what stands before it that is none."""
+    levels = [level for level in _levels(test) if level]
+    if not levels:
+        return None
+    level = [node for node in rng.choice(levels) if node.op != "Const"]
+    level = level or [node for node in levels[0] if node.op != "Const"] or list(levels[0])
+    position = rng.randrange(len(level))
+    return level[position], [node.name for node in level[:position]]
+
+
+def _references(node: Node) -> set[str]:
+    """Nodes beside it that it names."""
+    outside = (outer for _, outer in taken_from_outside(node))
+    members = node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
+    return {head(name) for name in (*node.inputs, *node.after, *outside, *members)}
+
+
+def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Nodes that hang together by edges; constants that stand for themselves join nothing."""
+    group: dict[str, set[str]] = {}
+    for node in nodes:
+        if node.op == "Const" and not node.after:
+            continue
+        joined = {node.name}.union(*(group[r] for r in _references(node) if r in group))
+        for name in joined:
+            group[name] = joined
+    found = {id(names): names for names in group.values()}
+    return [[node for node in nodes if node.name in names] for names in found.values()]
+
+
+def _first(chain: Sequence[Node]) -> str:
+    """The first op of a chain that does something."""
+    return next((node.name for node in chain if node.definition.has_effect), chain[0].name)
+
+
+def _fresh(test: LitmusTest, base: str, also: Iterable[str] = ()) -> str:
+    """A name that nothing in the test has."""
+    taken = {each.name for each in (*test.resources, *test.clusters, *test.graphs, *test.runs)}
+    taken |= {*test.types, *also}
+    base = base[:56]
+    return next(name for n in range(len(taken) + 1) if (name := f"{base}_{n}") not in taken)
+
+
+def _shown(sketch: Rewriter, copies: dict[str, str]) -> Rewriter:
+    """The copies of what is observed are, too."""
+    new = [(run, copies[key]) for run, key in sketch.observe if key in copies]
+    return replace(sketch, observe=(*sketch.observe, *new))

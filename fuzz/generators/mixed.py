@@ -1,0 +1,71 @@
+"""The family `mixed`: what the other families have, together.
+
+A section in a loop's body, a queue in a branch, a loop in a section, a run with
+one beside a run with another: at least two features in nearly every test.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.generators.runs import drawn_client, several
+from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.graph import LitmusTest
+
+# What stands at the top, and what may stand inside it: each pair that can be.
+_PAIRS = (
+    *(("loop", "section"), ("loop", "section"), ("loop", "queue"), ("loop", "branch")),
+    *(("branch", "section"), ("branch", "queue"), ("branch", "loop"), ("branch", "branch")),
+    *(("section", "queue"), ("section", "queue"), ("section", "loop"), ("section", "branch")),
+)
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    # Chosen once, for all tries: some pairs are more often too large than others.
+    pair, runs = rng.choice(_PAIRS), rng.random() < 0.25
+    return small(rng, partial(_sketch, pair=pair, runs=runs), rng.randint(8, 12))
+
+
+def _sketch(
+    rng: random.Random,
+    most: int,
+    arithmetic: bool,  # noqa: FBT001
+    *,
+    pair: tuple[str, str],
+    runs: bool,
+) -> LitmusTest:
+    outer, inner = pair
+    draft = resources(
+        rng,
+        mutexes=rng.choice((1, 1, 2)) if "section" in pair else 0,
+        queues=rng.choice((1, 1, 2)) if "queue" in pair else 0,
+        arithmetic=arithmetic,
+    )
+    mix = Mix(section=inner == "section", queue=inner == "queue", plain=1, first=inner)
+    stage = Stage(draft, mix, most, balanced=rng.random() < 0.8)
+    # Beside it what makes it wait: another section, or the other end of a queue.
+    company = [kind for kind in ("section", "queue") if kind in pair]
+    others = rng.choices(("plain", *company), k=rng.randint(2, 4))
+    if runs:
+        client = drawn_client(rng, 2)
+        scenes = {}
+        for graph, plan in (("g0", [outer, *others[:1]]), ("g1", others[1:] or ["plain"])):
+            times = sum(run.graph == graph for run in client)
+            scenes[graph] = scene = Scene(stage, times=times)
+            scene.play(plan, rng.choice((1, 2)))
+        if stage.balanced:
+            scene.balance()
+        return several("mixed", rng, client, scenes)
+    scene = Scene(stage)
+    scene.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
+    if stage.balanced:
+        scene.balance()
+    if draft.queues and rng.random() < 0.15:
+        scene.close(more=False)
+    return one_graph("mixed", scene)

@@ -1,0 +1,37 @@
+"""The family `queues`: puts and takes that race, of one element or of several.
+
+Some tests can block, since they take more than is put or put more than there is
+room for; in others every take is fed. A queue is closed now and then, after all
+that is put into it: then a take of what is not there fails, and nothing more is
+specified.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.graph import LitmusTest
+
+_MIX = Mix()
+
+
+def draw(rng: random.Random) -> LitmusTest:
+    """One random test; all choices come from `rng`."""
+    return small(rng, _sketch, rng.randint(10, 14))
+
+
+def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    draft = resources(rng, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
+    scene = Scene(Stage(draft, _MIX, most, balanced=rng.random() < 0.8))
+    plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(4, 9))
+    scene.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
+    if scene.stage.balanced:
+        scene.balance()
+    if rng.random() < 0.25:
+        scene.close(more=rng.random() < 0.3)
+    return one_graph("queues", scene)

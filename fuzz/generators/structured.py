@@ -1,0 +1,642 @@
+"""How the families with structure draw: statements of every kind, nested.
+
+A *scene* is a block in chains, as in `dag`, whose statements may be critical
+sections, queue ops, conditionals and loops as well. Which of them a family
+wants, and what may stand inside, is a `Mix`.
+
+Tests must be small: the reference oracle looks at every total order, and where
+something may block under every choice of strictness as well. So every event has
+its price (`Stage.left`), and a drawing that came out too large is drawn again,
+smaller (`small`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Mutex,
+    Queue,
+    Variable,
+    all_nodes,
+)
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    DTYPES,
+    EFFECT_OPS,
+    MAX_MAGNITUDE,
+    OPS,
+    CountAttrs,
+    Kind,
+    RowsAttrs,
+    SectionAttrs,
+    TensorType,
+    model_size,
+)
+from litmusfuzz.fuzz.generators.context import Block, Draft, Wall
+from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
+from litmusfuzz.fuzz.generators.size import count_all, count_races
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from litmusfuzz.corpus.ops import OpDef
+
+MAX_ORDERS: Final = 4_000
+"""Total orders under `rfc`, over all choices of strictness where something may
+block: the reference oracle looks at so many in a fifth of a second."""
+MAX_ORDERS_OF_BODIES: Final = 2_000
+"""The same where there are loops or conditionals, which take it longer."""
+MIN_RACES: Final = 3
+"""Pairs of events whose order is open and may be seen; with fewer there is
+mostly one outcome only."""
+TRIES: Final = 24
+_PLAIN: Final = {
+    kind: tuple(name for name in EFFECT_OPS if OPS[name].kind is kind)
+    for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
+}
+_KINDS: Final = (*(Kind.READ,) * 4, *(Kind.WRITE,) * 2, *(Kind.UPDATE,) * 3)
+_BODY_DEPTH: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How often each kind of statement is drawn inside another one."""
+
+    section: int = 0
+    queue: int = 0
+    branch: int = 0
+    loop: int = 0
+    plain: int = 6
+    first: str = ""
+    """What stands inside at least once, if there is an inside at all."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """What the scenes of one test share, beside their draft.
+
+    Parameters
+    ----------
+    left : int
+        Events that may still be drawn, instances counted.
+    """
+
+    draft: Draft
+    mix: Mix
+    left: int
+    balanced: bool = True
+    """Whether what is put into queues is taken out again, as far as is known."""
+    held: dict[str, int] = field(init=False)
+    """Elements of each queue if all that was drawn had been done."""
+
+    first: str = field(init=False)
+    """`Mix.first`, until it has been drawn."""
+
+    def __post_init__(self) -> None:
+        self.first = self.mix.first
+        self.held = {queue.name: len(queue.init) for queue in self.draft.queues}
+
+    def pay(self, events: int) -> None:
+        """Note that so many events were drawn."""
+        self.left -= events
+
+
+def resources(
+    rng: random.Random, *, mutexes: int = 0, queues: int = 0, arithmetic: bool = True
+) -> Draft:
+    """A draft with one to three variables, and as many mutexes and queues as asked for."""
+    dtype = rng.choice(DTYPES)
+    shape: tuple[int, ...] = ()
+    if rng.random() < 0.5:
+        shape = (rng.randint(1, 3), *rng.choice(((), (), (16,), (256,))))
+    count = rng.choice((1, 1, 2, 2, 2, 3))
+    init = rng.choice((0, 0, 1))
+    variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
+    draft = Draft(rng, dtype, variables, arithmetic=arithmetic)
+    draft.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
+    drawn = []
+    for name in "QP"[:queues]:
+        element = () if rng.random() < 0.75 else shape
+        capacity = rng.choice((1, 1, 2, 2, 3, 3, 4))
+        held = rng.choice((0, 0, 0, 1, 1, 2))
+        first = tuple(draft.unique(TensorType(dtype, element)) for _ in range(min(held, capacity)))
+        drawn.append(Queue(name, dtype, element, capacity, first))
+    draft.queues = tuple(drawn)
+    return draft
+
+
+class Scene(Block):
+    """A block in chains, with statements of all kinds.
+
+    Parameters
+    ----------
+    stage : Stage
+    wall : Wall, optional
+        Of a body: what comes in.
+    times : int
+        Instances that each node will have, at most.
+    depth : int
+        Bodies around it.
+    held : sequence of str
+        Mutexes of the sections around it.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        wall: Wall | None = None,
+        times: int = 1,
+        depth: int = 0,
+        held: Sequence[str] = (),
+    ) -> None:
+        super().__init__(stage.draft, wall)
+        self.stage = stage
+        self.times = times
+        self.depth = depth
+        self.held = list(held)
+        self.waits: list[str] = []  # what later statements may come after
+        self.shown: list[str] = []  # what an outcome may have of it
+
+    def inner(self, wall: Wall, times: int) -> Scene:
+        """A body of a statement of this scene."""
+        return Scene(self.stage, wall=wall, times=times, depth=self.depth + 1, held=self.held)
+
+    def play(self, plan: Sequence[str], chains: int) -> None:
+        """Draw the statements of a plan, each in one of several chains.
+
+        The first of each chain are always drawn, others while events are left.
+        """
+        last = [""] * chains
+        if self.wall is not None and self.types and self.rng.random() < 0.4:
+            # What came in orders the first of a body as well as its values do.
+            last[0] = self.rng.choice(list(self.types))
+        for number, kind in enumerate(plan):
+            if number >= chains and self.stage.left <= 0:
+                return
+            chain = number % chains if number < chains else self.rng.randrange(chains)
+            last[chain] = self.statement(kind, last[chain])
+
+    def statement(self, kind: str, previous: str) -> str:
+        """Draw one statement after `previous`; what the next one comes after."""
+        after = [previous] if previous and self.rng.random() < 0.9 else []
+        if self.waits and self.rng.random() < 0.12:
+            other = self.rng.choice(self.waits)
+            after += [other] if other not in after else []
+        waits = tuple(after)
+        if kind == "section":
+            free = [m.name for m in self.draft.mutexes if m.name not in self.held]
+            # A section inside one on the same mutex always blocks: now and then.
+            if self.held and not free and self.rng.random() < 0.05:
+                free = self.held
+            if free and len(self.held) < 2:
+                return self.section(self.rng.choice(free), waits)
+        if kind == "branch" and self.depth < _BODY_DEPTH:
+            return self.branch(waits)
+        if kind == "loop" and self.depth < _BODY_DEPTH:
+            return self.loop(waits)
+        if kind == "queue" and self.draft.queues:
+            return self.queue_op(waits)
+        return self.plain(waits)
+
+    def some(self, count: int) -> list[str]:
+        """Kinds of statements for the inside of another one."""
+        mix = self.stage.mix
+        weights = {
+            "plain": mix.plain,
+            "section": mix.section,
+            "queue": mix.queue,
+            "branch": mix.branch if self.depth < _BODY_DEPTH else 0,
+            "loop": mix.loop if self.depth < _BODY_DEPTH else 0,
+        }
+        kinds = self.rng.choices(list(weights), list(weights.values()), k=count)
+        if kinds and self.stage.first:
+            kinds[0], self.stage.first = self.stage.first, ""
+        return kinds
+
+    # --- ops on variables ------------------------------------------------------------
+
+    def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
+        """One op on a variable: reads, writes and updates alike."""
+        kind = self.rng.choice(kinds or _KINDS)
+        possible = [name for name in _PLAIN[kind] if self.draft.possible(OPS[name])]
+        return self.noted(self.effect(OPS[self.rng.choice(possible)], after))
+
+    def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
+        """Draw an op on a variable, and pay for it."""
+        self.stage.pay(self.times * len(op.roles) * (2 if op.kind is Kind.UPDATE else 1))
+        return super().effect(op, after)
+
+    def noted(self, name: str) -> str:
+        """Let what comes later wait for a node, and the outcome show it."""
+        self.waits.append(name)
+        if name in self.types:
+            self.shown.append(name)
+        return name
+
+    # --- critical sections -----------------------------------------------------------
+
+    def section(self, mutex: str, waits: tuple[str, ...]) -> str:
+        """A section over a few statements; edges into it, or into its members."""
+        rng = self.rng
+        self.stage.pay(2 * self.times)
+        first = len(self.nodes)
+        # The edge is the section's own, or its first member's, or both.
+        which = rng.choice(("section", "section", "member", "both"))
+        last = waits[0] if waits and which != "section" else ""
+        count = rng.choice((1, 1, 2)) if self.held else rng.choice((1, 2, 2, 3))
+        self.held.append(mutex)
+        for number, kind in enumerate(self.some(count)):
+            if number and self.stage.left <= 0:
+                break
+            # Now and then two members have no edge between them.
+            previous = last if number == 0 or rng.random() < 0.85 else ""
+            last = self.statement(kind, previous)
+        self.held.pop()
+        within = [
+            frozenset(n.attrs.members)
+            for n in self.nodes[first:]
+            if isinstance(n.attrs, SectionAttrs)
+        ]
+        members = [n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")]
+        if frozenset(members) in within:
+            # One that holds exactly what another holds lies neither inside nor outside.
+            last = self.plain((last,))
+            members.append(last)
+        pure = {n.name for n in self.nodes[first:] if n.definition.kind is Kind.PURE}
+        if pure and not within and rng.random() < 0.3:
+            members = [name for name in members if name not in pure]
+        name = self.add(
+            self.draft.fresh("s"),
+            "CriticalSection",
+            resources=(mutex,),
+            after=waits if which != "member" else (),
+            attrs=SectionAttrs(tuple(members)),
+        )
+        self.noted(name)
+        # What follows waits for the section, or for its last member only.
+        follows_member = last in {n.name for n in self.nodes[first:-1]} and rng.random() < 0.3
+        return last if follows_member else name
+
+    # --- queues ----------------------------------------------------------------------
+
+    def queue_op(self, after: tuple[str, ...]) -> str:
+        """One op on a queue: mostly a put or a take, of one element or several."""
+        rng = self.rng
+        queue = rng.choice(self.draft.queues)
+        how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
+        if how == "size":
+            return self.size(queue, after)
+        held = self.stage.held[queue.name]
+        if self.stage.balanced:
+            # In the order in which they are drawn, nothing blocks.
+            if how == "take" and held < self.times:
+                how = "put"
+            elif how == "put" and held + self.times > queue.capacity:
+                how = "take"
+        count = 0
+        if queue.shape == () and rng.random() < 0.5:
+            count = rng.choice((1, 2, 2, 3))
+            room = held if how == "take" else queue.capacity - held
+            if self.stage.balanced:
+                count = max(0, min(count, room // self.times))
+        if how == "put":
+            return self.put(queue, count, after)
+        return self.take_from(queue, count, after)
+
+    def size(self, queue: Queue, after: tuple[str, ...]) -> str:
+        """Ask a queue how many elements it holds."""
+        self.stage.pay(self.times)
+        name = self.add(
+            self.draft.fresh("z"),
+            "QueueSizeV2",
+            resources=(queue.name,),
+            after=after,
+            kind=TensorType("int32", ()),
+        )
+        self.sources.append(name)
+        return self.noted(name)
+
+    def put(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
+        """Put one element, or `count` by a many-op if that is not 0."""
+        events = self.times * max(1, count)
+        self.stage.pay(events)
+        self.stage.held[queue.name] += events
+        element = self.operand(TensorType(self.draft.dtype, (count,) if count else queue.shape))
+        op = "QueueEnqueueManyV2" if count else "QueueEnqueueV2"
+        name = self.draft.fresh("e")
+        return self.noted(self.add(name, op, (element,), resources=(queue.name,), after=after))
+
+    def take_from(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
+        """Take one element, or `count` by a many-op if that is not 0."""
+        events = self.times * max(1, count)
+        self.stage.pay(events)
+        self.stage.held[queue.name] -= events
+        name = self.add(
+            self.draft.fresh("d"),
+            "QueueDequeueManyV2" if count else "QueueDequeueV2",
+            resources=(queue.name,),
+            after=after,
+            attrs=CountAttrs(count) if count else None,
+            kind=TensorType(self.draft.dtype, (count,) if count else queue.shape),
+        )
+        self.sources.append(name)
+        return self.noted(name)
+
+    def balance(self) -> None:
+        """Feed the takes that were drawn, and make room for the puts."""
+        for queue in self.draft.queues:
+            before = ""
+            for _ in range(8):
+                held = self.stage.held[queue.name]
+                if 0 <= held <= queue.capacity:
+                    break
+                after = (before,) if before else ()
+                do = self.put if held < 0 else self.take_from
+                before = do(queue, 0, after)
+
+    def close(self, *, more: bool) -> None:
+        """Close a queue after all that is put into it.
+
+        Parameters
+        ----------
+        more : bool
+            Whether one more is taken then: if it is not there, that fails.
+        """
+        queue = self.draft.queues[0]
+        puts = tuple(
+            n.name
+            for n in self.nodes
+            if any("Enqueue" in m.op and queue.name in m.resources for m in all_nodes([n]))
+        )
+        self.stage.pay(1)
+        name = self.add(self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts)
+        self.waits.append(name)
+        if more:
+            self.take_from(queue, 0, (name,))
+        elif self.rng.random() < 0.5:
+            self.size(queue, (name,))
+
+    # --- conditionals ----------------------------------------------------------------
+
+    def predicate(self, after: tuple[str, ...], *, loop: bool = False) -> tuple[str, TensorType]:
+        """A bool of one element, mostly from something that races; with its type.
+
+        Parameters
+        ----------
+        loop : bool
+            Whether it ends a loop: then it is mostly true at first, and no
+            matter of the counter.
+        """
+        rng = self.rng
+        single = [
+            name
+            for name in self.sources
+            if self.types[name].dtype != BOOL
+            and self.one(self.types[name])
+            and not (loop and name[0] == "i")
+        ]
+        if not loop and rng.random() < 0.08:
+            # One branch is dead in every total order.
+            flag = TensorType(BOOL, ())
+            return self.constant(flag, rng.randint(0, 1)), flag
+        known = single and rng.random() < 0.5
+        source = rng.choice(single) if known else self.probe(after)
+        kind = self.types[source]
+        high = loop and rng.random() < 0.8
+        level = self.constant(
+            TensorType(kind.dtype, ()), rng.choice((2, 5, 20)) if high else self.level(source)
+        )
+        flag = TensorType(BOOL, kind.shape)
+        op, operands = rng.choice(
+            (
+                ("Less", (source, level)),
+                *(() if high else (("Less", (level, source)), ("Equal", (source, level)))),
+            )
+        )
+        return self.pure(op, operands, flag), flag
+
+    def one(self, kind: TensorType) -> bool:
+        """Whether a value of that type is one int in the model."""
+        return model_size(kind.shape, whole=False) == 1
+
+    def level(self, source: str) -> int:
+        """What to compare a source with, so that either may come out."""
+        if source[0] in "iz":  # a counter, a size
+            return self.rng.randint(0, 1)
+        if self.draft.wrote and self.rng.random() < 0.3:
+            number = self.rng.randint(1, self.draft.wrote)
+            return 10 * number + number * number
+        return self.rng.choice((0, 1, 5))
+
+    def probe(self, after: tuple[str, ...]) -> str:
+        """Read one element of a variable."""
+        variable = self.rng.choice(self.draft.variables)
+        attrs = None
+        kind = variable.type
+        op = "ReadVariableOp"
+        if not self.one(kind):
+            op = "ResourceGather"
+            attrs = RowsAttrs((self.rng.randrange(variable.shape[0]),))
+            kind = TensorType(kind.dtype, (1, *variable.shape[1:]))
+        self.stage.pay(self.times)
+        name = self.add(
+            self.draft.fresh("r"),
+            op,
+            resources=(variable.name,),
+            after=after,
+            attrs=attrs,
+            kind=kind,
+        )
+        self.sources.append(name)
+        return self.noted(name)
+
+    def branch(self, waits: tuple[str, ...]) -> str:
+        """A conditional; ops in one branch or in both."""
+        rng, draft = self.rng, self.draft
+        flag, _ = self.predicate(waits if rng.random() < 0.7 else ())
+        wall = Wall(self)
+        kinds = [self.result_type() for _ in range(rng.choice((1, 1, 2)))]
+        counts = rng.choice(((1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 0)))
+        made = []
+        for count in counts:
+            inner = self.inner(wall, self.times)
+            inner.play(inner.some(count), 1 if rng.random() < 0.7 else 2)
+            made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
+            made[-1] = Body(tuple(inner.nodes), made[-1].results)
+        names = tuple(draft.fresh("o") for _ in kinds)
+        takes = tuple((inside, outside) for outside, inside in wall.takes.items())
+        name = self.add(
+            draft.fresh("cond"),
+            "If",
+            (flag,),
+            after=waits if rng.random() < 0.7 else (),
+            attrs=BranchAttrs(takes, made[0], made[1], names),
+        )
+        self.waits.append(name)
+        for result, kind in zip(names, kinds, strict=True):
+            self.leave(f"{name}.{result}", kind)
+        return name
+
+    def leave(self, name: str, kind: TensorType) -> None:
+        """Note a result of a loop or conditional."""
+        self.types[name] = kind
+        self.shown.append(name)
+        self.sources.append(name)
+
+    def result_type(self) -> TensorType:
+        """Of what leaves a body."""
+        return self.draft.type if self.rng.random() < 0.7 else self.draft.scalar
+
+    def result(self, kind: TensorType) -> str:
+        """A value of that type that may leave a body: rather one that was read."""
+        own = {n.name for n in self.nodes}
+        fitting = [name for name in self.sources if self.types[name] == kind]
+        recent = [name for name in fitting if name in own or name.partition(".")[0] in own]
+        choice = self.rng.random()
+        if recent and choice < 0.6:
+            return self.rng.choice(recent)
+        if fitting and choice < 0.75:
+            return self.rng.choice(fitting)
+        if kind == self.draft.type and self.stage.left > 0 and choice < 0.9:
+            return self.effect(OPS["ReadVariableOp"], tuple(self.waits[-1:]))
+        return self.operand(kind)
+
+    # --- loops -----------------------------------------------------------------------
+
+    def loop(self, waits: tuple[str, ...]) -> str:
+        """A loop of one to three iterations; data may end it earlier."""
+        rng, draft = self.rng, self.draft
+        bound = rng.choice((1, 2, 2, 2, 2, 3)) if self.times == 1 else rng.choice((1, 2, 2))
+        if self.stage.left <= 4:
+            bound = min(bound, 2 if self.times == 1 else 1)
+        if rng.random() < 0.03:
+            bound = 0
+        counting = draft.scalar if rng.random() < 0.75 else TensorType("int32", ())
+        wall = Wall(self)
+        carried = [draft.fresh("i")]
+        kinds = [counting]
+        inputs = [self.constant(counting, 0)]
+        for _ in range(rng.choice((0, 1, 1, 1, 2))):
+            kind = self.result_type()
+            fitting = [name for name in self.sources if self.types[name] == kind]
+            kinds.append(kind)
+            carried.append(draft.fresh("v"))
+            first = self.constant(kind, 0) if not fitting or rng.random() < 0.5 else ""
+            inputs.append(first or rng.choice(fitting))
+        wall.scope.update(zip(carried, kinds, strict=True))
+        wall.sources += carried
+        # Constants come in from outside, or stand inside.
+        step, limit = (
+            self.constant(counting, value) if rng.random() < 0.5 else "" for value in (1, bound)
+        )
+        condition = self.condition(wall, carried[0], limit, bound)
+        body = self.inner(wall, self.times * max(1, bound))
+        # The first statement of each chain costs what it costs.
+        chains = rng.choice((1, 1, 2)) if self.stage.left > 4 else 1
+        body.play(body.some(rng.choice((1, 1, 2, 2, 3))), chains)
+        results = [
+            body.pure(
+                "AddV2",
+                (carried[0], body.take(step) if step else body.constant(counting, 1)),
+                counting,
+            )
+        ]
+        results += [body.result(kind) for kind in kinds[1:]]
+        takes = tuple((inside, outside) for outside, inside in wall.takes.items())
+        parallel = rng.choice((1, 1, 2, 2, 3, 10))
+        name = self.add(
+            draft.fresh("loop"),
+            "While",
+            tuple(inputs),
+            after=waits,
+            attrs=LoopAttrs(
+                tuple(carried),
+                takes,
+                condition,
+                Body(tuple(body.nodes), tuple(results)),
+                parallel,
+            ),
+        )
+        self.waits.append(name)
+        for result, kind in zip(carried, kinds, strict=True):
+            self.leave(f"{name}.{result}", kind)
+        return name
+
+    def condition(self, wall: Wall, counter: str, limit: str, bound: int) -> Body:
+        """Whether the loop goes on: the counter says so, and often data as well."""
+        rng = self.rng
+        inner = self.inner(wall, self.times * (bound + 1))
+        if rng.random() < 0.3:
+            inner.play(inner.some(1), 1)
+        counting = wall.scope[counter]
+        most = inner.take(limit) if limit else inner.constant(counting, bound)
+        more = inner.pure("Less", (counter, most), TensorType(BOOL, ()))
+        if rng.random() < 0.4:
+            flag, kind = inner.predicate((counter,) if rng.random() < 0.3 else (), loop=True)
+            never = inner.constant(kind, 0)
+            more = inner.pure("Select", (more, flag, never), kind)
+        return Body(tuple(inner.nodes), (more,))
+
+
+# --- whole tests -------------------------------------------------------------------------
+
+
+def observed(rng: random.Random, shown: Sequence[str]) -> tuple[str, ...]:
+    """Nearly all that may be shown; an executor may drop what is not."""
+    return tuple(name for name in shown if rng.random() < 0.92)
+
+
+def one_graph(name: str, scene: Scene) -> LitmusTest:
+    """The test of a single graph that a scene has become."""
+    draft = scene.draft
+    return LitmusTest(
+        name,
+        draft.variables,
+        (Graph("main", tuple(scene.nodes)),),
+        observed(draft.rng, scene.shown),
+        mutexes=draft.mutexes,
+        queues=draft.queues,
+    )
+
+
+def small(
+    rng: random.Random, sketch: Callable[[random.Random, int, bool], LitmusTest], most: int
+) -> LitmusTest:
+    """The first of several sketches that is small enough for the reference oracle.
+
+    Parameters
+    ----------
+    sketch : callable
+        From a source of choices, events to draw at most, and whether values
+        are computed.
+    most : int
+        Events to begin with; each try that fails is followed by a smaller one.
+    """
+    least: tuple[int, LitmusTest] | None = None
+    for number in range(TRIES):
+        events = max(1, round(most * (1 - number / (TRIES - 4))))
+        test = sketch(rng, events, number < TRIES // 2)
+        limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
+        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
+        if orders >= limit and least is not None and least[0] <= orders:
+            continue
+        if number < TRIES // 2 and count_races(test) < MIN_RACES:
+            continue
+        # What most often says no stands first, what costs most last.
+        if largest_magnitude(test) >= MAX_MAGNITUDE:
+            continue
+        if orders < limit:
+            return test
+        least = orders, test
+    # Never so far: the last are so small that hardly anything can be wrong with them.
+    assert least is not None, "no value of the smallest sketches is small enough"
+    return least[1]

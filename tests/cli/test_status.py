@@ -1,0 +1,76 @@
+"""`litmusfuzz status` on nights that were killed, and on files that are none; `redraw` too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from litmusfuzz.fuzz.campaign.nightly.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Command
+
+STATS = "state : runs\nstart_time : 1800000000\nlast_update : 1\ngraphs : 7\n"
+
+
+def test_a_night_that_nobody_writes_and_that_is_old_is_silent(
+    litmusfuzz: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n/stats").write_text(STATS)
+    assert "silent" in litmusfuzz("status", "n").stdout
+    with Store(tmp_path / "n", write=True):
+        assert "silent" not in litmusfuzz("status", "n").stdout
+    assert "silent" in litmusfuzz("status", "n").stdout
+    # By the clock of a machine whose files are looked at from here.
+    (tmp_path / "n/stats").write_text(STATS.replace("last_update : 1", "last_update : 9e9"))
+    assert "silent" not in litmusfuzz("status", "n").stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("1800000000", "1e300"), ("1800000000", "nan"), ("7", "inf"), ("7", "-1"), ("7", "x")],
+)
+def test_numbers_that_are_none_are_no_traceback(
+    litmusfuzz: Command, tmp_path: Path, before: str, after: str
+) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n/stats").write_text(STATS.replace(before, after))
+    assert litmusfuzz("status", "n").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "a : b"])
+def test_what_is_no_stats_file_is_said(litmusfuzz: Command, tmp_path: Path, text: str) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n/stats").write_text(text)
+    done = litmusfuzz("status", "n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "litmusfuzz: n/stats: is no stats file of a night\n"
+
+
+def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> None:
+    Store(tmp_path / "n", write=True).close()
+    done = litmusfuzz("reproduce", "n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "litmusfuzz: n: holds no tests: 'seed' is not noted\n"
+    with Store(tmp_path / "n", write=True) as store:
+        store.db.execute("DROP TABLE tests")
+        store.note(seed=1)
+    assert litmusfuzz("reproduce", "n").stderr == "litmusfuzz: n: no such table: tests\n"
+
+
+def test_without_workers_there_is_no_night(
+    litmusfuzz_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens there: its folder is free for the next try."""
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.pools.CONNECT_S", 0.5)
+    asked = ("nightly", "--executors", "native", "--out", "n", "--dask", "tcp://127.0.0.1:9")
+    done = litmusfuzz_here(*asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = "litmusfuzz: --dask: no Dask scheduler at tcp://127.0.0.1:9: "
+    assert done.stderr.startswith(told)
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "n").exists()

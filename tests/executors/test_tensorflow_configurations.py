@@ -1,0 +1,245 @@
+"""The profiles of TensorFlow do what their names say: seen in graphs, dumps and threads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import LITMUS
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    OPTIMIZERS,
+    PROCESS,
+    PROFILES,
+    QUIET,
+    Settings,
+)
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import GUARANTEES
+
+BY_NAME = {config.name: config for config in PROFILES}
+NOISE = Noise(copies=8, steps=4)
+RACY = litmus("X=1; r2=Y; Y=r2+0; X=r2+1+2 || r0=Y; r1=X; Y=r1*2+r1*2", dtype="float32")
+"""With something to do for most optimizers."""
+
+SHAPES = [
+    load(next(path for path in LITMUS if path.stem == name)).test
+    for name in ("SB", "MP", "IRIW", "lost-update")
+]
+
+
+def test_names_are_unique_and_plain_is_the_first() -> None:
+    assert len(BY_NAME) == len(PROFILES)
+    assert PROFILES[0].name == "plain"
+    assert Settings.of(PROFILES[0]) == Settings()
+
+
+def test_what_belongs_to_the_process_has_a_process_of_its_own() -> None:
+    """Else the first profile of a worker would decide for all that come after."""
+    by_environment: dict[object, set[str]] = {}
+    for config in PROFILES:
+        by_environment.setdefault(config.environment, set()).add(Settings.of(config).of_the_process)
+    assert all(len(fixed) == 1 for fixed in by_environment.values())
+    assert dict(BY_NAME["global_pool_16"].environment)[PROCESS] == "global=16"
+
+
+@pytest.fixture(scope="module")
+def worker():
+    started = Worker("tf")
+    yield started
+    started.close()
+
+
+def execute(worker: Worker, test, name: str, count: int = 64):
+    request = messages.Request(
+        test=dumps(Entry(test)), config=name, count=count, noise=asdict(NOISE), seed=1
+    )
+    reply = worker.ask(request, 120)
+    assert isinstance(reply, messages.Reply), reply
+    assert not reply.refused
+    return messages.histogram(test, reply)
+
+
+def of_one_process() -> list[str]:
+    """Those of the plain one's process, and of each other kind of process one."""
+    shared = [config.name for config in PROFILES if config.environment == QUIET]
+    return [*shared, "autocluster_lazy", "intra_op_8", "global_pool_16", "run_handler_pool"]
+
+
+@pytest.mark.parametrize("name", of_one_process())
+def test_each_profile_keeps_its_promise(worker: Worker, name: str) -> None:
+    """On dense ops: sparse ones tear in each profile (semantics.md, 7)."""
+    model = GUARANTEES[configuration("tf", name).guarantees]
+    for test in SHAPES[:2] if Settings.of(BY_NAME[name]).compiled else SHAPES:
+        seen = execute(worker, test, name)
+        assert not judge(Explorer(test, model), seen).forbidden
+
+
+def test_a_function_orders_what_touches_one_variable(worker: Worker) -> None:
+    """X=1; r0=Y; Y=1; r1=X in the file: the edges that tracing adds leave one outcome."""
+    sb = SHAPES[0]
+    (outcome,) = execute(worker, sb, "function", 512)
+    assert outcome.plain == {"r0": 0, "r1": 1, "X": 1, "Y": 1}
+
+
+@pytest.mark.parametrize(
+    "stem", ["cl-sb", "cl-iriw", "cl-blog-legal", "cl-ssa-read-first", "cl-ssa-write-first"]
+)
+def test_a_compiled_function_is_the_cluster(worker: Worker, stem: str) -> None:
+    """Snapshot and write-back are all that others see of it, in the SSA order of the file."""
+    test = load(next(path for path in LITMUS if path.stem == stem)).test
+    seen = execute(worker, test, "jit_compile", 256)
+    assert not judge(Explorer(test, GUARANTEES["rfc"]), seen).forbidden
+
+
+def test_what_xla_does_not_compile_is_refused_by_name(worker: Worker) -> None:
+    test = load(next(path for path in LITMUS if path.stem == "cl-rows-slice")).test
+    request = messages.Request(
+        test=dumps(Entry(test)), config="jit_compile", count=1, noise=asdict(NOISE)
+    )
+    reply = worker.ask(request, 120)
+    assert isinstance(reply, messages.Reply)
+    assert "ResourceStridedSliceAssign in a cluster" in reply.refused
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.configurations import PROFILES, QUIET, Settings
+test = loads(sys.stdin.read()).test
+for config in PROFILES:
+    settings = Settings.of(config)
+    if config.name.startswith(("plain", "grappler")):
+        print("===", config.name, file=sys.stderr, flush=True)
+        noise = Noise(copies=2, shuffle=False)
+        template = lowering.lower(test)
+        built = lowering.build(template, noise, np.random.default_rng(0))
+        live = session.LiveSession(template, built, settings, 2)
+        live.step()
+        live.close()
+"""
+
+
+def test_each_optimizer_runs_alone() -> None:
+    """TensorFlow logs each that it has run."""
+    logged = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=dumps(Entry(RACY)),
+        env=os.environ | {"TF_CPP_VMODULE": "meta_optimizer=1", "TF_CPP_MIN_LOG_LEVEL": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stderr
+    ran: dict[str, set[str]] = {}
+    for line in logged.splitlines():
+        if line.startswith("=== "):
+            found = ran.setdefault(line[4:], set())
+        elif match := re.search(r"\] (\w+): Graph size after", line):
+            found.add(match[1])
+    assert ran["plain"] == set()
+    alone = {name: ran[f"grappler_{name}"] for name in OPTIMIZERS}
+    assert alone == {
+        "pruning": {"model_pruner"},
+        "constant_folding": {"constant_folding"},
+        "arithmetic": {"arithmetic_optimizer"},
+        "elimination": {"common_subgraph_elimination", "arithmetic_optimizer"},
+        "remapping": {"remapper"},
+        "loop": {"loop_optimizer"},
+        "dependency": {"dependency_optimizer"},
+        "memory": {"memory_optimizer"},
+    }
+    assert set().union(*alone.values()) <= ran["grappler"]
+    assert set().union(*alone.values()) <= ran["grappler_aggressive"]
+
+
+def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
+    """The layers around the races are one op each; the races' own are all there."""
+    from tensorflow.core.protobuf import config_pb2
+
+    from litmusfuzz.fuzz.executors.tensorflow import lowering, model_code, session
+
+    ops = {}
+    for name in ("model_code", "model_code_grappler"):
+        rng = np.random.default_rng(0)
+        template = lowering.lower(RACY)
+        built = model_code.surrounded(lowering.build(template, NOISE, rng), RACY, rng)
+        live = session.LiveSession(template, built, Settings.of(BY_NAME[name]), NOISE.copies)
+        live._run_init()
+        # What nobody fetches optimizers drop, reads included.
+        fetched = [shown.tensor for shown in built.units[0].observed]
+        options = config_pb2.CallableOptions(fetch=fetched, target=["race"])
+        options.run_options.output_partition_graphs = True
+        metadata = config_pb2.RunMetadata()
+        live._session._make_callable_from_options(options)(run_metadata=metadata)
+        live.close()
+        ops[name] = Counter(node.op for node in metadata.partition_graphs[0].node)
+    assert ops["model_code"]["BiasAdd"] > 0
+    assert ops["model_code_grappler"]["BiasAdd"] == 0
+    assert any("FusedMatMul" in op for op in ops["model_code_grappler"])
+    for op in ("ReadVariableOp", "AssignVariableOp"):
+        assert ops["model_code_grappler"][op] == ops["model_code"][op]
+
+
+def pools() -> Counter[str]:
+    """How many threads of each name this process has."""
+    return Counter(
+        (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "threads"),
+    [
+        ("plain", "tf_Compute0", 4),
+        ("inter_op_1", "tf_Compute0", 1),
+        ("inter_op_16", "tf_Compute0", 16),
+        ("per_session_threads", "tf_Compute", 4),
+        ("second_pool", "tf_Compute1", 4),
+        # Python's own thread; the session's pool is idle.
+        ("caller_thread", "python", 0),
+        ("single_threaded", "python", 0),
+    ],
+)
+def test_ops_run_on_the_threads_that_the_profile_names(name: str, pool: str, threads: int) -> None:
+    """An op in Python says which thread runs it."""
+    import tensorflow as tf
+
+    from litmusfuzz.fuzz.executors.tensorflow.session import callable_of
+    from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
+
+    def thread() -> np.int64:
+        return np.int64(threading.get_native_id())
+
+    settings = Settings.of(BY_NAME[name])
+    graph = tf.Graph()
+    with graph.as_default():
+        ops = [tf.numpy_function(thread, [], tf.int64) for _ in range(8)]
+    # A process's first session starts threads that no pool has.
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run(ops)
+    before = pools()
+    with tf.compat.v1.Session(graph=graph, config=session_config(settings)) as session:
+        run = callable_of(session, [op.name for op in ops], options=run_options(settings))
+        ran_on = {Path(f"/proc/self/task/{each}/comm").read_text().strip() for each in run()}
+        del run
+        assert (pools() - before)[pool] == threads
+    assert ran_on == {pool}

@@ -1,0 +1,163 @@
+"""Workers: what they answer, and what their end costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from dataclasses import asdict, replace
+from tempfile import TemporaryFile
+
+import psutil
+import pytest
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import (
+    CANARY,
+    UnknownExecutor,
+    configuration,
+    executor_class,
+    names,
+)
+from litmusfuzz.fuzz.executors.worker import Died, Worker, _cause, _end_of
+
+TEST = litmus("X=1; r0=Y || Y=1; r1=X")
+
+
+def request(count: int = 3) -> messages.Request:
+    return messages.Request(
+        test=dumps(Entry(TEST)), config="plain", count=count, noise=asdict(Noise()), seed=1
+    )
+
+
+@pytest.fixture
+def worker():
+    started = Worker(CANARY)
+    yield started
+    started.close()
+
+
+def test_an_answer_is_a_histogram_of_outcomes(worker: Worker) -> None:
+    reply = worker.ask(request(), 60)
+    assert isinstance(reply, messages.Reply)
+    wrong = Outcome.of(TEST, dict.fromkeys(TEST.names, (MAX_MAGNITUDE,)))
+    assert messages.histogram(TEST, reply) == {wrong: 3}
+
+
+def test_torn_travels() -> None:
+    outcome = Outcome.of(TEST, {"r0": TORN, "r1": (1,), "X": (1,), "Y": TORN})
+    reply = messages.Reply(rows=messages.rows({outcome: 5}))
+    assert messages.histogram(TEST, reply) == {outcome: 5}
+
+
+def test_versions_are_told(worker: Worker) -> None:
+    reply = worker.ask(messages.Request(), 60)
+    assert isinstance(reply, messages.Reply)
+    assert reply.versions["python"] == sys.version.split()[0]
+
+
+def test_a_killed_worker_costs_one_request(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), messages.Reply)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    died = worker.ask(request(), 60)
+    assert isinstance(died, Died)
+    assert not died.timed_out
+    assert died.message == "signal 9"
+    assert isinstance(worker.ask(request(), 60), messages.Reply)
+    assert worker.starts == 2
+
+
+def test_a_worker_that_hangs_is_ended_and_told_apart(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), messages.Reply)
+    pid = worker.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)  # cannot answer, however fast the machine
+    died = worker.ask(request(), 0.2)
+    assert isinstance(died, Died)
+    assert died.timed_out
+    assert "0.2 s" in died.message
+    assert not psutil.pid_exists(pid)
+    assert isinstance(worker.ask(request(), 60), messages.Reply)
+
+
+def test_an_exception_in_a_worker_is_a_crash_with_its_last_line(worker: Worker) -> None:
+    died = worker.ask(messages.Request(test="nonsense", config="plain"), 60)
+    assert isinstance(died, Died)
+    assert died.message.startswith("exit 1: ")
+    assert "a litmus file is a mapping" in died.message
+    assert "Traceback" in died.log
+
+
+def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
+    """Colours, and whatever damaged memory prints: the test is kept with these words."""
+    words = _cause(-11, "first\n\x1b[31mAbort:\x1b[0m at \x00\x07\u2028 0x7f\x9b\r\n\n")
+    assert words == "signal 11: Abort: at     0x7f"
+    test = replace(litmus("X=1"), about=words)
+    assert loads(dumps(Entry(test))).test == test
+
+
+@pytest.mark.parametrize("said", ["free(): invalid pointer\n", ""])
+def test_what_a_framework_logs_is_nobodys_last_word(said: str) -> None:
+    """Nor the end of a line of its, where the log is cut: a crash would have many names."""
+    logged = (
+        "2026-11-22 10:00:00.1: I cpu_feature_guard.cc:227] This binary is optimized.\n"
+        "To enable the following instructions: AVX2 FMA, in other operations, rebuild it.\n"
+    )
+    line = "I0000 00:00:1795356762.509035   20244 port.cc:153] said again and again\n"
+    for cut in range(len(line)):
+        with TemporaryFile() as log:
+            log.write(("." * cut + "\n" + 200 * line + said + logged).encode())
+            words = _cause(-6, _end_of(log))
+        assert words == ": ".join(("signal 6", *said.splitlines()))
+
+
+def test_a_last_word_that_is_very_long_is_kept_in_part() -> None:
+    with TemporaryFile() as log:
+        log.write(b"x" * 20_000 + b"\n")
+        assert _cause(1, _end_of(log)) == "exit 1: " + "x" * 300
+
+
+def test_a_worker_over_its_memory_cap_dies_alone() -> None:
+    """The cap is on the process: 40 MB is too little to decode a long answer."""
+    small = Worker(CANARY, memory_bytes=24 << 20)
+    died = small.ask(messages.Request(test="x" * (48 << 20), config="plain"), 60)
+    small.close()
+    assert isinstance(died, Died)
+    assert not died.timed_out
+
+
+def test_large_messages_pass(worker: Worker) -> None:
+    """More than a pipe holds, in both directions of its first use."""
+    big = litmus("; ".join(f"X={i % 5}" for i in range(1500)))
+    text = dumps(Entry(big))
+    assert len(text) > 1 << 16
+    reply = worker.ask(messages.Request(test=text, config="plain", count=1, noise={}), 60)
+    assert isinstance(reply, messages.Reply)
+    assert len(messages.histogram(big, reply)) == 1
+
+
+def test_closing_leaves_no_process(worker: Worker) -> None:
+    assert isinstance(worker.ask(request(), 60), messages.Reply)
+    pid = worker.pid
+    assert pid is not None
+    worker.close()
+    assert not psutil.pid_exists(pid)
+    worker.close()  # again is no error
+
+
+def test_the_table_knows_its_names() -> None:
+    assert {"tf", CANARY} <= set(names())
+    for name in names():
+        config = configuration(name)
+        assert config == executor_class(name).configurations()[0]
+        assert configuration(name, config.name) == config
+        with pytest.raises(UnknownExecutor, match="no configuration 'absent'"):
+            configuration(name, "absent")
+    with pytest.raises(UnknownExecutor, match="there are tf"):
+        executor_class("absent")

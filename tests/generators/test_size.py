@@ -1,0 +1,59 @@
+"""Orders and races, counted by hand on shapes that have names."""
+
+from __future__ import annotations
+
+import pytest
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.generators.size import count_all, count_races
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.model import RFC
+
+SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
+CROSSED = (
+    "lock M; r0=X; lock N; X=1; unlock N; unlock M || lock N; r1=X; lock M; X=2; unlock M; unlock N"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "orders", "races"),
+    [
+        ("X=1; Y=2 || r0=Y; r1=X", 6, 2),  # MP: two from four; each read and its write
+        ("X=1; r0=Y || Y=1; r1=X", 6, 2),  # SB
+        ("X=1; r0=X", 1, 0),
+        ("r0=X || r1=X", 2, 0),  # two reads do not race
+        ("X+=1 || X+=1", 6, 3),  # R W against R W: all pairs but R with R
+    ],
+)
+def test_orders_and_races_of_named_shapes(text: str, orders: int, races: int) -> None:
+    test = litmus(text)
+    assert count_all(test, 1000) == orders
+    assert count_races(test) == races
+
+
+def test_one_section_excludes_another() -> None:
+    assert count_all(litmus(SECTIONS), 1000) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "queues"),
+    [
+        (CROSSED, {}),
+        ("Q!1; Q!2; X=5 || r0=X; r1=Q?", {"Q": 1}),
+        ("X=1; Q!1 || Q!2 || r0=Q?; r1=Q?", {"Q": 2}),
+        ("Q!1,2,3 || r0=Q?2 || r1=Q?", {"Q": 2}),
+        ("r0=Q? || X=1", {"Q": 1}),
+        (f"loop 2 free {{ {SECTIONS.split(' || ', maxsplit=1)[0]} }} || X=1", {}),
+    ],
+)
+def test_what_may_block_is_counted_as_the_reference_looks_at_it(
+    text: str, queues: dict[str, int]
+) -> None:
+    """Over every choice of strictness."""
+    test = litmus(text, queues=queues)
+    assert count_all(test, 100_000) == reference.allowed_outcomes(test, RFC).orders
+
+
+def test_a_count_stops_at_its_limit() -> None:
+    test = litmus(" || ".join(f"X={i}" for i in range(12)))
+    assert count_all(test, 1000) == 1000

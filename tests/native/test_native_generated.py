@@ -1,0 +1,45 @@
+"""Random small tests over all features: everything that can happen is the allowed set."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from native.generated import draw
+from native.helpers_native import all_outcomes
+
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.oracles import explorer
+from litmusfuzz.oracles.events import strictnesses
+from litmusfuzz.oracles.model import MODELS
+
+LIMIT = 2_000
+CHOICES = 32
+"""Of strictness: bodies in bodies have thousands."""
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_all_executions_of_a_drawn_test_show_exactly_the_allowed_set(chunk: int) -> None:
+    """Nothing here is left to chance: the same seeds, and all executions of each."""
+    compared = 0
+    features: set[str] = set()
+    statuses: set[Status] = set()
+    for seed in range(125 * chunk, 125 * chunk + 125):
+        test = draw(seed, effects=5)
+        if test is None:
+            continue
+        for model in MODELS.values():
+            if len(list(islice(strictnesses(test, model), CHOICES + 1))) > CHOICES:
+                continue
+            found = all_outcomes(test, model, LIMIT)
+            if found is None:
+                continue
+            allowed = explorer.allowed_outcomes(test, model)
+            assert allowed.complete
+            assert found[0] == set(allowed.witnesses), (seed, model.name)
+            compared += 1
+            features |= test.features
+            statuses |= {outcome.status for outcome in found[0]}
+    assert compared >= 150
+    assert features >= {"queues", "critical sections", "conditionals", "loops", "several runs"}
+    assert statuses >= {Status.COMPLETED, Status.BLOCKED}

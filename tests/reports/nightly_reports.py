@@ -1,0 +1,233 @@
+"""Nights for tests of reports: findings on tests of the corpus, and on generated ones.
+
+Every forbidden outcome here is forbidden: it is made of values that the exact allowed
+set has, and is not in the set. Reasons are those of the oracle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from helpers import LITMUS
+
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
+from litmusfuzz.corpus.textfile import Entry, Finding, load
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.nightly_report import (
+    Earlier,
+    Kill,
+    Known,
+    Moment,
+    NightlyFinding,
+    NightlyReport,
+    Share,
+    Sort,
+    WorkerHealth,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STARTED = 1_795_000_000
+EXPLAINED = ("MP", "IRIW", "2+2W", "Z6.0", "sb-two-graphs", "SB", "section-increments")
+TORN_ONES = ("scatter-disjoint-rows", "scatter-update-torn-rows")
+"""Tests with rows, of which a reader may see some old and some new."""
+
+
+def forbidden_outcome(entry: Entry) -> Outcome | None:
+    """One that its exact set lacks; None if all combinations of values are in it."""
+    allowed = entry.allowed.get("rfc")
+    if not isinstance(allowed, frozenset):
+        return None
+    names = entry.test.names
+    full = [dict(o.values) for o in allowed if o.status is Status.COMPLETED]
+    if not full:
+        return None
+    columns = [sorted({values[name] for values in full}, key=str) for name in names]
+    for number, values in enumerate(product(*columns)):
+        outcome = Outcome(tuple(zip(names, values, strict=True)))
+        if outcome not in allowed:
+            return outcome
+        if number > 2_000:
+            break
+    return None
+
+
+@cache
+def entries() -> tuple[tuple[Entry, Outcome], ...]:
+    """Tests of the corpus, each with an outcome that is forbidden."""
+    found = []
+    for path in LITMUS:
+        entry = load(path)
+        outcome = forbidden_outcome(entry)
+        if outcome is not None:
+            found.append((entry, outcome))
+    return tuple(found)
+
+
+def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool) -> NightlyFinding:
+    """A finding on a test of the corpus."""
+    allowed = entry.allowed["rfc"]
+    assert isinstance(allowed, frozenset)
+    ordered = sorted(allowed, key=str)
+    shown = {each: (40_000 // (i + 1) ** 2 + i, "allowed") for i, each in enumerate(ordered[:-1])}
+    shown[outcome] = (3 + 7 * number, "forbidden")
+    total = sum(count for count, _ in shown.values())
+    reason = explain(entry.test, RFC, outcome) if explained else None
+    found = Finding(
+        *("tf", "plain", "rfc", ((outcome, shown[outcome][0]),), total),
+        *({"delay_us_max": 20}, {}, {"tensorflow": "2.21.0"}, 7, number, "dag"),
+        minimized=True,
+        confirmed=True,
+    )
+    name = entry.test.name
+    return NightlyFinding(
+        key=f"{number:04x}-tf-{name}",
+        sort=Sort.FORBIDDEN,
+        entry=replace(entry, finding=found),
+        file=f"findings/{name}.yaml",
+        executor="tf",
+        config_class="plain",
+        model="rfc",
+        cause="ReadVariableOp beside AssignVariableOp",
+        reason=reason.steps if reason else (),
+        is_cycle=bool(reason and reason.cycle),
+        edges=tuple((e.source, e.target) for e in reason.edges) if reason else (),
+        rules=reason.broken if reason else (),
+        count=12 + number,
+        tonight=1 + number % 5,
+        first_seen=STARTED - 86_400 * number,
+        last_seen=STARTED + 600,
+        configs={"tf/plain": 9, "tf/one_thread": 3},
+        histogram=shown,
+        allowed=tuple(ordered),
+        nearest=nearest(outcome, ordered),
+        replay=f"litmusfuzz replay findings/{name}.yaml",
+        script=f"findings/{name}.py",
+        script_shows_it=number % 2 == 0,
+        known="https://github.com/tensorflow/tensorflow/issues/1" if number % 4 == 3 else "",
+        arcs=reason.arcs if reason else (),
+    )
+
+
+def findings(most: int) -> Iterator[NightlyFinding]:
+    """As many, those with reasons first."""
+    named = {entry.test.name: (entry, outcome) for entry, outcome in entries()}
+    first = [named.pop(name) for name in EXPLAINED if name in named]
+    for number, (entry, outcome) in enumerate([*first, *named.values()][:most]):
+        yield finding(entry, outcome, number, explained=number < len(first))
+
+
+def torn_finding() -> NightlyFinding:
+    """A read that returned lanes of two writes."""
+    entry = next(load(path) for path in LITMUS if path.stem == "gather-mp")
+    allowed = entry.allowed["rfc"]
+    assert isinstance(allowed, frozenset)
+    base = dict(min(allowed, key=str).values)
+    name = entry.test.observe[0]
+    outcome = Outcome.of(entry.test, {**base, name: TORN})
+    return replace(
+        finding(entry, outcome, 900, explained=True),
+        cause="torn: ResourceGather",
+        count=87,
+        tonight=87,
+        known="",
+    )
+
+
+def ended_finding(sort: Sort, name: str = "devices-neuron-two-workers") -> NightlyFinding:
+    """A worker that ended on a test."""
+    entry = next(load(path) for path in LITMUS if path.stem == name)
+    made = finding(*entries()[0], 500, explained=False)
+    return replace(
+        made,
+        key=f"{sort}-{name}",
+        sort=sort,
+        entry=entry,
+        file=f"findings/{name}.yaml",
+        cause=f"{sort}: ResourceStridedSliceAssign",
+        reason=("the worker ended by SIGSEGV after 3 of 64 executions",),
+        histogram={},
+        allowed=(),
+        nearest=None,
+        script="",
+        known="",
+        replay=f"litmusfuzz replay findings/{name}.yaml",
+    )
+
+
+def night(most: int = 8) -> NightlyReport:
+    """A night of two hours on two workers."""
+    found = (*findings(most), torn_finding(), ended_finding(Sort.CRASHED))
+    moments = tuple(
+        Moment(
+            at=STARTED + 60 * n,
+            graphs=95 * n + 40 * (n % 7),
+            outcomes=210_000 * n + 9_000 * (n % 11),
+            findings=min(len(found), n // 6),
+            disk_bytes=1_000_000 + 70_000 * n,
+        )
+        for n in range(121)
+    )
+    configs = ("tf/plain", "tf/one_thread", "tf/autocluster", "jax/plain", "native/stealing")
+    families = ("dag", "clusterable", "sections", "queues", "loops", "cycles", "sparse", "training")
+    return NightlyReport(
+        folder="night",
+        command="litmusfuzz nightly --time 2h --workers 2 --out night",
+        seed=20261122,
+        started=STARTED,
+        ended=STARTED + 10_802,
+        spent_s=7_202.4,
+        asked_s=7200,
+        findings=found,
+        known=(
+            *(Known(f.key, f.known, seen=True) for f in found if f.known),
+            Known("00ff-tf-dense-around-two-scatters", "fixed in TensorFlow 2.22?", seen=False),
+        ),
+        by_config=tuple(
+            Share(
+                name=name,
+                graphs=2_400 - 310 * n,
+                outcomes=2_900_000 - 500_000 * n,
+                seconds=1_300.0 + n,
+                findings=max(0, 4 - n),
+                forbidden_graphs=max(0, 210 - 77 * n),
+                reached=None if n == 2 else 1 - n / 9,
+                refused=31 * n,
+                crashed=2 if n == 0 else 0,
+                unknown={"over the oracle's budget": 7 * n} if n else {},
+                refused_for={"clusters": 20 * n, "critical sections": 11 * n} if n else {},
+            )
+            for n, name in enumerate(configs)
+        ),
+        by_family=tuple(
+            Share(
+                *(f"{executor}/{family}", 300 + 10 * n, 400_000, 160.0, 0, 0),
+                reached=None if executor == "jax" and n == 3 else 1 - (n + e) / 12,
+            )
+            for e, executor in enumerate(("tf", "jax", "native", "mutant/stale-reads"))
+            for n, family in enumerate(families)
+        ),
+        moments=moments,
+        workers=(
+            WorkerHealth("worker-1", "localhost", 58, 1, 6_900.0, 3, 0),
+            WorkerHealth("worker-2", "localhost", 59, 0, 7_010.5, 2, 1),
+        ),
+        kills=tuple(
+            Kill(f"native/{name}", "native", 0.4 + 3.1 * n, 12 * n + 1, "dag", "pct")
+            for n, name in enumerate(("torn-write", "lost-update", "early-release", "stale-cache"))
+        ),
+        canary=(412, 412),
+        unconfirmed=3,
+        not_minimized=1,
+        versions={"tf": {"tensorflow": "2.21.0", "python": "3.11.2"}, "jax": {"jax": "0.10.2"}},
+        earlier=tuple(
+            Earlier(STARTED - 86_400 * n, 11_000 - 90 * n, 24_000_000, 9 + n % 3, n % 2, 1.0)
+            for n in range(14, 0, -1)
+        ),
+        unavailable={"native/gpu": "no CUDA device on this machine"},
+    )
