@@ -11,9 +11,7 @@ import os
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,14 +21,6 @@ from litmusfuzz.fuzz.bench.native import IRIW, IRIW_OUTCOMES
 from litmusfuzz.fuzz.campaign.judge import Remembering, judge, number_allowed
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
-from litmusfuzz.fuzz.campaign.tuning import (
-    CANDIDATES,
-    ROUND,
-    Shown,
-    Tuning,
-    described,
-    rare_reached,
-)
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import draw
@@ -39,7 +29,7 @@ from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.targets import Target, TargetsReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
@@ -54,7 +44,6 @@ SINGLE: Final = 512
 CAMPAIGN_S: Final = 20.0
 IRIW_S: Final = 2.0
 IRIW_TRIES: Final = 10
-RUNS: Final = 10
 SEED: Final = 1
 SEVERAL: Final = 6
 """Outcomes of a graph, at least."""
@@ -198,54 +187,6 @@ def iriw(executor: TensorFlowExecutor) -> Target:
     )
 
 
-def _shown(
-    executor: TensorFlowExecutor, test: LitmusTest, noises: Sequence[Noise], seed: int
-) -> list[Shown]:
-    """What each noise shows of a test."""
-    oracle = Remembering(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
-    shown = []
-    with closing(executor.prepare(test, configuration("tf"))) as prepared:
-        for number, noise in enumerate(noises):
-            start = time.perf_counter()
-            histogram = prepared.run(COUNT, noise, seed + number)
-            seconds = time.perf_counter() - start
-            shown.append(Shown(noise, judge(oracle, histogram).allowed, seconds))
-    return shown
-
-
-def adapted(executor: TensorFlowExecutor) -> Target:
-    """Rare outcomes per second of adapted noise and of the fixed default, on other tests."""
-    tuning = Tuning(CANDIDATES)
-    others = iter(graphs(30_000, 3 * ROUND * len(CANDIDATES)))
-    while len(noises := tuning.next()) > 1:
-        tuning.learn(_shown(executor, next(others), noises, 1 << 20))
-    (chosen,) = tuning.next()
-    rates: list[tuple[float, float]] = []
-    for run in range(RUNS):
-        rare, seconds = [0, 0], [0.0, 0.0]
-        for test in graphs(20_000, GRAPHS):
-            # Who comes first changes: what came before may have left threads warm.
-            noises = (Noise(), replace(chosen)) if run % 2 else (replace(chosen), Noise())
-            shown = _shown(executor, test, noises, run << 10)
-            shown, reached = (shown, rare_reached(shown))
-            for each, number in zip(shown, reached, strict=True):
-                which = int((each.noise is noises[0]) != bool(run % 2))
-                rare[which] += number
-                seconds[which] += each.seconds
-        rates.append((rare[0] / seconds[0], rare[1] / seconds[1]))
-    fixed, tuned = zip(*rates, strict=True)
-    spread = max(max(side) - min(side) for side in (fixed, tuned))
-    gain = mean(tuned) - mean(fixed)
-    return Target(
-        "rare outcomes per second by adapting, gain beside the spread of ten runs",
-        gain / max(spread, 1e-9),
-        "times",
-        least=1.0,
-        note=f"{mean(tuned):.1f} with {described(chosen)}, {mean(fixed):.1f} fixed,"
-        f" spread {spread:.1f}",
-    )
-
-
 def _seconds(call: Callable[[], None]) -> float:
     start = time.perf_counter()
     call()
@@ -268,12 +209,8 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
     figures += shares
     progress("all outcomes of IRIW")
     figures.append(iriw(executor))
-    progress("noise that adapts")
-    figures.append(adapted(executor))
     about = (
         f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL} "
         f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
-        "Rare: seen in less than one of a hundred executions. The noise is chosen on other"
-        f" graphs than it is measured on; {RUNS} runs of each.",
     )
     return TargetsReport(tuple(figures), about)
