@@ -1,0 +1,62 @@
+"""What a seed generates: the same tests in every version.
+
+A finding names its graph by family, seed and index, so that a change of a generator that
+moves one random choice makes old findings unreproducible. Each digest is of 72 tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import astuple, is_dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from litmusfuzz.fuzz.generators import FAMILIES, draw
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.graph import LitmusTest
+
+TESTS = 72
+DIGESTS = {
+    "dag": "6e58758a2a29042c7dfd503ade344b7c3ebd34c22082d1b62bea165667a2959a",
+    "sections": "21a8fee099496973a51fac814686a09f85ef49656fb100f0ac83927dc7b95ee9",
+    "queues": "d9437721cfff8c0a99ef0795819d542e01c4000ad33086508f248a2ece62ea85",
+    "conditionals": "e1e58086c0a17e5ce1baac7376e4eb248dc41fb995ff5bf7dcb3584b7ffa71db",
+    "loops": "ecb0dd7ad97193c320f8d4e66c78e48ac985d41ceead77c4f4ad7fe7c42a6ece",
+    "runs": "f48747b2b18c606b867da52373f5dc90f327d451e7af2e39ce07190caf6e957b",
+    "clusters": "755af773a5cface89eb59bfe778296b17539bb7e8ab1485eeb3f9ec55a127229",
+    "mixed": "9d8cd7e67e1a6458952899ed536eaa9c0f004e1aaf7461eafe0386515d37c512",
+    "clusterable": "26c016cfa7d5909d97facb1f1c27ca9594b7ca44dc4f3722d14e178df44bb28d",
+    "cycles": "6134770c901c9d7705461a44fac983295c4fddbcc9b33d61288b18182a1e8657",
+    "sparse": "0a0c783bf017a6acea43b7a42246d4636c1c20d2f4e203c03215994975959ec1",
+    "mutations": "006c75ca33f040e0f308210bd63a9cefa069391f4b6a0d8bd47b962474078149",
+    "dense": "46c0517a94085ba039a7d99237f42c6a5a187b23b54fbdb3cb924ace36583726",
+    "training": "91bc44919a29817f511a2430960a8f2706a2d96f83b965436955763bab4ee4b2",
+}
+
+
+def canonical(value: object) -> object:
+    """The value without the names of classes and fields, which may change."""
+    if is_dataclass(value):
+        return [canonical(each) for each in astuple(value)]  # type: ignore[arg-type]
+    if isinstance(value, (tuple, list)):
+        return [canonical(each) for each in value]
+    return value
+
+
+def content(test: LitmusTest) -> str:
+    """All that a test is but for its name and description."""
+    parts = (
+        *(test.variables, test.mutexes, test.queues),
+        *(test.graphs, test.client, test.observe, test.clusters),
+    )
+    return repr([canonical(part) for part in parts])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_seed_generates_what_it_always_did(family: str) -> None:
+    digest = hashlib.sha256()
+    for index in range(TESTS):
+        digest.update(content(draw(family, 1 + index % 6, index)).encode())
+    assert digest.hexdigest() == DIGESTS[family]
