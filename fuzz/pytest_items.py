@@ -13,7 +13,7 @@ import pytest
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, FileError, load
-from litmusfuzz.fuzz.campaign import known as known_findings
+from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.explanation import told
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
-    from litmusfuzz.fuzz.campaign.known import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
@@ -96,7 +96,7 @@ class Litmus:
         except click.BadParameter as error:
             raise pytest.UsageError(f"--litmus-time: {error.message}") from None
         try:
-            findings = known_findings.load(known) if known else known_findings.KnownFindings()
+            findings = known_file.load(known) if known else known_file.KnownFindings()
         except FileError as error:
             raise pytest.UsageError(f"--litmus-known: {error}") from None
         how = Replay(time_s, count, seed=0, schedule=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest, Node
@@ -61,7 +61,7 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
     label = (lambda n: n.op) if exact else op_class
-    inside, around = Layout(small), Layout(large)
+    inside, around = NodeRelations(small), NodeRelations(large)
 
     def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
         if set(a.resources) & set(b.resources) and not set(like_a.resources) & set(

@@ -13,10 +13,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.event_log import EventLog
+from litmusfuzz.fuzz.campaign.family_weights import Weights
 from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
-from litmusfuzz.fuzz.campaign.validation import Validator
-from litmusfuzz.fuzz.campaign.weights import Weights
 from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
@@ -98,7 +98,7 @@ class Dispatcher:
     """Draws graphs and hands them out.
 
     The executors choose in turn, each from the families that it runs
-    (`fuzz.campaign.weights`), so that
+    (`fuzz.campaign.family_weights`), so that
     one that runs few has its share; what is chosen all get that can run it.
     Which graph is drawn depends on the seed, the family, and its number in that
     family: not on who is there, nor on who is fast.

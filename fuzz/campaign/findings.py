@@ -10,7 +10,7 @@ from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.fuzz.campaign.canonical import form
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
 from litmusfuzz.fuzz.campaign.judge import judge, listed
-from litmusfuzz.fuzz.campaign.reduction import Best
+from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
     from litmusfuzz.fuzz.campaign.event_log import EventLog
     from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.reduction import UnreducedFinding
+    from litmusfuzz.fuzz.campaign.minimizer import UnreducedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.records import RunRecord
 

@@ -2,7 +2,7 @@
 
 One thread, many processes. The loop gives a task (`fuzz.campaign.jobs`) to each
 idle worker, and waits for whichever answers first. Which graph is next says
-`fuzz.campaign.dispatcher`; how a finding is made small `litmusfuzz.fuzz.campaign.reduction`; what
+`fuzz.campaign.dispatcher`; how a finding is made small `litmusfuzz.fuzz.campaign.minimizer`; what
 is told of it `fuzz.campaign.findings`.
 """
 
@@ -24,7 +24,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.jobs import Job, Slot
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
-from litmusfuzz.fuzz.campaign.reduction import Best, Reducing, UnreducedFinding, expected_cost_s
+from litmusfuzz.fuzz.campaign.minimizer import Best, Minimizer, UnreducedFinding, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
 from litmusfuzz.fuzz.campaign.tuning import Shown, Tuning, described
@@ -105,7 +105,7 @@ class Campaign:
                 self.slots.append(Slot(worker, system, rota.current))
         self.dealer = Dispatcher(settings, systems, self.record, self._compared, self.journal)
         self.findings = Findings(settings, self.record, self.journal, self.dealer, known)
-        self.reducing = Reducing(settings)
+        self.minimizer = Minimizer(settings)
         self.kept_bytes = 0
         self.raw: list[UnreducedFinding] = []
         self.saved = 0.0
@@ -539,12 +539,12 @@ class Campaign:
             if known is not None:
                 self.findings.again(raw, known)
                 return
-            complete = yield from self.reducing.reduce_elsewhere(slot, raw, best, rng)
-            complete = complete or (yield from self.reducing.reduce(slot, raw, best, rng))
+            complete = yield from self.minimizer.reduce_elsewhere(slot, raw, best, rng)
+            complete = complete or (yield from self.minimizer.reduce(slot, raw, best, rng))
             # From here on it is what the file will hold.
             best.normalize(raw.profile.model, self.settings.budget)
-            yield from self.reducing.record(raw, best, rng)
-            confirmed = yield from self.reducing.confirm(raw, best, rng)
+            yield from self.minimizer.record(raw, best, rng)
+            confirmed = yield from self.minimizer.confirm(raw, best, rng)
         except GeneratorExit:
             if self.settings.goes_on:
                 self.raw.append(raw)
@@ -597,7 +597,7 @@ class Campaign:
             assert finding is not None
             best.symptom = symptom(finding.forbidden[0][0])
             best.rate = finding.count / finding.executions
-            shown = yield from self.reducing.probe(known.entry.test, best, raw, rng)
+            shown = yield from self.minimizer.probe(known.entry.test, best, raw, rng)
             if shown is not None:
                 return known
         return None

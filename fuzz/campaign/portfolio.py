@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
-from litmusfuzz.fuzz.campaign.weights import Weights, pairs
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.generators import WEIGHTS, draw, families_for
 from litmusfuzz.fuzz.generators.mutations import names, parent
@@ -162,15 +162,15 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
     """What a test has some of, whatever its names and values are."""
     found: set[Hashable] = set(test.features)
     found |= {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
-    layout = Layout(test)
-    above = layout.above
+    relations = NodeRelations(test)
+    above = relations.above
     for one, other in permutations([node for node in test.effects if node.resources], 2):
         apart = not set(one.resources) & set(other.resources)
         if apart and one.name in above.get(other.name, ()):
             found.add((one.definition.kind, other.definition.kind, "then"))
     inside = {name for cluster in test.clusters for name in cluster.members}
     for one, other in permutations(test.effects, 2):
-        if one.name in inside and other.name not in inside and _race(one, other, layout):
+        if one.name in inside and other.name not in inside and _race(one, other, relations):
             found.add((one.definition.kind, other.definition.kind, "of a cluster"))
     found |= {("variable", bool(each.shape)) for each in test.variables}
     found |= {("queue", min(each.capacity, 2)) for each in test.queues}
@@ -186,9 +186,9 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
     return frozenset(found)
 
 
-def _race(one: Node, other: Node, layout: Layout) -> bool:
+def _race(one: Node, other: Node, relations: NodeRelations) -> bool:
     shared = set(one.resources) & set(other.resources)
-    return bool(shared) and layout.relation(one, other) == "unordered"
+    return bool(shared) and relations.relation(one, other) == "unordered"
 
 
 def size(test: LitmusTest) -> int:

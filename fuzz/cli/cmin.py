@@ -29,8 +29,8 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     Of ops and features, of orders that allowed outcomes tell apart, of mutants that are
     killed, of causes of findings. Prints what each is kept for, and whether fewer would do.
     """
-    from litmusfuzz.fuzz.campaign.cmin import kills as killed
-    from litmusfuzz.fuzz.campaign.cmin import minimum, shown
+    from litmusfuzz.fuzz.campaign.corpus_minimization import kills as killed
+    from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
     from litmusfuzz.reports.cmin import cover_json, cover_text
 
     target = Path(out)

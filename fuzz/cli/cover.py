@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from litmusfuzz.corpus.graph import LitmusTest
-    from litmusfuzz.fuzz.campaign.cover import Limits
+    from litmusfuzz.fuzz.campaign.coverage import Limits
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.reports.cover import CoverReport
@@ -52,7 +52,7 @@ def cover(
     an order was followed and another outcome seen, 3 if one was not followed or a test
     is left out.
     """
-    from litmusfuzz.fuzz.campaign.cover import Limits
+    from litmusfuzz.fuzz.campaign.coverage import Limits
     from litmusfuzz.fuzz.executors.table import configuration
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.reports.cover import cover_text
@@ -91,7 +91,7 @@ def _covered(
     progress: Callable[[str], None],
 ) -> CoverReport:
     """One test on one executor, with the clusters that this runs it with."""
-    from litmusfuzz.fuzz.campaign.cover import cover as force_all
+    from litmusfuzz.fuzz.campaign.coverage import cover as force_all
     from litmusfuzz.fuzz.executors.protocol import Clusters
     from litmusfuzz.fuzz.executors.table import executor_class
     from litmusfuzz.reports.cover import CoverReport

@@ -51,7 +51,7 @@ def known() -> None:
 @json_option
 def list_(file: str, as_json: bool) -> None:
     """Print the entries of a known-findings file, or its first mistake."""
-    from litmusfuzz.fuzz.campaign.known import load
+    from litmusfuzz.fuzz.campaign.known_findings import load
 
     try:
         entries = load(file).entries
@@ -107,8 +107,8 @@ def add(
     FINDINGS are their files, folders with such, or the night.json of a night: all that it
     told as new, crashes as well. What stands in FILE is kept as it is.
     """
-    from litmusfuzz.fuzz.campaign.known import KnownFinding, added
-    from litmusfuzz.fuzz.campaign.known import loads as loads_known
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
+    from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
 
     try:
         text = read_text(file) if Path(file).exists() else ""
@@ -163,7 +163,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
     """What a night has reported, but for what it knew already."""
-    from litmusfuzz.fuzz.campaign.known import is_key
+    from litmusfuzz.fuzz.campaign.known_findings import is_key
 
     try:
         findings = json.loads(read_text(path))["findings"]

@@ -67,7 +67,7 @@ def minimize(
         _finish(
             Path(file), time_s, as_json=as_json, others=(executor, engine, threads, out, model_name)
         )
-    from litmusfuzz.fuzz.campaign.minimize import minimize
+    from litmusfuzz.fuzz.campaign.minimize_file import minimize
     from litmusfuzz.reports.records import finding_json
     from litmusfuzz.reports.text import finding
 
@@ -101,7 +101,7 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     import signal
 
     from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.finish import NoRecord, finish
+    from litmusfuzz.fuzz.campaign.deferred import NoRecord, finish
     from litmusfuzz.reports.records import finding_json
     from litmusfuzz.reports.terminal import LiveView
     from litmusfuzz.reports.text import counted, finding

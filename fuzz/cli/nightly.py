@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.cli.common import (
 from litmusfuzz.fuzz.cli.run import families_of, systems_of
 
 if TYPE_CHECKING:
-    from litmusfuzz.fuzz.campaign.known import KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
     from litmusfuzz.reports.nightly_report import NightlyReport
 
 ALL = "tf:*,jax:*,native:*"
@@ -193,7 +193,7 @@ def _only_with(resume: str) -> None:
 
 def _known(file: str | None) -> KnownFindings:
     from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.known import KnownFindings, load
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings, load
 
     if file is None:
         return KnownFindings()

@@ -13,7 +13,7 @@ from litmusfuzz.corpus.graph import MalformedTest
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
-    from litmusfuzz.fuzz.lifting import Lifter
+    from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters
     from litmusfuzz.reports.translation import TranslationReport
 
 from litmusfuzz.fuzz.cli.common import (
@@ -48,18 +48,21 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     dumps, and compared with ours. Exits 1 if some are not, 3 if that is not
     known of some.
     """
-    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
-    from litmusfuzz.fuzz.lifting import SOURCES, Lifter
+    from litmusfuzz.fuzz.campaign.cluster_sources import (
+        CLUSTERINGS,
+        EXECUTOR_SOURCES,
+        ExecutorClusters,
+    )
 
-    if source is not None and source in SOURCES:
-        with closing(Lifter(source)) as lift:
+    if source is not None and source in EXECUTOR_SOURCES:
+        with closing(ExecutorClusters(source)) as ask:
             reports = [
-                _lifted(file, load_or_fail(file).test, source, lift, budget) for file in files
+                _by_executor(file, load_or_fail(file).test, source, ask, budget) for file in files
             ]
     elif source is None or source in CLUSTERINGS:
-        reports = [_validated(file, load_or_fail(file).test, source, budget) for file in files]
+        reports = [_by_function(file, load_or_fail(file).test, source, budget) for file in files]
     else:
-        fail(f"--clusters: no {source!r}; there are {', '.join((*CLUSTERINGS, *SOURCES))}")
+        fail(f"--clusters: no {source!r}; there are {', '.join((*CLUSTERINGS, *EXECUTOR_SOURCES))}")
     if as_json:
         print_json([report.as_json() for report in reports])
     else:
@@ -70,24 +73,24 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
 
 
-def _lifted(
-    file: str, test: LitmusTest, source: str, lift: Lifter, budget: int | None
+def _by_executor(
+    file: str, test: LitmusTest, source: str, ask: ExecutorClusters, budget: int | None
 ) -> TranslationReport:
-    from litmusfuzz.fuzz.lifting import NotLifted, kept_apart
+    from litmusfuzz.fuzz.campaign.cluster_sources import NoClusters, pairs_kept_apart
     from litmusfuzz.reports.translation import TranslationReport
 
     try:
-        clustered = lift(test)
-    except NotLifted as error:
+        clustered = ask(test)
+    except NoClusters as error:
         return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
     report = _judged(file, clustered, source, budget)
-    return replace(report, apart=tuple(f"{a} and {b}" for a, b in kept_apart(clustered)))
+    return replace(report, apart=tuple(f"{a} and {b}" for a, b in pairs_kept_apart(clustered)))
 
 
-def _validated(
+def _by_function(
     file: str, test: LitmusTest, source: str | None, budget: int | None
 ) -> TranslationReport:
-    from litmusfuzz.fuzz.clusterings import CLUSTERINGS
+    from litmusfuzz.fuzz.campaign.cluster_sources import CLUSTERINGS
     from litmusfuzz.fuzz.passes.clustering import RegionRefused
     from litmusfuzz.reports.translation import TranslationReport
 

@@ -86,7 +86,7 @@ WEIGHTS: Final = MappingProxyType(
     dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0, "dense": 0.0}
 )
 """How often a campaign draws each, beside the others, until it finds something
-(`fuzz.campaign.weights`). Twice what holds ops or shapes of all kinds; 0 is drawn
+(`fuzz.campaign.family_weights`). Twice what holds ops or shapes of all kinds; 0 is drawn
 only where it is named, as another family draws all that it has."""
 
 

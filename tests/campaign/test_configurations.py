@@ -14,7 +14,7 @@ from campaign.doubles import installed
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.reduction import CONFIRM_S, PROBE_STEP, STEP_S, Best
+from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.oracles.explorer import allowed_outcomes
@@ -237,7 +237,7 @@ def test_a_finding_is_finished_though_the_time_is_up(
 
 
 class Clock:
-    """Stands for time in `fuzz.campaign.reduction`; so many executions take a second."""
+    """Stands for time in `fuzz.campaign.minimizer`; so many executions take a second."""
 
     def __init__(self, pace: float) -> None:
         self.pace = pace
@@ -268,13 +268,13 @@ def test_what_is_slow_is_given_up_in_time(
     made.take_up(raw)
     (taken,) = made.raw
     clock = Clock(pace)
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.reduction.time", clock)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
     allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
     best = Best(raw.test, taken.judgement, rate=1e-4)
     rng = random.Random(1)
-    assert clock.spend(made.reducing.probe(raw.test, best, taken, rng), allowed) is None
+    assert clock.spend(made.minimizer.probe(raw.test, best, taken, rng), allowed) is None
     probed = clock.now
-    assert clock.spend(made.reducing.confirm(taken, best, rng), allowed) is None
+    assert clock.spend(made.minimizer.confirm(taken, best, rng), allowed) is None
     confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
@@ -297,8 +297,8 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
         clock = Clock(1e6)
-        monkeypatch.setattr("litmusfuzz.fuzz.campaign.reduction.time", clock)
-        probe = made.reducing.probe(raw.test, best, taken, random.Random(1))
+        monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+        probe = made.minimizer.probe(raw.test, best, taken, random.Random(1))
         assert clock.spend(probe, *shown) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]

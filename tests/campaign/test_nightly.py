@@ -24,13 +24,13 @@ import pytest
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import canonical
 from litmusfuzz.fuzz.campaign.causes import op_class, symptom
-from litmusfuzz.fuzz.campaign.known import Cause, KnownFinding, KnownFindings
-from litmusfuzz.fuzz.campaign.nightly.deaths import alike
-from litmusfuzz.fuzz.campaign.nightly.plan import Plan
+from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
+from litmusfuzz.fuzz.campaign.nightly.planner import Plan
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
 from litmusfuzz.fuzz.campaign.nightly.shard import RANGE, SELFTEST, Known, Shard, work
 from litmusfuzz.fuzz.campaign.nightly.shard_log import LINES, ShardLog
 from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
+from litmusfuzz.fuzz.campaign.nightly.worker_deaths import alike
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.nightly_report import Kill
 from litmusfuzz.reports.outputs import write_all

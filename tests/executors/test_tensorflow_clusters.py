@@ -12,11 +12,11 @@ from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, NoClusters, pairs_kept_apart
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.generators import draw
-from litmusfuzz.fuzz.lifting import Lifter, NotLifted, kept_apart
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
@@ -27,7 +27,7 @@ QUIET = Noise(copies=1, steps=8, shuffle=False, padding=0)
 
 @pytest.fixture(scope="module")
 def checked():
-    with closing(Lifter("tf")) as lifter:
+    with closing(ExecutorClusters("tf")) as lifter:
         yield lifter
 
 
@@ -54,7 +54,7 @@ def test_what_a_graph_shows_its_lifted_clusters_allow() -> None:
     drawn = [test for name, test in TESTS.items() if name.startswith("cl-")]
     drawn += [draw("dag", 1, index) for index in range(30)]
     large = 0
-    with closing(Lifter("tf-unchecked")) as lift:
+    with closing(ExecutorClusters("tf-unchecked")) as lift:
         for test in drawn:
             if test.features or any(n.definition.sparse for n in test.graph.effects):
                 continue
@@ -89,7 +89,7 @@ def test_a_cloned_constant_is_a_member_only_where_all_that_need_it_are(checked) 
 
 def test_clusters_that_the_format_has_no_words_for_are_told_in_one_line(checked) -> None:
     """A clone of lr2 stands in the cluster that lr2 waits for."""
-    with pytest.raises(NotLifted, match=r"^no clusters as we know them: .*cycle.*lr2$"):
+    with pytest.raises(NoClusters, match=r"^not valid clusters: .*cycle.*lr2$"):
         checked(TESTS["momentum-nesterov-values"])
 
 
@@ -143,10 +143,10 @@ def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
 def test_what_we_join_and_it_keeps_apart(checked) -> None:
     """Through a constant that two writes share; TensorFlow clones it first."""
     two = load(next(path for path in LITMUS if path.stem == "CoWW")).test
-    assert kept_apart(checked(two)) == []
-    assert kept_apart(checked(TESTS["IRIW"])) == [("w0", "w1")]
+    assert pairs_kept_apart(checked(two)) == []
+    assert pairs_kept_apart(checked(TESTS["IRIW"])) == [("w0", "w1")]
 
 
 def test_a_feature_is_refused_in_one_line(checked) -> None:
-    with pytest.raises(NotLifted, match=r"^tf: several runs$"):
+    with pytest.raises(NoClusters, match=r"^tf: several runs$"):
         checked(TESTS["runs-ordered"])

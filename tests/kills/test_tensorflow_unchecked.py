@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from helpers import LITMUS
 
 from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.cluster_sources import EXECUTOR_SOURCES
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.fuzz.lifting import SOURCES
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
@@ -96,7 +96,7 @@ def test_execution_says_the_same(source: str, kills: Path, survives: Path) -> No
 
     With one session in ten that shows nothing, all twelve do with probability 1e-12.
     """
-    executor, _ = SOURCES[source]
+    executor, _ = EXECUTOR_SOURCES[source]
     with closing(Worker(executor)) as worker:
         (shown,) = forbidden(worker, kills, sessions=12)
         assert shown in (

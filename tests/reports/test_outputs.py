@@ -15,7 +15,7 @@ from nightly_reports import ended_finding, entries, finding, night, torn_finding
 from litmusfuzz.corpus.graph import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.known import load as known_findings
+from litmusfuzz.fuzz.campaign.known_findings import load as known_findings
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
 from litmusfuzz.reports.junit import junit

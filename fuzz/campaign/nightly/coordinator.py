@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from litmusfuzz.corpus.textfile import write_text
-from litmusfuzz.fuzz.campaign.nightly.plan import Plan
+from litmusfuzz.fuzz.campaign.nightly.planner import Plan
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
 from litmusfuzz.fuzz.campaign.nightly.shard import work
 from litmusfuzz.fuzz.campaign.nightly.shard_log import STOP, held
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import FrameType
 
-    from litmusfuzz.fuzz.campaign.known import KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
     from litmusfuzz.fuzz.campaign.nightly.shard import Shard
     from litmusfuzz.fuzz.campaign.nightly.store import Store
     from litmusfuzz.fuzz.campaign.pools import Pool

@@ -17,8 +17,8 @@ from litmusfuzz.corpus.outcome import nearest
 from litmusfuzz.corpus.textfile import Digest, Entry, FileError, Script, load, outcome_from_plain
 from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.campaign.causes import explains, symptom
-from litmusfuzz.fuzz.campaign.nightly.deaths import Alike, alike, key_of_death
 from litmusfuzz.fuzz.campaign.nightly.store import NAME, Store, StoreError
+from litmusfuzz.fuzz.campaign.nightly.worker_deaths import Alike, alike, key_of_death
 from litmusfuzz.reports.nightly_report import (
     Earlier,
     Kill,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Finding
-    from litmusfuzz.fuzz.campaign.known import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
 
 
 class ReportBuilder:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, save
 from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.layout import races
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
+from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.oracles.allowed import NoAllowedSet
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest, Node
 
 
-class Layout:
+class NodeRelations:
     """How any two nodes of a test stand to each other."""
 
     def __init__(self, test: LitmusTest) -> None:
@@ -64,7 +64,7 @@ def races(test: LitmusTest) -> bool:
     With one that no path leads to or from, on a resource that one of them changes.
     Between two runs of one graph this is not looked for.
     """
-    layout = Layout(test)
+    relations = NodeRelations(test)
     nodes = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
     for cluster in test.clusters:
         members = [nodes[name] for name in cluster.members]
@@ -72,7 +72,7 @@ def races(test: LitmusTest) -> bool:
         outside = [each for each in test.effects if each not in inside]
         if len(inside) > 1 and any(
             any(_conflict(mine, other) for mine in inside)
-            and all(layout.relation(each, other) == "unordered" for each in members)
+            and all(relations.relation(each, other) == "unordered" for each in members)
             for other in outside
         ):
             return True

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
+from litmusfuzz.fuzz.campaign.family_weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
 
 FAMILIES = ("a", "b", "c", "d")
 

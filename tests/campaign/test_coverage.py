@@ -9,7 +9,7 @@ from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.cover import (
+from litmusfuzz.fuzz.campaign.coverage import (
     ELEMENTS,
     FAILS,
     ITERATIONS,

@@ -155,7 +155,7 @@ class Best:
         return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
-class Reducing:
+class Minimizer:
     """How a finding is made small and seen again: parts of a task.
 
     Parameters

@@ -17,7 +17,7 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
 from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.known import HEADER, KnownFinding, added, load, loads
+from litmusfuzz.fuzz.campaign.known_findings import HEADER, KnownFinding, added, load, loads
 
 if TYPE_CHECKING:
     from conftest import Command

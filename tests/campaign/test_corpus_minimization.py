@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from litmusfuzz.fuzz.campaign.cmin import minimum
+from litmusfuzz.fuzz.campaign.corpus_minimization import minimum
 
 
 def fewest(sets: dict[str, frozenset[str]]) -> int:

@@ -1,7 +1,7 @@
 """The smallest set of tests that shows all that a larger one shows.
 
 What a test shows, beside its features and how its ops on one resource stand to each
-other (`litmusfuzz.fuzz.campaign.weights.pairs`):
+other (`litmusfuzz.fuzz.campaign.family_weights.pairs`):
 
 - *outcomes*: of each allowed outcome the oracle's witness tells, of every two ops on one
   resource, which came first. A test in which two orders make no difference has one
@@ -27,10 +27,10 @@ import z3
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.causes import likely_cause
+from litmusfuzz.fuzz.campaign.family_weights import pairs
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
-from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.weights import pairs
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
@@ -76,16 +76,16 @@ def shown(entry: Entry) -> Shown:
 
 def _orders(entry: Entry, allowed: AllowedSet) -> set[str]:
     """How outcomes end, and in which order ops on one resource make them."""
-    layout = Layout(entry.test)
+    relations = NodeRelations(entry.test)
     found = set()
     for outcome, witness in allowed.witnesses.items():
         found.add(f"ends {outcome.status}")
         # A cluster's snapshot and write-back are no nodes.
-        events = [event for event in witness if event.node.name in layout.paths]
+        events = [event for event in witness if event.node.name in relations.paths]
         for one, other in combinations(events, 2):
             if one.node is other.node or not set(one.variables) & set(other.variables):
                 continue
-            if layout.relation(one.node, other.node) == "unordered":
+            if relations.relation(one.node, other.node) == "unordered":
                 found.add(f"{one.node.op} before {other.node.op}")
     return found
 

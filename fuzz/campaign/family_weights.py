@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.layout import Layout
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,10 +134,10 @@ def _parts(weights: dict[str, float]) -> dict[str, float]:
 
 def pairs(test: LitmusTest) -> set[Pair]:
     """The pairs of ops that work on one resource, as far as names and order go."""
-    layout = Layout(test)
+    relations = NodeRelations(test)
     found = set()
     for a, b in combinations([node for node in test.effects if node.resources], 2):
         if set(a.resources) & set(b.resources):
             one, other = sorted((a, b), key=lambda node: node.op)
-            found.add((one.op, other.op, layout.relation(one, other)))
+            found.add((one.op, other.op, relations.relation(one, other)))
     return found

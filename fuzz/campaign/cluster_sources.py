@@ -1,0 +1,118 @@
+"""Sources of clusters for `litmusfuzz validate --clusters`.
+
+A clustering comes from the file itself, from our clustering pass, from a mutant of that pass,
+or from an executor that chooses clusters itself (`EXECUTOR_SOURCES`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.graph import Cluster, MalformedTest
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
+from litmusfuzz.fuzz.passes.clustering import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from litmusfuzz.corpus.graph import LitmusTest
+
+EXECUTOR_SOURCES: Final = MappingProxyType(
+    {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}
+)
+"""Source name to an executor that chooses clusters, and the configuration in which it does."""
+_TIMEOUT_S: Final = 60.0
+
+
+def _clusters_of_file(test: LitmusTest) -> LitmusTest:
+    return test
+
+
+def _clusters_of_pass(test: LitmusTest) -> LitmusTest:
+    return cluster(replace(test, clusters=()))
+
+
+def _clusters_of_mutant(mutant: ClusteringMutant, test: LitmusTest) -> LitmusTest:
+    return mutant.cluster(replace(test, clusters=()))
+
+
+CLUSTERINGS: Final[Mapping[str, Callable[[LitmusTest], LitmusTest]]] = MappingProxyType(
+    {
+        "file": _clusters_of_file,
+        "ours": _clusters_of_pass,
+        **{
+            name: partial(_clusters_of_mutant, mutant)
+            for name, mutant in CLUSTERING_MUTANTS.items()
+        },
+    }
+)
+"""Source name to a function from a test to the test with clusters of that source."""
+
+
+class NoClusters(Exception):
+    """The executor gives no clusters to judge; the message says why in one line."""
+
+
+class ExecutorClusters:
+    """Asks an executor for the clusters that it chooses. Holds a worker until it is closed.
+
+    Parameters
+    ----------
+    source : str
+        One of `EXECUTOR_SOURCES`.
+    """
+
+    def __init__(self, source: str) -> None:
+        executor, self._config = EXECUTOR_SOURCES[source]
+        self.worker = Worker(executor)
+
+    def __call__(self, test: LitmusTest) -> LitmusTest:
+        """Return the test with the clusters that the executor chooses for it.
+
+        Raises
+        ------
+        NoClusters
+            If the executor refuses the test or dies on it, or if its clusters are not
+            clusters as semantics.md defines them.
+        """
+        plain = replace(test, clusters=())
+        request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
+        reply = self.worker.ask(request, _TIMEOUT_S)
+        if isinstance(reply, Died):
+            raise NoClusters(f"{self.worker.executor}: {reply.message}")
+        if reply.refused or reply.unavailable:
+            raise NoClusters(f"{self.worker.executor}: {reply.refused or reply.unavailable}")
+        used_names = {*test.types, *(each.name for each in test.resources)}
+        names = (name for name in (f"c{i}" for i in count()) if name not in used_names)
+        clusters = zip(names, map(tuple, reply.clusters.values()), strict=False)
+        try:
+            return replace(plain, clusters=tuple(Cluster(*each) for each in clusters))
+        except MalformedTest as error:
+            raise NoClusters(f"not valid clusters: {error}") from None
+
+    def close(self) -> None:
+        """End the worker."""
+        self.worker.close()
+
+
+def pairs_kept_apart(test: LitmusTest) -> list[tuple[str, str]]:
+    """Pairs of effects that our clustering pass puts in one cluster and the test does not.
+
+    Our pass contracts edges in the order of the nodes. Where two edges exclude each other, it
+    contracts the first, and another clusterer may well contract the second.
+    """
+    cluster_of = {name: each.name for each in test.clusters for name in each.members}
+    effects = {node.name for graph in test.graphs for node in graph.effects}
+    return [
+        (a, b)
+        for ours in cluster(replace(test, clusters=())).clusters
+        for a, b in combinations((name for name in ours.members if name in effects), 2)
+        if a not in cluster_of or cluster_of[a] != cluster_of.get(b)
+    ]
