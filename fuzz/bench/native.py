@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest
 
 REPEATS: Final = 7
-SIDE_BY_SIDE: Final = 64
+COPIES: Final = 64
 INLINE_NS: Final = 30.0
 TWO_THREADS_NS: Final = 80.0
 WALKS_PER_SECOND: Final = 3e6
@@ -40,10 +40,10 @@ RATIO: Final = 5.0
 
 IRIW: Final = "X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X"
 IRIW_OUTCOMES: Final = 15
-ROUND: Final = 16 * SIDE_BY_SIDE
+ROUND: Final = 16 * COPIES
 """Copies after which we look whether all outcomes are there."""
-STILL: Final = Noise(copies=SIDE_BY_SIDE, shuffle=False)
-VARIED: Final = Noise(copies=SIDE_BY_SIDE)
+STILL: Final = Noise(copies=COPIES, shuffle=False)
+VARIED: Final = Noise(copies=COPIES)
 
 ENGINES: Final = (
     ("inline", 1),
@@ -164,13 +164,11 @@ def _engines(
             settings = EngineSettings(name, threads)
             engine = open_until.enter_context(closing(RunningEngine(settings)))
         except Unavailable as error:
-            missing.append(
-                Speed(name, Unit.NS_PER_OP, None, threads, SIDE_BY_SIDE, note=str(error))
-            )
+            missing.append(Speed(name, Unit.NS_PER_OP, None, threads, COPIES, note=str(error)))
             continue
-        for copies in (1, SIDE_BY_SIDE):
+        for copies in (1, COPIES):
             figure = Speed(name, Unit.NS_PER_OP, None, threads, copies)
-            if (name, copies) == ("inline", SIDE_BY_SIDE):
+            if (name, copies) == ("inline", COPIES):
                 figure = replace(figure, limit=INLINE_NS)
             # One copy at a time is slow, above all where a thread must be woken for it,
             # and what takes the GIL for each op is slow in any case.
@@ -210,13 +208,13 @@ def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list
     # Its greetings are for those who start it themselves.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
-        from litmusfuzz.fuzz.executors.tensorflow.steady import Steady
+        from litmusfuzz.fuzz.executors.tensorflow.baselines import UnobservedLoop
     except ModuleNotFoundError as error:
         raise Unavailable(f"no {error.name}") from None
-    size = ops(test)[0] * SIDE_BY_SIDE
+    size = ops(test)[0] * COPIES
     calls = max(1, effort.ops // 10 // size)
 
-    def lap(steady: Steady) -> Lap:
+    def lap(steady: UnobservedLoop) -> Lap:
         start = time.perf_counter()
         for _ in range(calls):
             steady()
@@ -226,9 +224,9 @@ def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list
     for executor_type, name in EXECUTORS:
         for threads in (1, 2):
             steady = open_until.enter_context(
-                closing(Steady(test, SIDE_BY_SIDE, threads=threads, executor_type=executor_type))
+                closing(UnobservedLoop(test, COPIES, threads=threads, executor_type=executor_type))
             )
-            figure = Speed(name, Unit.NS_PER_OP, None, threads, SIDE_BY_SIDE)
+            figure = Speed(name, Unit.NS_PER_OP, None, threads, COPIES)
             contenders.append(Contender(figure, calls * size, partial(lap, steady)))
     return contenders
 
@@ -242,12 +240,10 @@ def iriw(effort: Effort) -> Speed:
     Its threads have started before; what they show meanwhile is not looked at.
     """
     core = _executor.load(lower(litmus(IRIW), split_updates=False))
-    figure = Speed(
-        "IRIW, pool, until all 15 outcomes", Unit.SECONDS, None, 2, SIDE_BY_SIDE, limit=IRIW_S
-    )
+    figure = Speed("IRIW, pool, until all 15 outcomes", Unit.SECONDS, None, 2, COPIES, limit=IRIW_S)
     found = []
     with closing(RunningEngine(EngineSettings("pool", 2))) as engine:
-        threads = _executor.Threads(core, [engine.core], SIDE_BY_SIDE)
+        threads = _executor.Threads(core, [engine.core], COPIES)
         for seed in range(effort.repeats):
             threads.run(ROUND, VARIED.shuffle, 0, (1 << 63) + seed)
             found.append(_until_all(threads, seed << 32, effort.patience_s, figure))
@@ -311,7 +307,7 @@ def report(
             try:
                 contenders += _tensorflow(test, effort, open_until)
             except Unavailable as error:
-                absent_tf = Speed("TensorFlow", Unit.NS_PER_OP, None, 2, SIDE_BY_SIDE)
+                absent_tf = Speed("TensorFlow", Unit.NS_PER_OP, None, 2, COPIES)
                 missing.append(replace(absent_tf, note=str(error)))
         progress("engines, in turns" + (", with TensorFlow" if compare else ""))
         engines = race(contenders, effort.repeats)
@@ -333,7 +329,7 @@ def report(
 
 def _compared(figures: list[Speed]) -> list[Speed]:
     """The best engine of two threads, and how much longer TensorFlow takes."""
-    many = [figure for figure in figures if figure.copies == SIDE_BY_SIDE]
+    many = [figure for figure in figures if figure.copies == COPIES]
     ours = [figure for figure in many if figure.name in OURS]
     two = min(ours, key=lambda figure: (not figure.counts, figure.value or math.inf))
     found = [replace(two, name=f"best on two threads: {two.name}", limit=TWO_THREADS_NS)]

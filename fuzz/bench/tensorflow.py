@@ -67,9 +67,9 @@ def loop(executor: TensorFlowExecutor) -> Target:
     On the same built graph; what it costs to build is told by `campaign`.
     """
     from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import SessionLoop
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-    from litmusfuzz.fuzz.executors.tensorflow.handwritten import HandWritten
-    from litmusfuzz.fuzz.executors.tensorflow.histogram import Tally
+    from litmusfuzz.fuzz.executors.tensorflow.histogram import HistogramBuilder
     from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
 
     settings = Settings.of(configuration("tf"))
@@ -81,16 +81,16 @@ def loop(executor: TensorFlowExecutor) -> Target:
         built = lowering.build(template, noise, np.random.default_rng(number))
         with (
             closing(session.LiveSession(template, built, settings, noise.copies)) as live,
-            closing(HandWritten(built, session_config(settings))) as plain,
+            closing(SessionLoop(built, session_config(settings))) as plain,
         ):
 
             def judged(test: LitmusTest = test, live: session.LiveSession = live) -> None:
-                tally = Tally(test)
+                builder = HistogramBuilder(test)
                 for _ in range(STEPS):
-                    tally.add(live.step())
-                judge(oracle, tally.histogram())  # noqa: B023 - called in this turn only
+                    builder.add(live.step())
+                judge(oracle, builder.histogram())  # noqa: B023 - called in this turn only
 
-            def run(plain: HandWritten = plain) -> None:
+            def run(plain: SessionLoop = plain) -> None:
                 for _ in range(STEPS):
                     plain()
 

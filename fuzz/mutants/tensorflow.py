@@ -27,7 +27,7 @@ from litmusfuzz.corpus.graph import (
 )
 from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.executors.tensorflow.configurations import clustering
+from litmusfuzz.fuzz.executors.tensorflow.configurations import clustering_configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class UncheckedClusters(TensorFlowExecutor):
     def configurations(cls) -> tuple[Config, ...]:
         """One; the promise is what it breaks."""
         unchecked = "--tf_xla_disable_resource_variable_safety_checks_for_debugging"
-        return (clustering("autocluster", unchecked),)
+        return (clustering_configuration("autocluster", unchecked),)
 
     @classmethod
     def control(cls) -> type[TensorFlowExecutor]:
@@ -71,7 +71,7 @@ class _Checked(TensorFlowExecutor):
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        return (clustering("autocluster"),)
+        return (clustering_configuration("autocluster"),)
 
 
 # --- a test, lowered as another ----------------------------------------------------------

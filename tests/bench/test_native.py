@@ -42,7 +42,7 @@ def test_each_engine_is_there_with_one_copy_and_many(measured: Report) -> None:
         if found[0].value is None:
             assert found[0].note
             continue
-        assert [each.copies for each in found] == [1, native.SIDE_BY_SIDE]
+        assert [each.copies for each in found] == [1, native.COPIES]
         for each in found:
             assert each.value
             assert each.value > 0

@@ -31,7 +31,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch, Tally, one_lane
+from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch, HistogramBuilder, one_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -307,13 +307,13 @@ def test_tally_counts_equal_outcomes() -> None:
         variables=(Variable("X", "int32", (2, 2), 0), Variable("Y", "float32", (), 0)),
         observe=("r",),
     )
-    tally = Tally(test)
+    builder = HistogramBuilder(test)
     x = arrays([[1, 1], [2, 2]], [[1, 1], [2, 2]], [[1, 1], [2, 0]], [[3, 3], [2, 2]])
     y = arrays(-0.0, 0.0, 1.0, 2.0, dtype="float32")
-    tally.add(Batch({"r": x[:, ::-1], "X": x, "Y": y}))
-    tally.add(Batch({"r": x[:1, ::-1], "X": x[:1], "Y": y[:1]}))
-    assert tally.count == 5
-    assert list(tally.histogram().items()) == [
+    builder.add(Batch({"r": x[:, ::-1], "X": x, "Y": y}))
+    builder.add(Batch({"r": x[:1, ::-1], "X": x[:1], "Y": y[:1]}))
+    assert builder.count == 5
+    assert list(builder.histogram().items()) == [
         (Outcome.of(test, {"r": (2, 1), "X": (1, 2), "Y": (0,)}), 3),
         (Outcome.of(test, {"r": TORN, "X": TORN, "Y": (1,)}), 1),
         (Outcome.of(test, {"r": (2, 3), "X": (3, 2), "Y": (2,)}), 1),
@@ -450,23 +450,23 @@ def test_with_shared_handles_xla_may_take_the_tests_own_nodes_only(test: LitmusT
     assert len(handles) == QUIET.copies * len(test.variables)
 
 
-def test_what_others_are_measured_beside_executes_each_op_of_each_copy() -> None:
-    """And besides them one handle for each variable, and constants."""
+def test_the_unobserved_baseline_executes_each_op_of_each_copy() -> None:
+    """Besides them its graph has one handle for each variable, and constants."""
     from collections import Counter
 
     from tensorflow.core.protobuf import config_pb2
 
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import UnobservedLoop
     from litmusfuzz.fuzz.executors.tensorflow.lowering import RACE
-    from litmusfuzz.fuzz.executors.tensorflow.steady import Steady
+    from litmusfuzz.fuzz.executors.tensorflow.session import callable_of
 
     test, copies = racy(), 3
-    steady = Steady(test, copies, threads=2)
-    steady()
-    options = config_pb2.CallableOptions(target=[RACE])
-    options.run_options.output_partition_graphs = True
+    loop = UnobservedLoop(test, copies, threads=2)
+    loop()
+    options = config_pb2.RunOptions(output_partition_graphs=True)
     metadata = config_pb2.RunMetadata()
-    steady._session._make_callable_from_options(options)(run_metadata=metadata)
-    steady.close()
+    callable_of(loop.session, (), RACE, options=options)(run_metadata=metadata)
+    loop.close()
     (partition,) = metadata.partition_graphs
     ran = Counter(node.op for node in partition.node)
     asked = Counter({op: copies * n for op, n in Counter(n.op for n in test.graph.nodes).items()})

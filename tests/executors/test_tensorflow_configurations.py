@@ -22,9 +22,9 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    CONFIGURATIONS,
     OPTIMIZERS,
     PROCESS,
-    PROFILES,
     QUIET,
     Settings,
 )
@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 
-BY_NAME = {config.name: config for config in PROFILES}
+BY_NAME = {config.name: config for config in CONFIGURATIONS}
 NOISE = Noise(copies=8, steps=4)
 RACY = litmus("X=1; r2=Y; Y=r2+0; X=r2+1+2 || r0=Y; r1=X; Y=r1*2+r1*2", dtype="float32")
 """With something to do for most optimizers."""
@@ -44,15 +44,15 @@ SHAPES = [
 
 
 def test_names_are_unique_and_plain_is_the_first() -> None:
-    assert len(BY_NAME) == len(PROFILES)
-    assert PROFILES[0].name == "plain"
-    assert Settings.of(PROFILES[0]) == Settings()
+    assert len(BY_NAME) == len(CONFIGURATIONS)
+    assert CONFIGURATIONS[0].name == "plain"
+    assert Settings.of(CONFIGURATIONS[0]) == Settings()
 
 
 def test_what_belongs_to_the_process_has_a_process_of_its_own() -> None:
     """Else the first profile of a worker would decide for all that come after."""
     by_environment: dict[object, set[str]] = {}
-    for config in PROFILES:
+    for config in CONFIGURATIONS:
         by_environment.setdefault(config.environment, set()).add(Settings.of(config).of_the_process)
     assert all(len(fixed) == 1 for fixed in by_environment.values())
     assert dict(BY_NAME["global_pool_16"].environment)[PROCESS] == "global=16"
@@ -77,7 +77,7 @@ def execute(worker: Worker, test, name: str, count: int = 64):
 
 def of_one_process() -> list[str]:
     """Those of the plain one's process, and of each other kind of process one."""
-    shared = [config.name for config in PROFILES if config.environment == QUIET]
+    shared = [config.name for config in CONFIGURATIONS if config.environment == QUIET]
     return [*shared, "autocluster_lazy", "intra_op_8", "global_pool_16", "run_handler_pool"]
 
 
@@ -123,9 +123,9 @@ import numpy as np
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
-from litmusfuzz.fuzz.executors.tensorflow.configurations import PROFILES, QUIET, Settings
+from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, QUIET, Settings
 test = loads(sys.stdin.read()).test
-for config in PROFILES:
+for config in CONFIGURATIONS:
     settings = Settings.of(config)
     if config.name.startswith(("plain", "grappler")):
         print("===", config.name, file=sys.stderr, flush=True)

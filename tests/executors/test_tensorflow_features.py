@@ -17,8 +17,8 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
-from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, Batch, Tally
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, Batch, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 
@@ -156,7 +156,7 @@ def test_quiet_means_that_no_other_thread_runs() -> None:
     worker = threading.Thread(target=work)
     worker.start()
     begun.wait()
-    busy = [quiet() for _ in range(200)]
+    busy = [is_quiescent() for _ in range(200)]
     stop.set()
     worker.join()
     assert not any(busy)
@@ -166,9 +166,9 @@ def test_quiet_means_that_no_other_thread_runs() -> None:
 
 
 def counted(test: LitmusTest, batch: Batch) -> dict[str, int]:
-    tally = Tally(test)
-    tally.add(batch)
-    return {str(outcome): count for outcome, count in tally.histogram().items()}
+    builder = HistogramBuilder(test)
+    builder.add(batch)
+    return {str(outcome): count for outcome, count in builder.histogram().items()}
 
 
 def queued() -> LitmusTest:

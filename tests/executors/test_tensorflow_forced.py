@@ -117,7 +117,7 @@ def test_time_that_is_up_is_told() -> None:
 def test_only_configurations_whose_ops_can_wait_are_forced() -> None:
     test = litmus("X=1")
     executor = TensorFlowExecutor().prepare(test, configuration("tf", "single_threaded"))
-    with closing(executor), pytest.raises(Refused, match="in the profile single_threaded"):
+    with closing(executor), pytest.raises(Refused, match="in configuration single_threaded"):
         executor.force([EventKey("", "", "w0", "W", "X")], SLOW_S)
 
 

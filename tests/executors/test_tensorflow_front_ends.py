@@ -247,7 +247,7 @@ def test_two_workers_keep_the_promise(connected: Worker, stem: str) -> None:
 def test_what_may_block_on_workers_is_refused_by_name(connected: Worker) -> None:
     for stem, feature in (("rule-fifo-1", "queues"), ("section-increments", "critical sections")):
         assert asked(connected, named(stem), "two_workers", 1).refused == (
-            f"{feature} in the profile two_workers"
+            f"{feature} in configuration two_workers"
         )
 
 

@@ -7,7 +7,7 @@ copies of a graph once; a *helper* is a node that the test does not have.
   graph is written by `emission`, a node by `protos`.
 - `session`: GraphDef -> arrays, in a few runs a step; says why what it sees is
   what a node returned. `quiescence` tells what is blocked.
-- `tally`: arrays -> histogram of outcomes. Knows NumPy only.
+- `histogram`: arrays -> histogram of outcomes. Knows NumPy only.
 - `profiles`: the configurations, as data; `options` makes sessions of them.
 - Other front ends: `functions` (`tf.function`, `jit_compile`, with `regions`),
   `functional` (While, If), `sections` (`tf.CriticalSection`), `model_code` around

@@ -132,7 +132,7 @@ QUIET: Final = (("TF_CPP_MIN_LOG_LEVEL", "2"),)
 """A queue that is cancelled writes a line for each op that waits at it."""
 
 
-def profile(
+def configuration(
     name: str,
     guarantees: str = "executor",
     environment: tuple[tuple[str, str], ...] = QUIET,
@@ -145,7 +145,7 @@ def profile(
     return Config(name, guarantees, tuple(asdict(settings).items()), environment)
 
 
-def clustering(name: str, *flags: str, **changed: int | str | bool) -> Config:
+def clustering_configuration(name: str, *flags: str, **changed: int | str | bool) -> Config:
     """A configuration in which XLA compiles clusters, with further flags for it.
 
     A flag that stands twice has its last value.
@@ -154,7 +154,7 @@ def clustering(name: str, *flags: str, **changed: int | str | bool) -> Config:
         ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))),
         ("TF_CPP_VMODULE", "xla_compiler=2"),  # for `clusters.read`
     )
-    return profile(name, "rfc", environment, compiled="clusters", **changed)
+    return configuration(name, "rfc", environment, compiled="clusters", **changed)
 
 
 _XLA_FLAGS: Final = (
@@ -198,49 +198,51 @@ _AGGRESSIVE: Final = ",".join(
 )
 
 
-def _profiles() -> Iterator[Config]:
-    yield profile("plain")
-    yield profile("grappler", rewrites="all")
-    yield profile("single_threaded", executor_type="SINGLE_THREADED_EXECUTOR")
-    yield clustering("autocluster")
-    yield profile("grappler_aggressive", rewrites=_AGGRESSIVE)
+def _configurations() -> Iterator[Config]:
+    yield configuration("plain")
+    yield configuration("grappler", rewrites="all")
+    yield configuration("single_threaded", executor_type="SINGLE_THREADED_EXECUTOR")
+    yield clustering_configuration("autocluster")
+    yield configuration("grappler_aggressive", rewrites=_AGGRESSIVE)
     for name, rewrites in OPTIMIZERS.items():
-        yield profile(f"grappler_{name}", rewrites=rewrites)
+        yield configuration(f"grappler_{name}", rewrites=rewrites)
     for least in (2, 4):
-        yield clustering(f"autocluster_min_{least}", f"--tf_xla_min_cluster_size={least}")
-    yield clustering("autocluster_max_2", "--tf_xla_max_cluster_size=2")
-    yield clustering("autocluster_grappler", rewrites="all")
-    yield clustering("autocluster_lazy", "--tf_xla_enable_lazy_compilation=true")
-    yield clustering(
+        yield clustering_configuration(
+            f"autocluster_min_{least}", f"--tf_xla_min_cluster_size={least}"
+        )
+    yield clustering_configuration("autocluster_max_2", "--tf_xla_max_cluster_size=2")
+    yield clustering_configuration("autocluster_grappler", rewrites="all")
+    yield clustering_configuration("autocluster_lazy", "--tf_xla_enable_lazy_compilation=true")
+    yield clustering_configuration(
         "autocluster_async",
         "--tf_xla_enable_lazy_compilation=true",
         "--tf_xla_async_compilation=true",
         in_background=True,
     )
-    yield profile("model_code", model_code=True)
-    yield profile("model_code_grappler", model_code=True, rewrites="all")
-    yield profile("model_code_aggressive", model_code=True, rewrites=_AGGRESSIVE)
-    yield profile("jit_compile", "rfc", compiled="region")
-    yield profile("jit_compile_grappler", "rfc", compiled="region", rewrites="all")
-    yield profile("function", "acd", front_end="function")
-    yield profile("function_grappler", "acd", front_end="function", rewrites="all")
-    yield profile("functional", front_end="functional")
-    yield profile("functional_grappler", front_end="functional", rewrites="all")
-    yield profile("functional_kernels", front_end="functional_kernels")
-    yield profile("critical_section", front_end="critical_section")
+    yield configuration("model_code", model_code=True)
+    yield configuration("model_code_grappler", model_code=True, rewrites="all")
+    yield configuration("model_code_aggressive", model_code=True, rewrites=_AGGRESSIVE)
+    yield configuration("jit_compile", "rfc", compiled="region")
+    yield configuration("jit_compile_grappler", "rfc", compiled="region", rewrites="all")
+    yield configuration("function", "acd", front_end="function")
+    yield configuration("function_grappler", "acd", front_end="function", rewrites="all")
+    yield configuration("functional", front_end="functional")
+    yield configuration("functional_grappler", front_end="functional", rewrites="all")
+    yield configuration("functional_kernels", front_end="functional_kernels")
+    yield configuration("critical_section", front_end="critical_section")
     no_proxy = (*QUIET, ("no_grpc_proxy", "127.0.0.1"))
-    yield profile("two_workers", environment=no_proxy, pool="global", workers=2)
+    yield configuration("two_workers", environment=no_proxy, pool="global", workers=2)
     for threads in (1, 2, 8, 16):
-        yield profile(f"inter_op_{threads}", inter_op_threads=threads)
+        yield configuration(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):
-        yield profile(f"intra_op_{threads}", intra_op_threads=threads)
-    yield profile("per_session_threads", pool="per_session")
-    yield profile("second_pool", pool="second")
+        yield configuration(f"intra_op_{threads}", intra_op_threads=threads)
+    yield configuration("per_session_threads", pool="per_session")
+    yield configuration("second_pool", pool="second")
     for threads in (1, 4, 16):
-        yield profile(f"global_pool_{threads}", pool="global", inter_op_threads=threads)
-    yield profile("run_handler_pool", pool="run_handler")
-    yield profile("caller_thread", pool="caller")
+        yield configuration(f"global_pool_{threads}", pool="global", inter_op_threads=threads)
+    yield configuration("run_handler_pool", pool="run_handler")
+    yield configuration("caller_thread", pool="caller")
 
 
-PROFILES: Final = tuple(_profiles())
+CONFIGURATIONS: Final = tuple(_configurations())
 """All of them; the first is the default."""

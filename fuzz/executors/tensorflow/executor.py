@@ -15,8 +15,8 @@ from litmusfuzz.corpus.graph import FEATURES
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
-from litmusfuzz.fuzz.executors.tensorflow.configurations import PROFILES, Settings
-from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, Tally
+from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
+from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
 from litmusfuzz.fuzz.passes.placement import place
 
@@ -56,7 +56,7 @@ class TensorFlowExecutor:
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """All of `profiles`."""
-        return PROFILES
+        return CONFIGURATIONS
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -105,9 +105,9 @@ class PreparedTest:
         self._clock = clock
         self._settings = Settings.of(config)
         for feature in sorted(test.features & self._settings.refuses):
-            raise Refused(f"{feature} in the profile {config.name}")
+            raise Refused(f"{feature} in configuration {config.name}")
         if self._settings.compiled == "region":
-            test = regions.unclustered(test)
+            test = regions.without_clusters(test)
         if self._settings.front_end == "critical_section":
             sections.check(test)
         if self._settings.workers and "loops" not in test.features:
@@ -115,10 +115,10 @@ class PreparedTest:
             test = place(test, [f"cpu:{number}" for number in range(self._settings.workers)])
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
-            raise Refused(f"several devices in the profile {config.name}")
+            raise Refused(f"several devices in configuration {config.name}")
         if 0 < self._settings.workers < self._template.devices:
             most = self._settings.workers
-            raise Refused(f"more than {most} devices in the profile {config.name}")
+            raise Refused(f"more than {most} devices in configuration {config.name}")
         self._target = target
         self._clustered = bool(self._settings.compiled)
         self._name = config.name
@@ -142,32 +142,32 @@ class PreparedTest:
             copies = min(noise.copies, _CLUSTERED_COPIES)
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
-        tally = Tally(self._template.test)
-        in_a_row, spent = True, 0
-        while tally.count < count and spent < _MOST_SPENT:
+        builder = HistogramBuilder(self._template.test)
+        sequential, spent = True, 0
+        while builder.count < count and spent < _MOST_SPENT:
             with self._clock.part("building_s"):
-                built = self._build(noise, rng, in_a_row=in_a_row)
+                built = self._build(noise, rng, sequential=sequential)
                 live = session.LiveSession(
                     self._template, built, self._settings, noise.copies, self._target
                 )
             with closing(live):
                 for _ in range(noise.steps):
-                    before = tally.count
+                    before = builder.count
                     with self._clock.part("running_s"):
                         values = live.step()
                     with self._clock.part("counting_s"):
-                        tally.add(values)
-                    if tally.count >= count or not live.usable:
+                        builder.add(values)
+                    if builder.count >= count or not live.usable:
                         break
                 spent += not live.usable
                 # Where most copies block, a row of them ends with its first.
-                in_a_row = in_a_row and 2 * (tally.count - before) >= noise.copies
-        if not tally.count:
+                sequential = sequential and 2 * (builder.count - before) >= noise.copies
+        if not builder.count:
             raise Refused(HELD_UP)
         with self._clock.part("counting_s"):
-            return tally.histogram()
+            return builder.histogram()
 
-    def _build(self, noise: Noise, rng: np.random.Generator, *, in_a_row: bool) -> Built:
+    def _build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
         """A graph of copies, as the profile's front end makes it."""
         from litmusfuzz.fuzz.executors.tensorflow import (
             functions,
@@ -186,7 +186,7 @@ class PreparedTest:
             noise,
             rng,
             share_handles=shared,
-            in_a_row=in_a_row,
+            sequential=sequential,
             front_end=self._settings.front_end,
         )
         if self._settings.model_code:
@@ -198,7 +198,7 @@ class PreparedTest:
         if self._settings.workers:
             return lowering.on_workers(built)
         if self._settings.compiled == "region":
-            clustered = regions.drawn(self._test, random.Random(int(rng.integers(1 << 32))))
+            clustered = regions.with_regions(self._test, random.Random(int(rng.integers(1 << 32))))
             return functions.as_compiled(built, clustered)
         return built
 
@@ -234,7 +234,7 @@ class PreparedTest:
         from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
 
         if not self._settings.may_wait:
-            raise Refused(f"forced orders in the profile {self._name}")
+            raise Refused(f"forced orders in configuration {self._name}")
         if self._forcing is None:
             self._forcing = Forcing(self._template.test, self._settings)
         return self._forcing.force(order, timeout_s)

@@ -32,9 +32,9 @@ from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
-from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, Tally
+from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, typed
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
 from litmusfuzz.fuzz.passes.gates import gated
 
@@ -119,8 +119,8 @@ class Forcing:
         sizes = tuple(len(queue.init) for queue in self._test.queues)
         drive = _Drive(live, steps, sizes, time.monotonic() + timeout_s)
         try:
-            tally = Tally(self._gated.test)
-            tally.add(live.step(drive))
+            builder = HistogramBuilder(self._gated.test)
+            builder.add(live.step(drive))
         except BaseException:
             live.abandon()
             raise
@@ -130,9 +130,9 @@ class Forcing:
             live.abandon()
         if drive.late:
             raise TimeoutError(f"after {drive.at} of {len(steps)} ops {timeout_s:g} s were over")
-        if not tally.count:
+        if not builder.count:
             raise Refused(HELD_UP)
-        (outcome,) = tally.histogram()
+        (outcome,) = builder.histogram()
         if outcome.status is not Status.FAILED:
             _check(self._test, self._gated, steps, drive, dict(outcome.values))
         return _original(self._test, self._gated.test, outcome)
@@ -218,7 +218,7 @@ class _Drive:
             self.at += 1
         for gate in self.live.gates:
             self.open(gate)
-        return quiet()
+        return is_quiescent()
 
     def open(self, gate: str) -> None:
         """Open a gate, once."""
@@ -231,7 +231,7 @@ class _Drive:
         wanted = self.ended + len(step.ended)
         if step.at_once and any(self.live.done() >= wanted for _ in range(_LOOKS)):
             return True
-        if not quiet():
+        if not is_quiescent():
             return False
         done, held = self.live.done(), self.live.held()
         if done == wanted and (step.at_once or held == step.sizes):

@@ -107,7 +107,7 @@ HELD_UP: Final = "several full queues beside sections of several runs, where it 
 _TORN, _ABSENT = 1, 2
 
 
-class Tally:
+class HistogramBuilder:
     """Counts outcomes of one test.
 
     An execution is a row of ints: its status; for each name whether it is torn or

@@ -194,7 +194,7 @@ def build(
     rng: np.random.Generator,
     *,
     share_handles: bool = False,
-    in_a_row: bool = True,
+    sequential: bool = True,
     front_end: str = "graph",
 ) -> Built:
     """One graph of `noise.copies` copies, with order and padding drawn from `rng`.
@@ -204,7 +204,7 @@ def build(
     share_handles : bool
         Whether the ops of one copy on one variable have one handle: XLA refuses
         a cluster that gets two ("Duplicate variable passed to XLA cluster").
-    in_a_row : bool
+    sequential : bool
         Whether each copy waits for the one before; not if most block.
     front_end : str
         As in `Settings`: what bodies are made of.
@@ -241,7 +241,7 @@ def build(
             ).graph(graph.nodes, f"^{start}")
             if template.may_block:
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
-            before = last if in_a_row else []
+            before = last if sequential else []
             ends += last
         # All nodes run: what has no successor is asked for, the rest it needs.
         target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
@@ -260,7 +260,7 @@ def on_workers(built: Built) -> Built:
     return built
 
 
-def side_by_side(template: Template, copies: int) -> graph_pb2.GraphDef:
+def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
     """Copies of a test and nothing else, to measure TensorFlow by; `build` is for testing.
 
     Copies do not wait for each other, each variable has one handle, and nothing is

@@ -20,7 +20,7 @@ _TASKS: Final = Path("/proc/self/task")
 _NEEDED: Final = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
-def look() -> dict[int, tuple[str, ...]] | None:
+def thread_states() -> dict[int, tuple[str, ...]] | None:
     """How often each other thread has been switched; None if one is not asleep.
 
     Raises
@@ -49,7 +49,7 @@ def look() -> dict[int, tuple[str, ...]] | None:
     return seen
 
 
-def quiet() -> bool:
+def is_quiescent() -> bool:
     """Whether no other thread runs, nor ran between two looks."""
-    first = look()
-    return first is not None and first == look()
+    first = thread_states()
+    return first is not None and first == thread_states()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.graph import LitmusTest, Node
 
 
-def unclustered(test: LitmusTest) -> LitmusTest:
+def without_clusters(test: LitmusTest) -> LitmusTest:
     """The test without its clusters.
 
     Raises
@@ -39,7 +39,7 @@ def unclustered(test: LitmusTest) -> LitmusTest:
     return replace(test, clusters=())
 
 
-def drawn(test: LitmusTest, rng: random.Random) -> LitmusTest:
+def with_regions(test: LitmusTest, rng: random.Random) -> LitmusTest:
     """The test with its own clusters, or else with some drawn from `rng`."""
     if test.clusters:
         return test

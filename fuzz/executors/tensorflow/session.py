@@ -44,7 +44,7 @@ Why what we see is what a node returned
   nothing later can touch it.
 - *Fetched arrays may share memory with TensorFlow*, also a stack of one, which
   ``Pack`` does not copy. No run is under way while they are compared, the one
-  run between the race and the comparison only reads, and `Tally.add` keeps no
+  run between the race and the comparison only reads, and `HistogramBuilder.add` keeps no
   view of them.
 - *Constants may share memory with a variable*: assigning one takes over its
   buffer. The reference that the constant keeps makes updates copy it first. A
@@ -74,7 +74,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     done_key,
     observed_key,
 )
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import quiet
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class LiveSession:
         ----------
         stuck : callable, optional
             Called again and again meanwhile, if the test may block: whether nothing
-            happens any more. It may first do something about it. Else `quiet`.
+            happens any more. It may first do something about it. Else `is_quiescent`.
 
         Returns
         -------
@@ -259,7 +259,7 @@ class LiveSession:
 
         As docs/tensorflow-findings.md has it.
         """
-        while self._in_background and not quiet():
+        while self._in_background and not is_quiescent():
             time.sleep(_PATIENCE_S)
 
     def close(self) -> None:
@@ -315,7 +315,7 @@ class _Race:
                     self._take(name, future, watched=watched)
             if watched and not ended:
                 # All runs that can begin have begun, so that only they could go on.
-                idle = (stuck or quiet)()
+                idle = (stuck or is_quiescent)()
                 self.blocked = idle and not any(future.done() for future in pending)
         if self.failure:
             self._settle()
@@ -330,7 +330,7 @@ class _Race:
 
     def _settle(self) -> None:
         """Wait until the runs beside one that failed have ended, or block."""
-        while not (all(future.done() for future in self._futures.values()) or quiet()):
+        while not (all(future.done() for future in self._futures.values()) or is_quiescent()):
             wait(self._futures.values(), _PATIENCE_S)
 
     def wait(self) -> None:

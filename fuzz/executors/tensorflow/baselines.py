@@ -1,0 +1,93 @@
+"""Loops around `Session.run` without LitmusFuzz's bookkeeping: baselines of the benchmarks.
+
+`litmusfuzz bench` compares its own speed with them. No test runs through them. They
+stand here because only this package imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from litmusfuzz.fuzz.executors.tensorflow import lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
+
+if TYPE_CHECKING:
+    from tensorflow.core.protobuf import config_pb2
+
+    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
+
+
+class SessionLoop:
+    """Sets the variables, runs the graph and fetches its outputs, and ignores them.
+
+    A user would write this loop to run one graph many times. It takes tests of one run
+    that cannot block.
+
+    Parameters
+    ----------
+    built : Built
+    config : ConfigProto
+        From `session_options.session_config`.
+    """
+
+    def __init__(self, built: Built, config: config_pb2.ConfigProto) -> None:
+        self._session = tf.compat.v1.Session(graph=session.load(built.graph_def), config=config)
+        self._set = session.callable_of(self._session, (), lowering.INIT)
+        (unit,) = built.units
+        observed = (shown.tensor for shown in unit.observed)
+        self._race = session.callable_of(self._session, observed, unit.target)
+        self._get = session.callable_of(self._session, (shown.tensor for shown in built.final))
+
+    def __call__(self) -> None:
+        """Execute every copy once."""
+        self._set()
+        self._race()
+        self._get()
+
+    def close(self) -> None:
+        """Release graph and threads."""
+        del self._set, self._race, self._get
+        self._session.close()
+
+
+class UnobservedLoop:
+    """Executes copies of a test in one graph, without initialization or fetches.
+
+    Variables keep their contents from one call to the next. The time of a call is thus
+    the time of TensorFlow's executor alone.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    copies : int
+    threads : int
+        Size of the session's own thread pool; the calling thread waits.
+    executor_type : str
+        As in `Settings`.
+
+    Attributes
+    ----------
+    session : tf.compat.v1.Session
+    """
+
+    def __init__(
+        self, test: LitmusTest, copies: int, *, threads: int, executor_type: str = ""
+    ) -> None:
+        graph_def = lowering.unobserved_copies(lowering.lower(test), copies)
+        config = session_config(Settings(threads, executor_type=executor_type))
+        self.session = tf.compat.v1.Session(graph=session.load(graph_def), config=config)
+        session.callable_of(self.session, (), lowering.INIT)()
+        self._race = session.callable_of(self.session, (), lowering.RACE)
+
+    def __call__(self) -> None:
+        """Return when every op of every copy has been executed."""
+        self._race()
+
+    def close(self) -> None:
+        """Release graph and threads."""
+        del self._race
+        self.session.close()
