@@ -4,7 +4,7 @@ Terms
 -----
 litmus test
     Resources with initial contents, graphs over them, and what is observed
-    (`litmusfuzz.corpus.graph`). Frozen, and checked once, when it is made.
+    (`litmusfuzz.corpus.model`). Frozen, and checked once, when it is made.
 outcome
     The values one execution showed (`litmusfuzz.corpus.outcome`).
 entry

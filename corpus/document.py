@@ -15,7 +15,7 @@ import msgspec
 import yaml
 from yaml.reader import ReaderError
 
-from litmusfuzz.corpus.graph import CONTROL
+from litmusfuzz.corpus.model import CONTROL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ import msgspec
 import yaml
 
 from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Cluster,

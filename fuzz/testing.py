@@ -25,7 +25,7 @@ from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model

@@ -23,7 +23,7 @@ from litmusfuzz.oracles.allowed import ValueTooLarge as ValueTooLarge
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.graph import Node
+    from litmusfuzz.corpus.model import Node
 
 Ints = tuple[int, ...]
 

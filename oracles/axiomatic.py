@@ -34,7 +34,7 @@ from litmusfuzz.oracles.question import DEFAULT_BUDGET, Budget, Question
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.model import Model

@@ -21,7 +21,7 @@ from litmusfuzz.oracles.statement import INITIAL, READS, Statement, bits, is_val
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Queue
+    from litmusfuzz.corpus.model import LitmusTest, Queue
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.question import Budget, Question
     from litmusfuzz.oracles.terms import Bool, Int, Ints

@@ -17,7 +17,7 @@ from collections import deque
 from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import all_nodes, bodies
+from litmusfuzz.corpus.model import all_nodes, bodies
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import plain_value
 from litmusfuzz.oracles.axiomatic import Axiomatic, Case, Question
@@ -28,7 +28,7 @@ from litmusfuzz.oracles.relaxed import BY_EDGE, relaxed, with_rules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Value
     from litmusfuzz.oracles.axiomatic import Budget
     from litmusfuzz.oracles.model import Model

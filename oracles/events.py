@@ -30,7 +30,7 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -50,7 +50,7 @@ from litmusfuzz.oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.model import Model
 
 Ints = tuple[int, ...]

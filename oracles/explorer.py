@@ -48,7 +48,7 @@ from litmusfuzz.oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.events import Event, Strictness, Token
     from litmusfuzz.oracles.model import Model

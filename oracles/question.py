@@ -10,7 +10,7 @@ from litmusfuzz.corpus.outcome import Status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome, Value
 
 

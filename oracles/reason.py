@@ -28,7 +28,7 @@ from litmusfuzz.oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_ru
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Value
     from litmusfuzz.oracles.cycle import Step
     from litmusfuzz.oracles.model import Model

@@ -38,7 +38,7 @@ from litmusfuzz.oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.arithmetic import Ints
     from litmusfuzz.oracles.events import Strictness

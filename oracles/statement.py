@@ -36,7 +36,7 @@ from litmusfuzz.oracles.terms import Arithmetic, Script, touched
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.events import Token, Unfolding
     from litmusfuzz.oracles.question import Question
     from litmusfuzz.oracles.terms import Bool, Ints

@@ -21,7 +21,7 @@ from litmusfuzz.corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from litmusfuzz.corpus.graph import Node
+    from litmusfuzz.corpus.model import Node
 
 Bool = bool | str
 Int = int | str

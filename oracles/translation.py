@@ -23,7 +23,7 @@ from litmusfuzz.oracles.model import RFC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.explorer import Budget

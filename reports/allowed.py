@@ -12,7 +12,7 @@ from litmusfuzz.reports.text import counted, outcome_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 
 @dataclass(frozen=True, slots=True)

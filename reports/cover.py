@@ -12,7 +12,7 @@ from litmusfuzz.reports.text import counted, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
 
 _NO_FEATURE = "straight graphs"

@@ -10,7 +10,7 @@ from litmusfuzz.reports.text import counted, outcome_table, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
 
 

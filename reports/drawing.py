@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -32,7 +32,7 @@ from litmusfuzz.reports.text import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import Body, LitmusTest, Node, Resource
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Resource
     from litmusfuzz.corpus.ops import Nested
 
 DEFAULT_PARALLEL: Final = 10

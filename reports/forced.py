@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.reports.allowed import ended_as, numbered
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.reports.allowed import Witnessed
 

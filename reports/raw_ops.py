@@ -11,7 +11,7 @@ import builtins
 import keyword
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import BranchAttrs, Graph, LoopAttrs, bodies, steps
+from litmusfuzz.corpus.model import BranchAttrs, Graph, LoopAttrs, bodies, steps
 from litmusfuzz.corpus.ops import (
     BOOL,
     ConstAttrs,
@@ -26,7 +26,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import Body, LitmusTest, Node
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node
     from litmusfuzz.corpus.ops import Nested
 
 # What raw_ops call an operand that the test calls otherwise.

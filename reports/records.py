@@ -13,7 +13,7 @@ from litmusfuzz.reports.differential import DifferentialTotals
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry, Script
     from litmusfuzz.reports.differential import DifferentialComparison

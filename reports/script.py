@@ -13,7 +13,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.reports import drawing
@@ -24,7 +24,7 @@ from litmusfuzz.reports.text import broken_rule, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue
+    from litmusfuzz.corpus.model import LitmusTest, Node, Queue
     from litmusfuzz.corpus.outcome import Value
     from litmusfuzz.corpus.textfile import Entry, Finding
 

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.corpus.graph import CONTROL
+from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status, nearest, plain_value
 from litmusfuzz.corpus.textfile import Script
 

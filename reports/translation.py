@@ -9,7 +9,7 @@ from litmusfuzz.reports.allowed import ended_as, numbered
 from litmusfuzz.reports.text import counted
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import Cluster
+    from litmusfuzz.corpus.model import Cluster
     from litmusfuzz.reports.allowed import Refuted, Witnessed
 
 

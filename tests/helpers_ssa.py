@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes, taken_from_outside
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes, taken_from_outside
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.fuzz.passes.ssa import NO, YES
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Mapping
 
-    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
     from litmusfuzz.fuzz.passes.ssa import Block, Function
 
 Ints = tuple[int, ...]

@@ -26,7 +26,7 @@ from litmusfuzz.corpus.textfile import dumps as file_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Value
 
 State = tuple[tuple[str, Cell], ...]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from litmusfuzz.corpus.document import MAX_BYTES, FileError
-from litmusfuzz.corpus.graph import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.herd.condition import TRUE, Condition
 from litmusfuzz.corpus.herd.scanner import (
     FINAL,
@@ -33,6 +32,7 @@ from litmusfuzz.corpus.herd.words import (
     STORES,
     TYPES,
 )
+from litmusfuzz.corpus.model import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
 
 OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}

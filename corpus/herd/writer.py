@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import LitmusTest, Node, predecessors
 from litmusfuzz.corpus.herd.condition import TRUE, Condition
 from litmusfuzz.corpus.herd.scanner import Scanner, read_condition
 from litmusfuzz.corpus.herd.words import RESERVED
+from litmusfuzz.corpus.model import LitmusTest, Node, predecessors
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.textfile import FileError
 

@@ -19,7 +19,7 @@ from litmusfuzz.reports.clusters import ClustersReport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 TESTS: Final = 50
 OPS: Final = 12

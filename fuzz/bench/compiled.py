@@ -19,7 +19,7 @@ from litmusfuzz.reports.speed import Speed, Unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program
 

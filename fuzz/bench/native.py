@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower
@@ -28,7 +28,7 @@ from litmusfuzz.reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 REPEATS: Final = 7
 COPIES: Final = 64

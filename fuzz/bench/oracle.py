@@ -22,7 +22,7 @@ from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 REPEATS: Final = 7
 ENOUGH_S: Final = 0.5  # a call this long is not repeated: its noise is small

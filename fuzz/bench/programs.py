@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
+from litmusfuzz.corpus.model import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Outcome
 

@@ -31,7 +31,7 @@ from litmusfuzz.reports.targets import Target, TargetsReport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 
 GRAPHS: Final = 6

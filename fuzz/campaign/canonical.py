@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,
@@ -47,7 +47,7 @@ from litmusfuzz.oracles.reason import explain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue, Variable
+    from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Variable
     from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.oracles.model import Model
 

@@ -12,7 +12,7 @@ from itertools import combinations, count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Cluster, MalformedTest
+from litmusfuzz.corpus.model import Cluster, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.passes.clustering import cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 EXECUTOR_SOURCES: Final = MappingProxyType(
     {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}

@@ -21,7 +21,7 @@ from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.records import Unsound
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.event_log import EventLog
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters, Config

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.events import Access, unfold
@@ -31,7 +31,7 @@ from litmusfuzz.oracles.reference import at_once, orders_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker

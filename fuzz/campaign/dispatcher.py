@@ -24,7 +24,7 @@ from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResu
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Verdict
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration

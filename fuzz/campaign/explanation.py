@@ -11,7 +11,7 @@ from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.text import violation
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.oracles.model import Model

@@ -39,7 +39,7 @@ from litmusfuzz.fuzz.campaign.relations import NodeRelations
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 FLOOR: Final = 0.5
 """The part of the draws that goes by weight alone; so each family has that part of its

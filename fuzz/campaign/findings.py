@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
     from litmusfuzz.fuzz.campaign.event_log import EventLog
     from litmusfuzz.fuzz.campaign.judge import Judgement

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import System
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration

@@ -16,7 +16,7 @@ from litmusfuzz.oracles.explorer import Budget, Explorer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.oracles.model import Model
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from litmusfuzz.corpus.document import Document, FileError, read_text
-from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.canonical import VERSION
 from litmusfuzz.fuzz.campaign.causes import op_class
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.document import Path_
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 FORMAT_VERSION: Final = 1
 SYMPTOMS: Final = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Generator, Iterable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import Generated, System
     from litmusfuzz.fuzz.campaign.jobs import Slot

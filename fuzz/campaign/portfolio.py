@@ -21,7 +21,7 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
@@ -33,7 +33,7 @@ from litmusfuzz.fuzz.generators.mutations import names, parent
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 CORPUS: Final = "corpus"
 """What the tests that were not drawn are counted under, beside the families."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,

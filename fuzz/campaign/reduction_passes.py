@@ -20,7 +20,7 @@ from functools import partial
 from itertools import combinations
 from typing import Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,
@@ -533,7 +533,7 @@ def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 class Counters:
-    """The constants that bound loops (`corpus.graph.loop_bound`)."""
+    """The constants that bound loops (`corpus.model.loop_bound`)."""
 
     def __init__(self, test: LitmusTest) -> None:
         self._nodes = {node.name: node for node in _nodes(test)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import Body, Graph, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.model import Body, Graph, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 
 class NodeRelations:

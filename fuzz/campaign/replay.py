@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.executors.worker import Died
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker

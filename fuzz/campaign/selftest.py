@@ -34,7 +34,7 @@ from litmusfuzz.reports.kills import Effort, Selftest
 from litmusfuzz.reports.nightly_report import Kill
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config
 
 DEFAULT_S: Final = 300.0

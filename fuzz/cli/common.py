@@ -16,7 +16,7 @@ from litmusfuzz.corpus.textfile import Entry, FileError, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model

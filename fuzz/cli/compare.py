@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import FileError, value_from_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.herd import State
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Plain, Value
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model

@@ -11,7 +11,7 @@ import click
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.model import Model
 

@@ -11,8 +11,8 @@ import click
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
     from litmusfuzz.corpus.herd import Condition
+    from litmusfuzz.corpus.model import LitmusTest
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import value_from_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Plain, Value
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model

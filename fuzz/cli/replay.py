@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.executors import messages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.replay import Replay

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters
     from litmusfuzz.reports.translation import TranslationReport
 

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 -
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Value
 
 NO_SCHEDULES: Final = "schedules"

@@ -16,7 +16,7 @@ import msgspec
 from litmusfuzz.corpus.outcome import Outcome
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 Histogram = Mapping[Outcome, int]
 """How often each outcome was seen."""

@@ -15,7 +15,7 @@ from litmusfuzz.corpus.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
 
 

@@ -40,7 +40,7 @@ from litmusfuzz.fuzz.generators import (
 )
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 FAMILIES: Final = MappingProxyType(
     {

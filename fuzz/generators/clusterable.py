@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.generators.context import Draft
 
 

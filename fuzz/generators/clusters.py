@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Cluster, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import Cluster, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 _MIX = Mix(branch=1, loop=1, plain=8)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION)

@@ -13,7 +13,7 @@ from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, 
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _MIX = Mix(branch=1, plain=8)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import (
     BOOL,
     EFFECT_OPS,
@@ -28,7 +28,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
+    from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
     from litmusfuzz.corpus.ops import OpDef
 
 # Kinds alike, but twice those that fit few tests, and the reads among them,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Variable
+from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
 from litmusfuzz.fuzz.generators.context import DRAWN, Block, Draft
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.graph import Node
+    from litmusfuzz.corpus.model import Node
 
 MAX_ORDERS: Final = 200_000
 """Total orders under `rfc` that a drawn test has at most. The explorer judges

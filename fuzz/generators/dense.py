@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.generators import dag
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.generators.context import Draft
 
 OPS: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     Graph,
     LoopAttrs,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Queue, Variable
+    from litmusfuzz.corpus.model import LitmusTest, Queue, Variable
     from litmusfuzz.corpus.ops import TensorType
 
 Edited = tuple[str, Rewriter] | None

@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.generators import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _SEEDS: Final = st.integers(0, 2**32 - 1)
 _KEPT: Final = st.integers(0, 63)

@@ -15,7 +15,7 @@ from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, 
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _MIX = Mix(branch=1, loop=1, plain=9)
 _NESTED = Mix(plain=1, first="loop")

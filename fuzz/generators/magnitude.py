@@ -26,7 +26,7 @@ from litmusfuzz.oracles.events import (
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.events import Unfolding
 
 

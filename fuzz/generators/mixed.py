@@ -15,7 +15,7 @@ from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, 
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 # What stands at the top, and what may stand inside it: each pair that can be.
 _PAIRS = (

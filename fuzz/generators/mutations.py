@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODI
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 FOLDER: Final = Path(corpus.__file__).parent / "litmus"
 _STEPS: Final = 12

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Run
+from litmusfuzz.corpus.model import Graph, LitmusTest, Run
 from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, observed, resources, small
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from litmusfuzz.oracles.events import (
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.events import Event, Unfolding
 
 _ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)

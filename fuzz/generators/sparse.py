@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Variable
+from litmusfuzz.corpus.model import Variable
 from litmusfuzz.corpus.ops import DTYPES, EFFECT_OPS, FLOATS, OPS
 from litmusfuzz.fuzz.generators.context import Block, Draft
 from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
@@ -24,7 +24,7 @@ from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 _OPS: Final = {
     "read": ("ReadVariableOp",),

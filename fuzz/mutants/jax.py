@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.mutants import _mutants
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import RegionRefused, chosen
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import Cluster, LitmusTest
+    from litmusfuzz.corpus.model import Cluster, LitmusTest
     from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program

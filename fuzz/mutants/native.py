@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.mutants import _mutants
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config

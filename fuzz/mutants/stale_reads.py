@@ -12,7 +12,7 @@ from litmusfuzz.fuzz.executors.protocol import Config, Refused
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
     from litmusfuzz.oracles.arithmetic import Ints
 

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     MAX_CAPACITY,
     MAX_ITERATIONS,
     Body,
@@ -33,7 +33,7 @@ from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
     from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest
 

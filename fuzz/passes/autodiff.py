@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LoopAttrs, Node, taken_from_outside
+from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, Node, taken_from_outside
 from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
@@ -41,7 +41,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
     Fresh = Callable[[str], str]
     Types = Mapping[str, TensorType | None]

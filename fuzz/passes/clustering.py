@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import combinations, combinations_with_replacement, count
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Cluster,
     Graph,
     LitmusTest,

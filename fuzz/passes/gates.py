@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
     from litmusfuzz.fuzz.passes.ssa import Block, Function, Statement
 
 _SHORT: Final = {"ReadVariableOp": "Read", "AssignVariableOp": "Assign"}

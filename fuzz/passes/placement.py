@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,
@@ -29,7 +29,7 @@ from litmusfuzz.corpus.ops import ConstAttrs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import Resource
+    from litmusfuzz.corpus.model import Resource
 
 DEFAULT: Final = "cpu:0"
 _NOTHING: Final = ConstAttrs("int32", (), 0)

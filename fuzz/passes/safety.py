@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import Graph, Node, all_nodes, bodies, steps, steps_before
+from litmusfuzz.corpus.model import Graph, Node, all_nodes, bodies, steps, steps_before
 from litmusfuzz.corpus.ops import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import Step
+    from litmusfuzz.corpus.model import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     LoopAttrs,
     Node,
@@ -32,7 +32,7 @@ from litmusfuzz.corpus.ops import ConstAttrs, Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import Body, Cluster, LitmusTest
+    from litmusfuzz.corpus.model import Body, Cluster, LitmusTest
 
 NO: Final = "0"
 YES: Final = "1"

@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     Graph,
     LoopAttrs,
@@ -34,7 +34,7 @@ from litmusfuzz.corpus.ops import Kind, SectionAttrs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _BLOCKING: Final = (Kind.QUEUE, Kind.SECTION)
 _NEVER_BLOCK: Final = ("QueueSizeV2", "QueueCloseV2")

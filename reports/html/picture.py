@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     LoopAttrs,
     all_nodes,
@@ -25,7 +25,7 @@ from litmusfuzz.reports.html.layout import Box, Line, place, svg
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import Body, LitmusTest, Node, Run
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
 
 MOST_EFFECTS: Final = 48
 """Larger tests are told as text: nobody follows so many lines."""

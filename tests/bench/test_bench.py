@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.bench import oracle
 from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simulated

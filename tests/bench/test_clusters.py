@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.fuzz.bench import clusters
 from litmusfuzz.oracles.translation import Soundness, validate
 from litmusfuzz.reports.bench import Figure

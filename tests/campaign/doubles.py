@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from litmusfuzz.corpus.graph import BranchAttrs, LitmusTest
+from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable

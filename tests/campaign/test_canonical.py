@@ -12,7 +12,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,
@@ -43,7 +43,7 @@ from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
     Edit = Callable[[random.Random, LitmusTest], tuple[str, Rewriter] | None]
 

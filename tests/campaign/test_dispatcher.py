@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign import dispatcher
 from litmusfuzz.fuzz.campaign.dispatcher import (
     MAX_WAITING,

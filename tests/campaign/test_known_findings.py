@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.campaign.known_findings import HEADER, KnownFinding, added,
 if TYPE_CHECKING:
     from conftest import Command
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 TODAY = date(2026, 11, 22)
 KEY, OTHER = "v1-0123456789abcdef", "v1-fedcba9876543210"

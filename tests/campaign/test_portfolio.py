@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign.portfolio import (
     CORPUS,
     WAYS,

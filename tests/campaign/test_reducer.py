@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import FEATURES, LitmusTest, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads

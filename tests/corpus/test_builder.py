@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import MalformedTest, Node, Variable
+from litmusfuzz.corpus.model import MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.oracles.model import EXECUTOR, RFC

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     MAX_NODES,
     MAX_VARIABLES,
     Graph,

@@ -12,7 +12,6 @@ import pytest
 from helpers import LITMUS, allowed_values
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.herd import (
     DoesNotFit,
     condition_of,
@@ -23,6 +22,7 @@ from litmusfuzz.corpus.herd import (
     parse,
     read_log,
 )
+from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.textfile import FileError, load
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC

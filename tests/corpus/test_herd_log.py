@@ -17,7 +17,7 @@ from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 # As herd7 prints it: hexadecimal where a variant asks for it, old and new brackets.

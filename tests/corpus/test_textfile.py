@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import MAX_BYTES
-from litmusfuzz.corpus.graph import Graph, LitmusTest, MalformedTest
+from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, digest
 from litmusfuzz.corpus.textfile import (
     MAX_LISTED,

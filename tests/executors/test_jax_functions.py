@@ -13,7 +13,7 @@ from helpers import LITMUS
 from helpers_ssa import PreparedFunction, random_state, results_of
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import (
     DTYPES,
     OPS,

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable, predecessors
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable, predecessors
 from litmusfuzz.corpus.ops import (
     BOOL,
     DTYPES,
@@ -567,7 +567,8 @@ def test_other_devices_are_refused() -> None:
 def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that the table gains is not taken for one that we lower."""
     row = replace(OPS["ReadVariableOp"], name="ReadTwice")
-    monkeypatch.setattr("litmusfuzz.corpus.graph.OPS", {**OPS, "ReadTwice": row})
+    for module in ("graph", "validation"):
+        monkeypatch.setattr(f"litmusfuzz.corpus.model.{module}.OPS", {**OPS, "ReadTwice": row})
     test = litmus(Node("r", "ReadTwice", (), ("X",)), variables=(Variable("X", "int32", ()),))
     with pytest.raises(Refused, match=r"op ReadTwice \(node r\)"):
         TensorFlowExecutor().prepare(test, PLAIN)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from helpers import LITMUS
 
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps, load

@@ -11,7 +11,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Queue, Variable
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.judge import judge

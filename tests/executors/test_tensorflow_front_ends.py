@@ -28,7 +28,7 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Histogram
 
 BY_NAME = {path.stem: path for path in LITMUS}

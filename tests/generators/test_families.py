@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
@@ -27,7 +27,7 @@ from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 MANY = 150
 STRUCTURED = tuple(n for n in FAMILIES if n not in ("dag", "clusterable", "sparse", "dense"))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Graph
+from litmusfuzz.corpus.model import Graph
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.fuzz.generators import draw, edits, mutations
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 TESTS = {
     "straight": litmus("X=1; Y=2 || r0=Y; r1=X", shape=(2, 4)),

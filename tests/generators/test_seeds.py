@@ -15,7 +15,7 @@ import pytest
 from litmusfuzz.fuzz.generators import FAMILIES, draw
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 TESTS = 72
 DIGESTS = {

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from native.helpers_native import all_outcomes
 
-from litmusfuzz.corpus.graph import LitmusTest, LoopAttrs, Node, all_nodes
+from litmusfuzz.corpus.model import LitmusTest, LoopAttrs, Node, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET

@@ -13,7 +13,7 @@ from litmusfuzz.oracles.model import RFC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
 
 CONFIGS: Final = {config.name: config for config in JaxClusteredExecutor.configurations()}

@@ -10,7 +10,7 @@ from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
 from native.helpers_native import keys
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load

@@ -14,14 +14,14 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 MP = "X=1; Y=2 || r0=Y; r1=X"
 AROUND = "X=1; r0=Z; Y=1 || r1=Y; Z=2"

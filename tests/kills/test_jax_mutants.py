@@ -25,7 +25,7 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
 
 COUNT = 2000

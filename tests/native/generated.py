@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Graph,

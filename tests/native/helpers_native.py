@@ -13,7 +13,7 @@ from litmusfuzz.oracles.model import MODELS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config, EventKey
     from litmusfuzz.oracles.allowed import Witness

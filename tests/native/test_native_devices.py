@@ -18,7 +18,7 @@ from native.generated import draw
 from native.helpers_native import CONFIGS, all_outcomes
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import LitmusTest, Run
+from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import (

@@ -41,7 +41,7 @@ from litmusfuzz.oracles.model import EXECUTOR, RFC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config
 
 ROOT = Path(__file__).parents[2]

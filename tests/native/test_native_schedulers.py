@@ -16,7 +16,7 @@ from native.generated import draw
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import (

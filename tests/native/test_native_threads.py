@@ -9,7 +9,7 @@ from helpers import LITMUS
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from litmusfuzz.corpus.graph import Node
+from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge, gathered, pure, written
 

@@ -22,7 +22,7 @@ from test_explorer import (
 )
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, MalformedTest
+from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
 from litmusfuzz.fuzz.generators import draw

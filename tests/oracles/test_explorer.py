@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Graph, LitmusTest, MalformedTest, Node, Variable
+from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Digest, load, loads

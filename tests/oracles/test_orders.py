@@ -17,7 +17,7 @@ from litmusfuzz.oracles.reference import _Walk, outcome_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.allowed import Witness
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import LitmusTest, Run
+from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads, value_from_plain
 from litmusfuzz.fuzz.generators import draw

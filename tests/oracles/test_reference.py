@@ -151,7 +151,7 @@ def test_every_witness_is_a_legal_order_that_yields_its_outcome(test) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 def test_an_implied_edge_changes_nothing(test) -> None:
     """An edge from an effect to one that already waits for it."""
-    from litmusfuzz.corpus.graph import Graph, predecessors
+    from litmusfuzz.corpus.model import Graph, predecessors
 
     before = {node.name: above for node, above in predecessors(test.graph)}
     effects = {n.name for n in test.graph.effects}

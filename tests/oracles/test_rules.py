@@ -16,7 +16,7 @@ from litmusfuzz.oracles import axiomatic, explorer, reference
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, Axiom, Model, unsplit
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
 
 FILES = {path.stem: path for path in LITMUS}

@@ -8,7 +8,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.oracles import explorer, reference

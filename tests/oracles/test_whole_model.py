@@ -163,7 +163,7 @@ def test_dequeue_of_more_than_a_closed_queue_holds_fails_and_is_unspecified() ->
 
 
 def test_runs_that_the_client_orders_are_ordered_and_others_not() -> None:
-    from litmusfuzz.corpus.graph import Run
+    from litmusfuzz.corpus.model import Run
 
     test = litmus("X=1 ||| r0=X")
     assert outcomes(test) == {"g1.r0=0 X=1", "g1.r0=1 X=1"}
@@ -172,7 +172,7 @@ def test_runs_that_the_client_orders_are_ordered_and_others_not() -> None:
 
 
 def test_a_run_after_a_blocked_run_never_starts() -> None:
-    from litmusfuzz.corpus.graph import Run
+    from litmusfuzz.corpus.model import Run
 
     test = litmus("r0=Q? ||| X=1; r1=X ||| r2=X", queues={"Q": 1})
     client = (Run("a", "g0"), Run("b", "g1", ("a",)), Run("c", "g2"))

@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import Cluster, MalformedTest, taken_from_outside
+from litmusfuzz.corpus.model import Cluster, MalformedTest, taken_from_outside
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
 from litmusfuzz.fuzz.generators import FAMILIES, draw
 from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
@@ -26,7 +26,7 @@ from litmusfuzz.oracles.translation import validate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 Tally = Counter[tuple[str, str, str]]
 """Rule, what the pair is, verdict."""

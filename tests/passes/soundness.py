@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.graph import MAX_NODES, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, draw
@@ -37,7 +37,7 @@ from litmusfuzz.oracles.translation import Soundness, validate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 BUDGET: Final = Budget(states=50_000, memory_bytes=256 << 20)
 UNKNOWN_MAX: Final = 0.02

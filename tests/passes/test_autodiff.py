@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from litmusfuzz.corpus.graph import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Variable
+from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Variable
 from litmusfuzz.corpus.ops import (
     BOOL,
     FLOATS,

@@ -9,7 +9,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster, LitmusTest
+from litmusfuzz.corpus.model import Cluster, LitmusTest
 from litmusfuzz.corpus.textfile import load, loads
 from litmusfuzz.fuzz.passes.clustering import (
     Clustering,

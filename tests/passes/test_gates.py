@@ -8,7 +8,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.passes.gates import gated

@@ -9,7 +9,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.textfile import Entry, dumps, load, loads
 from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
 from litmusfuzz.oracles import explorer

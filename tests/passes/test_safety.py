@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import LitmusTest, Node
+from litmusfuzz.corpus.model import LitmusTest, Node
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.passes.safety import Analysis, unsafe_pairs
 

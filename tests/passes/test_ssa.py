@@ -13,7 +13,7 @@ from helpers_ssa import PreparedFunction, evaluate, random_state, results_of
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster, Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import draw
 from litmusfuzz.fuzz.passes.listing import listing, serialized

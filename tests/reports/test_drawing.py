@@ -11,7 +11,7 @@ from helpers import LITMUS
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     Cluster,
     Graph,

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from nightly_reports import ended_finding, entries, finding, night, torn_finding
 
-from litmusfuzz.corpus.graph import CONTROL
+from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import FEATURES as FEATURE_NAMES
-from litmusfuzz.corpus.graph import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import FEATURES as FEATURE_NAMES
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import (
     DTYPES,
     EFFECT_OPS,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.reports.differential import DifferentialTotals

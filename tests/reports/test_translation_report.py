@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litmusfuzz.corpus.graph import Cluster
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.reports.allowed import Refuted, Witnessed
 from litmusfuzz.reports.translation import TranslationReport

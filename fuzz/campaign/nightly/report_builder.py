@@ -34,7 +34,7 @@ from litmusfuzz.reports.nightly_report import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings

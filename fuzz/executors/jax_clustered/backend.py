@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jax
 import numpy as np
 
-from litmusfuzz.corpus.graph import Queue, Variable, all_nodes
+from litmusfuzz.corpus.model import Queue, Variable, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, TensorType
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,

@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import SingleDeviceSharding
 
-from litmusfuzz.corpus.graph import LoopAttrs
+from litmusfuzz.corpus.model import LoopAttrs
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
 from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, indices_of
@@ -30,7 +30,7 @@ from litmusfuzz.fuzz.passes.ssa import NO, YES, Block, Function, Statement, conv
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import Cluster, LitmusTest, Node
+    from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
 
 _Shape: Any = jax.ShapeDtypeStruct  # whose own annotations are incomplete
 LIMIT: Final = 2048

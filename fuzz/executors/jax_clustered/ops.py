@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from litmusfuzz.corpus.graph import Node
+    from litmusfuzz.corpus.model import Node
 
 _PURE: Final[dict[str, Callable[..., jax.Array]]] = {
     "Identity": lambda x: x,

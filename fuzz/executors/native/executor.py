@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
 from litmusfuzz.fuzz.executors.native import _executor
@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.executors.protocol import Config, Diverged, Noise, Refused,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
 

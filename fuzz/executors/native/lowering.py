@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     Cluster,
     Graph,
@@ -49,10 +49,10 @@ from litmusfuzz.fuzz.passes.ssa import convert
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import Body as GraphBody
-    from litmusfuzz.corpus.graph import LitmusTest
-    from litmusfuzz.corpus.graph import Node as GraphNode
-    from litmusfuzz.corpus.graph import Resource as AnyResource
+    from litmusfuzz.corpus.model import Body as GraphBody
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import Node as GraphNode
+    from litmusfuzz.corpus.model import Resource as AnyResource
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
 _UNBOUNDED: Final = 1 << 20

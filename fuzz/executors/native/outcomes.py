@@ -9,7 +9,7 @@ from litmusfuzz.corpus.outcome import TORN, Status, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _UNSEEN, _VALUE, _TORN = range(3)

@@ -31,7 +31,7 @@ from litmusfuzz.fuzz.executors.native.transport import (
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.native._executor import Station
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
 

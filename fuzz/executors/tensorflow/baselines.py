@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
 if TYPE_CHECKING:
     from tensorflow.core.protobuf import config_pb2
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 

@@ -31,7 +31,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import RACE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 _PREFIX: Final = "c0/"
 """Of the nodes of the only copy."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from litmusfuzz.corpus.graph import (
+from litmusfuzz.corpus.model import (
     BranchAttrs,
     LoopAttrs,
     bodies,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.ops import TensorType
     from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, Line
 

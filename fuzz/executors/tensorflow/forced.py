@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from litmusfuzz.corpus.graph import MalformedTest, all_nodes
+from litmusfuzz.corpus.model import MalformedTest, all_nodes
 from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
@@ -41,7 +41,7 @@ from litmusfuzz.fuzz.passes.gates import gated
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.executors.protocol import EventKey
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.passes.gates import Gate, Gated, Instance

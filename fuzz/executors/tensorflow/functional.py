@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import function_pb2, node_def_pb2
 
-    from litmusfuzz.corpus.graph import BranchAttrs, LoopAttrs, Node
+    from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Node
 
 
 class FunctionalCopy(Copy):

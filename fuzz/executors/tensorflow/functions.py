@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import function_pb2
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 

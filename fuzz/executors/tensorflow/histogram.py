@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
 
 _BATCH: Final = 1 << 21
 """Ints that are held before they are counted: 16 MiB."""

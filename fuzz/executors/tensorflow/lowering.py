@@ -59,7 +59,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.graph import all_nodes
+from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.graph import Graph, LitmusTest, Queue
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Queue
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"

@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.executors.tensorflow.functions import placed
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto, typed
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.graph import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.ops import TensorType
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 

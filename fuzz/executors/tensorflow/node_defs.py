@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from tensorflow.core.framework import node_def_pb2
 
-from litmusfuzz.corpus.graph import Mutex, Variable
+from litmusfuzz.corpus.model import Mutex, Variable
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.fuzz.executors.protocol import Refused
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node, Queue, Resource
+    from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Resource
     from litmusfuzz.corpus.ops import Nested
 
 # The numbers of TensorFlow's enum DataType.

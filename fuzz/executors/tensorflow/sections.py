@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from litmusfuzz.corpus.graph import all_nodes, bodies, predecessors
+from litmusfuzz.corpus.model import all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.functions import placed, type_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.graph import Graph, LitmusTest, Node
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Node
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _HELPERS: Final = (

@@ -1,0 +1,68 @@
+"""The litmus test as a value: resources, graphs, the client's runs, and what is observed.
+
+`resources`, `client`, `graph` and `test` are frozen data; `validation` has the rules that
+a test obeys, checked when it is made; `order` has the order in which its nodes may run.
+Others import from here.
+"""
+
+from litmusfuzz.corpus.model.client import Run
+from litmusfuzz.corpus.model.graph import (
+    Body,
+    BranchAttrs,
+    Cluster,
+    Graph,
+    LoopAttrs,
+    Node,
+    all_nodes,
+    bodies,
+    clusters_of,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.model.order import Step, enclosing, predecessors, steps, steps_before
+from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
+from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
+from litmusfuzz.corpus.model.validation import (
+    CONTROL,
+    MAX_CAPACITY,
+    MAX_ITERATIONS,
+    MAX_NODES,
+    MAX_VARIABLES,
+    check_name,
+    loop_bound,
+)
+from litmusfuzz.corpus.ops import Kind, MalformedTest, TensorType
+
+__all__ = [
+    "CONTROL",
+    "FEATURES",
+    "MAX_CAPACITY",
+    "MAX_ITERATIONS",
+    "MAX_NODES",
+    "MAX_VARIABLES",
+    "Body",
+    "BranchAttrs",
+    "Cluster",
+    "Graph",
+    "Kind",
+    "LitmusTest",
+    "LoopAttrs",
+    "MalformedTest",
+    "Mutex",
+    "Node",
+    "Queue",
+    "Resource",
+    "Run",
+    "Step",
+    "TensorType",
+    "Variable",
+    "all_nodes",
+    "bodies",
+    "check_name",
+    "clusters_of",
+    "enclosing",
+    "loop_bound",
+    "predecessors",
+    "steps",
+    "steps_before",
+    "taken_from_outside",
+]

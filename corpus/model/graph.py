@@ -1,0 +1,140 @@
+"""Nodes of a test: graphs, the bodies inside nodes, and clusters of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.ops import OPS, Attrs, OpDef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes of one graph or body that run as one: a snapshot, then a write-back.
+
+    `members` stand in the order in which they are made a pure function (SSA
+    order). The nodes stay where they are: without its clusters, a test is the
+    one that was clustered.
+
+    References
+    ----------
+    semantics.md, section 5; BLOG, "Auto-clustering".
+    """
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One op of a graph.
+
+    `inputs` are data edges and `after` control edges, both by the name of a
+    node that stands earlier; `resources` are what it works on, in the roles'
+    order (`OpDef.roles`). A critical section is a node as well: edges to and
+    from it are edges of the section as a whole. `device` is where it runs, ""
+    for wherever what it works on lives.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    attrs: Attrs | BranchAttrs | LoopAttrs | None = None
+    device: str = ""
+
+    @property
+    def definition(self) -> OpDef:
+        """Its row of the op table."""
+        return OPS[self.op]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph inside a node: its nodes, and which of its values leave it.
+
+    Only inputs and results cross its wall.
+    """
+
+    nodes: tuple[Node, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchAttrs:
+    """A conditional: one of two bodies, by a predicate, its only input.
+
+    `takes` are values from outside, as (name inside, name outside); `results`
+    name what both bodies return, as ``node.result`` outside.
+    """
+
+    takes: tuple[tuple[str, str], ...]
+    then: Body
+    orelse: Body
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAttrs:
+    """A loop: carried values, a condition on them, a body that makes the next.
+
+    The node's inputs are the first carried values; the results are the
+    carried values, under their names, as they are when the condition is false.
+    The first one is a counter that bounds the loop (`loop_bound`).
+    """
+
+    carried: tuple[str, ...]
+    takes: tuple[tuple[str, str], ...]
+    condition: Body
+    body: Body
+    parallel_iterations: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A directed acyclic graph of nodes.
+
+    Invariant, checked by `LitmusTest`: an edge leads from a node to one that
+    stands later. The order of `nodes` is thus a linear extension, and no cycle
+    can be written down.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def effects(self) -> tuple[Node, ...]:
+        """The nodes that touch a resource, in their order."""
+        return tuple(n for n in self.nodes if n.definition.has_effect)
+
+
+def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
+    """The graphs inside a node, each with the field that it stands in."""
+    if isinstance(node.attrs, BranchAttrs):
+        return ("then", node.attrs.then), ("else", node.attrs.orelse)
+    if isinstance(node.attrs, LoopAttrs):
+        return ("condition", node.attrs.condition), ("body", node.attrs.body)
+    return ()
+
+
+def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes, and those inside them."""
+    for node in nodes:
+        yield node
+        for _, body in bodies(node):
+            yield from all_nodes(body.nodes)
+
+
+def taken_from_outside(node: Node) -> tuple[tuple[str, str], ...]:
+    """What a node's bodies take from around it, as (name inside, name outside)."""
+    return node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+
+
+def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+    """Those whose members are among these nodes, which are all of one graph or body."""
+    names = {node.name for node in nodes}
+    return tuple(cluster for cluster in clusters if cluster.members[0] in names)

@@ -1,0 +1,147 @@
+"""Program order of a graph: what comes before what, sections and clusters included.
+
+References
+----------
+semantics.md, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.model.graph import taken_from_outside
+from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
+
+
+Step = tuple[str, str]
+"""What happens to which: ("node", n), ("acquire", s), ("release", s) or ("cluster", c)."""
+
+
+def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, set[Step]]:
+    """What each step of a graph directly comes after, by edges; see `steps`."""
+    sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+    within = {name: cluster for cluster in clusters for name in cluster.members}
+    is_section = {n.name for n in sections}
+    nodes = {n.name: n for n in graph.nodes}
+
+    def done(name: str) -> Step:
+        """The step after which a node is done."""
+        if name in within:
+            return ("cluster", within[name].name)
+        return ("release" if name in is_section else "node", name)
+
+    before: dict[Step, set[Step]] = {}
+    for node in graph.nodes:
+        given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+        sources = (name.partition(".")[0] for name in given)
+        # What is not among the nodes is a value from outside the body.
+        waits = {done(name) for name in sources if name in nodes}
+        if node.name in is_section:
+            before[("acquire", node.name)] = waits
+            before.setdefault(("release", node.name), set()).add(("acquire", node.name))
+        else:
+            before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
+    for section in sections:
+        assert isinstance(section.attrs, SectionAttrs)
+        for name in section.attrs.members:
+            before[done(name)].add(("acquire", section.name))
+            before[("release", section.name)].add(done(name))
+        for outer in enclosing(section, sections):
+            before[("acquire", section.name)].add(("acquire", outer.name))
+            before[("release", outer.name)].add(("release", section.name))
+    return before
+
+
+def steps(
+    graph: Graph, clusters: Iterable[Cluster] = (), where: tuple[str | int, ...] = ()
+) -> list[tuple[str, Node | Cluster]]:
+    """A graph's nodes in an order in which each can be taken apart.
+
+    Parameters
+    ----------
+    clusters : iterable of Cluster
+        Those of this graph.
+
+    Returns
+    -------
+    list of (str, Node or Cluster)
+        ("node", n) for each node that is no section and in no cluster,
+        ("acquire", s) and ("release", s) for each section, ("cluster", c);
+        all that must come before stands before.
+
+    Raises
+    ------
+    MalformedTest
+        If a cycle goes through a section or a cluster.
+    """
+    within = {name: cluster for cluster in clusters for name in cluster.members}
+    is_section = {n.name for n in graph.nodes if isinstance(n.attrs, SectionAttrs)}
+    if not is_section and not within:
+        return [("node", n) for n in graph.nodes]
+    nodes = {n.name: n for n in graph.nodes}
+    before = steps_before(graph, within.values())
+    named = {cluster.name: cluster for cluster in within.values()}
+    ordered: list[tuple[str, Node | Cluster]] = []
+    placed: set[Step] = set()
+    while len(placed) < len(before):
+        ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
+        if not ready:
+            stuck = sorted({name for key, name in before.keys() - placed})
+            for name in stuck:
+                if name in named:
+                    message = f"cycle through a cluster: {', '.join(stuck)}"
+                    raise MalformedTest(message, ("clusters", name))
+            path = (*where, next(n for n in stuck if n in is_section))
+            raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
+        placed.update(ready)
+        ordered += [
+            (kind, named[name] if kind == "cluster" else nodes[name]) for kind, name in ready
+        ]
+    return ordered
+
+
+def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
+    """Sections whose members are all of this one's, and more."""
+    assert isinstance(section.attrs, SectionAttrs)
+    mine = frozenset(section.attrs.members)
+    return [
+        other
+        for other in sections
+        if isinstance(other.attrs, SectionAttrs) and mine < frozenset(other.attrs.members)
+    ]
+
+
+def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
+    """Each node with all nodes that have a path to it, in the graph's order."""
+    known: dict[str, frozenset[str]] = {}
+    for node in graph.nodes:
+        sources = (name.partition(".")[0] for name in (*node.inputs, *node.after))
+        direct = [name for name in sources if name in known]
+        above = frozenset(direct).union(*(known[d] for d in direct))
+        known[node.name] = above
+        yield node, above
+
+
+def path_between(graph: Graph, source: str, target: str) -> list[str]:
+    """Nodes on one path that follows edges from `source`'s operands to `target`."""
+    inputs = {n.name: (*n.inputs, *n.after) for n in graph.nodes}
+    came: dict[str, str] = {source: ""}
+    stack = [source]
+    while stack:
+        name = stack.pop()
+        if name == target:
+            path = []
+            while name:
+                path.append(name)
+                name = came[name]
+            return path
+        for each in inputs.get(name, ()):
+            if each not in came:
+                came[each] = name
+                stack.append(each)
+    return []

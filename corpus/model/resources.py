@@ -1,0 +1,59 @@
+"""Resources of a test: variables, mutexes and queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from litmusfuzz.corpus.ops import Nested, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A resource variable: a named cell that holds one tensor.
+
+    `shape` is ``(rows, *lanes)`` or ``()``; `init` one int for all elements
+    or one for each row. `device` is where it lives, "" for the default.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    init: Nested = 0
+    device: str = ""
+
+    @property
+    def type(self) -> TensorType:
+        """dtype and shape."""
+        return TensorType(self.dtype, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutex:
+    """A lock that critical sections take; free at first, not re-entrant."""
+
+    name: str
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A blocking first-in first-out queue.
+
+    `dtype` and `shape` are of one element, `capacity` the most it holds, and
+    `init` its elements at first, in the order in which they leave.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    capacity: int
+    init: tuple[Nested, ...] = ()
+    device: str = ""
+
+    @property
+    def type(self) -> TensorType:
+        """dtype and shape of an element."""
+        return TensorType(self.dtype, self.shape)
+
+
+Resource = Variable | Mutex | Queue

@@ -1,0 +1,208 @@
+"""The litmus test: one frozen value that goes through the whole program.
+
+Every rule of the format is checked when a test is made (`validation`), so that code
+which holds one need not check again. Nothing here is mutable.
+
+References
+----------
+semantics.md, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.model import validation
+from litmusfuzz.corpus.model.client import Run
+from litmusfuzz.corpus.model.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, TensorType, expand, model_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
+    from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
+
+FEATURES: Final = frozenset(
+    {
+        "several runs",
+        "critical sections",
+        "queues",
+        "conditionals",
+        "loops",
+        "clusters",
+        "transfers",
+    }
+)
+"""All that `LitmusTest.features` may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LitmusTest:
+    """Resources, graphs over them, a client that runs these, and what is observed.
+
+    Parameters
+    ----------
+    name : str
+        Also its file's name.
+    variables : tuple of Variable
+    graphs : tuple of Graph
+        Names of nodes are unique over all graphs.
+    observe : tuple of str
+        Names of nodes whose value is part of an outcome; ``run.node`` if there
+        are several runs.
+    about : str
+        For people.
+    mutexes : tuple of Mutex
+    queues : tuple of Queue
+    client : tuple of Run
+        A run stands after those that it comes after. If empty, each graph runs
+        once, concurrently with the others, under its own name.
+    clusters : tuple of Cluster
+
+    Raises
+    ------
+    MalformedTest
+        Naming the field.
+    """
+
+    name: str
+    variables: tuple[Variable, ...]
+    graphs: tuple[Graph, ...]
+    observe: tuple[str, ...] = ()
+    about: str = ""
+    mutexes: tuple[Mutex, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    client: tuple[Run, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    types: Mapping[str, TensorType | None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Result type of each node and of each value inside a body; None without one."""
+    bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """How many iterations each loop has at most."""
+    whole: bool = field(init=False, repr=False, compare=False, default=False)
+    """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
+
+    def __post_init__(self) -> None:
+        matrices = any(n.op == "MatMul" for g in self.graphs for n in all_nodes(g.nodes))
+        object.__setattr__(self, "whole", matrices)
+        validation.check_texts(self.name, self.about)
+        resources = validation.check_resources(
+            self.variables, self.mutexes, self.queues, whole=matrices
+        )
+        types, bounds = validation.check_graphs(self.graphs, resources, whole=matrices)
+        validation.check_client(self.client, self.graphs)
+        validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
+        object.__setattr__(self, "types", MappingProxyType(types))
+        object.__setattr__(self, "bounds", MappingProxyType(bounds))
+        validation.check_closes(self.graphs, self.runs)
+        validation.check_observe(self.observe, self.nodes_by_key(), types, self.runs)
+
+    @property
+    def graph(self) -> Graph:
+        """The only graph; for code that handles no tests with several."""
+        assert len(self.graphs) == 1, self.name
+        return self.graphs[0]
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Variables, mutexes and queues."""
+        return (*self.variables, *self.mutexes, *self.queues)
+
+    @property
+    def effects(self) -> tuple[Node, ...]:
+        """Of all graphs and bodies, the nodes that touch a resource or hold others."""
+        nodes = (node for graph in self.graphs for node in all_nodes(graph.nodes))
+        return tuple(node for node in nodes if node.definition.has_effect)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The client's runs, or one of each graph."""
+        return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    def spans_devices(self, node: Node) -> bool:
+        """Whether the node, with all inside, is told to be on several devices.
+
+        A resource without a device lives on one that is nobody else's, as far
+        as is known here.
+        """
+        lives = {resource.name: resource.device for resource in self.resources}
+        inside = list(all_nodes([node]))
+        found = {lives[name] for each in inside for name in each.resources}
+        return len(found.union(each.device for each in inside if each.device)) > 1
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What a test has beyond one graph over variables, by name.
+
+        An executor, a pass or a reducer that does not handle one refuses the
+        test by that name.
+        """
+        found = set()
+        if len(self.graphs) > 1 or len(self.runs) > 1:
+            found.add("several runs")
+        if self.mutexes:
+            found.add("critical sections")
+        if self.queues:
+            found.add("queues")
+        kinds = {n.definition.kind for graph in self.graphs for n in all_nodes(graph.nodes)}
+        if Kind.BRANCH in kinds:
+            found.add("conditionals")
+        if Kind.LOOP in kinds:
+            found.add("loops")
+        if self.clusters:
+            found.add("clusters")
+        if Kind.TRANSFER in kinds:
+            found.add("transfers")
+        return frozenset(found)
+
+    def nodes_by_key(self) -> dict[str, str]:
+        """Keys that a node may have in an outcome, and the node's name."""
+        nodes: dict[str, list[str]] = {}
+        for graph in self.graphs:
+            names = nodes[graph.name] = []
+            for node in graph.nodes:
+                names.append(node.name)
+                if isinstance(node.attrs, BranchAttrs):
+                    names += [f"{node.name}.{result}" for result in node.attrs.results]
+                elif isinstance(node.attrs, LoopAttrs):
+                    names += [f"{node.name}.{result}" for result in node.attrs.carried]
+        if len(self.runs) == 1:
+            return {name: name for name in nodes[self.runs[0].graph]}
+        return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The keys of an outcome, in order: what is observed, variables, queues."""
+        finals = (*(v.name for v in self.variables), *(q.name for q in self.queues))
+        return (*self.observe, *finals)
+
+    def type_of(self, name: str) -> TensorType:
+        """Type of what `name` (of `names`, or a node) stands for; of a queue, an element's."""
+        typed: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
+        for resource in typed:
+            if resource.name == name:
+                return resource.type
+        kind = self.types[self.nodes_by_key().get(name, name)]
+        assert kind is not None, name
+        return kind
+
+    def size_of(self, shape: tuple[int, ...]) -> int:
+        """Ints in a model value of that shape (`model_size`)."""
+        return model_size(shape, whole=self.whole)
+
+    def initial(self, variable: Variable) -> tuple[int, ...]:
+        """The variable's initial contents as a model value."""
+        return expand(variable.init, variable.shape, whole=self.whole)
+
+    def initial_elements(self, queue: Queue) -> tuple[tuple[int, ...], ...]:
+        """The queue's initial elements as model values."""
+        return tuple(expand(each, queue.shape, whole=self.whole) for each in queue.init)
+
+    def constant(self, node: Node) -> tuple[int, ...]:
+        """A Const node's model value."""
+        assert isinstance(node.attrs, ConstAttrs)
+        return expand(node.attrs.value, node.attrs.shape, whole=self.whole)

@@ -1,0 +1,686 @@
+"""Rules of the format: what makes a test well-formed.
+
+Every check raises `MalformedTest` with the path to the field at fault.
+
+References
+----------
+semantics.md, sections 1 to 3 and 5.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.model.graph import (
+    Body,
+    BranchAttrs,
+    Graph,
+    LoopAttrs,
+    all_nodes,
+    bodies,
+    clusters_of,
+    taken_from_outside,
+)
+from litmusfuzz.corpus.model.order import path_between, predecessors, steps
+from litmusfuzz.corpus.model.resources import Queue, Variable
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    OPS,
+    ConstAttrs,
+    Kind,
+    MalformedTest,
+    SectionAttrs,
+    TensorType,
+    check_literal,
+    check_shape,
+    model_size,
+    result_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from litmusfuzz.corpus.model.client import Run
+    from litmusfuzz.corpus.model.graph import Cluster, Node
+    from litmusfuzz.corpus.model.resources import Mutex, Resource
+
+MAX_NODES: Final = 2048
+MAX_VARIABLES: Final = 64
+MAX_RUNS: Final = 64
+MAX_CAPACITY: Final = 1024
+MAX_ITERATIONS: Final = 64
+CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
+"""What no text may hold: it moves a terminal's cursor, or is no character at all."""
+# `fullmatch`, and ASCII only: these become TensorFlow node names.
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
+
+
+def check_name(name: str, path: tuple[str | int, ...]) -> None:
+    """Refuse what TensorFlow, a shell or a reader could take for another thing."""
+    if not _NAME.fullmatch(name):
+        raise MalformedTest(
+            f"a name is a letter, then letters, digits or _, at most 64; got {name[:80]!r}", path
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Checks the nodes of one graph, bodies included, and notes their types.
+
+    `constants`, where it is passed along, has the names that stand for one
+    known int: what bounds loops.
+    """
+
+    whole: bool
+    types: dict[str, TensorType | None]
+    bounds: dict[str, int]
+    resources: Mapping[str, Resource]
+
+    def nodes(
+        self,
+        graph: Graph,
+        path: tuple[str | int, ...],
+        scope: Mapping[str, TensorType | None],
+        constants: dict[str, int],
+    ) -> dict[str, TensorType | None]:
+        """Check all nodes of a graph or body; the types of what it defines."""
+        here = dict(scope)
+        for node in graph.nodes:
+            where = (*path, node.name)
+            try:
+                self.types[node.name] = here[node.name] = self.node(graph, node, here)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*where, *error.path)) from None
+            if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
+                constants[node.name] = node.attrs.value
+            elif node.definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
+                constants[node.name] = constants[node.inputs[0]]
+            results: dict[str, TensorType] = {}
+            if node.definition.kind is Kind.BRANCH:
+                results = self.branch(node, where, here, constants)
+            elif node.definition.kind is Kind.LOOP:
+                results = self.loop(node, where, here, constants)
+            for name, kind in results.items():
+                self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
+        check_sections(graph, path)
+        check_transfers(graph, path)
+        return here
+
+    def new_name(self, name: str) -> None:
+        """Refuse a name that is taken, or cannot be one."""
+        check_name(name, ())
+        if name in self.types:
+            raise MalformedTest("stands twice")
+        if name in self.resources:
+            raise MalformedTest("is also the name of a resource; an outcome needs both")
+
+    def taken(
+        self,
+        takes: tuple[tuple[str, str], ...],
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> tuple[dict[str, TensorType | None], dict[str, int]]:
+        """What the values from outside are inside: types, and known ints."""
+        scope: dict[str, TensorType | None] = {}
+        known: dict[str, int] = {}
+        for inner, outer in takes:
+            path = (*where, "takes", inner)
+            try:
+                self.new_name(inner)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, path) from None
+            kind = here.get(outer)
+            if kind is None:
+                raise MalformedTest(f"no value {outer!r} above", path)
+            self.types[inner] = scope[inner] = kind
+            if outer in constants:
+                known[inner] = constants[outer]
+        return scope, known
+
+    def body(
+        self,
+        body: Body,
+        where: tuple[str | int, ...],
+        scope: Mapping[str, TensorType | None],
+        known: dict[str, int],
+    ) -> tuple[TensorType, ...]:
+        """Check a body; the types of its results."""
+        graph = Graph("body", body.nodes)
+        inside = self.nodes(graph, (*where, "nodes"), scope, known)
+        types = []
+        for position, name in enumerate(body.results):
+            kind = inside.get(name)
+            if kind is None:
+                raise MalformedTest(f"no value {name!r} in the body", (*where, "results", position))
+            types.append(kind)
+        return tuple(types)
+
+    def predicate(self, kind: TensorType | None, path: tuple[str | int, ...]) -> None:
+        """Refuse what is not one bool (semantics.md, 1: a predicate is lane 0)."""
+        if kind is None or kind.dtype != BOOL or model_size(kind.shape, whole=self.whole) != 1:
+            raise MalformedTest(f"a predicate is one bool, got {kind}", path)
+
+    def branch(
+        self,
+        node: Node,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a conditional; its results' types."""
+        attrs = node.attrs
+        if not isinstance(attrs, BranchAttrs):
+            raise MalformedTest(f"{node.op} has other attributes", where)
+        self.predicate(here[node.inputs[0]], (*where, "inputs", 0))
+        if not attrs.results:
+            raise MalformedTest("a conditional has at least one result", (*where, "results"))
+        scope, known = self.taken(attrs.takes, where, here, constants)
+        for position, name in enumerate(attrs.results):
+            check_name(name, (*where, "results", position))
+            if name in attrs.results[:position]:
+                raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
+        then = self.body(attrs.then, (*where, "then"), scope, dict(known))
+        orelse = self.body(attrs.orelse, (*where, "else"), scope, dict(known))
+        for field_name, types in (("then", then), ("else", orelse)):
+            if len(types) != len(attrs.results):
+                message = f"returns {len(types)} values, not {len(attrs.results)}"
+                raise MalformedTest(message, (*where, field_name, "results"))
+        for position, (left, right) in enumerate(zip(then, orelse, strict=True)):
+            if left != right:
+                message = f"both branches return one type, got {left}, {right}"
+                raise MalformedTest(message, (*where, "else", "results", position))
+        return dict(zip(attrs.results, then, strict=True))
+
+    def loop(
+        self,
+        node: Node,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a loop; its results' types."""
+        attrs = node.attrs
+        if not isinstance(attrs, LoopAttrs):
+            raise MalformedTest(f"{node.op} has other attributes", where)
+        if node.resources:
+            raise MalformedTest("a loop works on no resource itself", (*where, "resources"))
+        if not attrs.carried or len(attrs.carried) != len(node.inputs):
+            message = f"{len(node.inputs)} inputs for {len(attrs.carried)} carried values"
+            raise MalformedTest(message, (*where, "inputs"))
+        if not 1 <= attrs.parallel_iterations <= MAX_ITERATIONS:
+            message = f"must be 1 to {MAX_ITERATIONS}, got {attrs.parallel_iterations}"
+            raise MalformedTest(message, (*where, "parallel_iterations"))
+        scope, known = self.taken(attrs.takes, where, here, constants)
+        first: list[TensorType] = []
+        for position, (name, source) in enumerate(zip(attrs.carried, node.inputs, strict=True)):
+            kind = here[source]
+            if kind is None:
+                raise MalformedTest(f"{source!r} has no result", (*where, "inputs", position))
+            try:
+                self.new_name(name)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*where, "carried", position)) from None
+            self.types[name] = scope[name] = kind
+            first.append(kind)
+        inside = dict(known)
+        (*conditions,) = self.body(attrs.condition, (*where, "condition"), scope, inside)
+        if len(conditions) != 1:
+            message = f"returns one value, not {len(conditions)}"
+            raise MalformedTest(message, (*where, "condition", "results"))
+        self.predicate(conditions[0], (*where, "condition", "results", 0))
+        following = self.body(attrs.body, (*where, "body"), scope, inside)
+        if tuple(first) != following:
+            wanted, got = (", ".join(map(str, each)) for each in (first, following))
+            message = f"must be the carried values' types {wanted}; got {got}"
+            raise MalformedTest(message, (*where, "body", "results"))
+        start = constants.get(node.inputs[0])
+        self.bounds[node.name] = loop_bound(attrs, start, inside, where)
+        return dict(zip(attrs.carried, first, strict=True))
+
+    def node(
+        self, graph: Graph, node: Node, earlier: Mapping[str, TensorType | None]
+    ) -> TensorType | None:
+        """Check one node; its result's type.
+
+        `earlier` has what it may refer to.
+        """
+        self.new_name(node.name)
+        resources = self.resources
+        op = OPS.get(node.op)
+        if op is None:
+            raise MalformedTest(f"unknown op {node.op!r}", ("op",))
+        for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
+            for position, source in enumerate(edges):
+                if source not in earlier:
+                    raise MalformedTest(
+                        _why_not_earlier(graph, node.name, source), (field_name, position)
+                    )
+        if len(set(node.after)) != len(node.after):
+            raise MalformedTest("names a node twice", ("after",))
+        _check_device(node.device)
+        self.colocated(node)
+        if op.kind is Kind.LOOP:
+            return None
+        for wanted, got, field_name in (
+            (op.operands, node.inputs, "inputs"),
+            (op.roles, node.resources, "resources"),
+        ):
+            if len(wanted) != len(got):
+                roles = f" ({', '.join(wanted)})" if wanted else ""
+                raise MalformedTest(
+                    f"{node.op} takes {len(wanted)}{roles}, got {len(got)}", (field_name,)
+                )
+        inputs: list[TensorType] = []
+        for position, source in enumerate(node.inputs):
+            kind = earlier[source]
+            if kind is None:
+                raise MalformedTest(f"{source!r} has no result", ("inputs", position))
+            inputs.append(kind)
+        types: list[TensorType] = []
+        for position, name in enumerate(node.resources):
+            resource = resources.get(name)
+            if type(resource).__name__.lower() != op.on:
+                raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
+            if name in node.resources[:position]:
+                raise MalformedTest(f"{name!r} stands twice", ("resources", position))
+            if isinstance(resource, (Variable, Queue)):
+                types.append(resource.type)
+        if op.kind is Kind.BRANCH:
+            return None
+        if not isinstance(node.attrs, op.attrs or type(None)):
+            raise MalformedTest(f"{node.op} has other attributes", ())
+        assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+        return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
+
+    def colocated(self, node: Node) -> None:
+        """Refuse an op whose resources, or itself, are told to be on two devices.
+
+        References
+        ----------
+        DEVICES, "Heterogenous execution": variable edges never cross devices.
+        """
+        device = node.device
+        for position, name in enumerate(node.resources):
+            where = self.resources[name].device if name in self.resources else ""
+            if where and device and where != device:
+                message = f"{name!r} lives on {where}, and is worked on from {device}"
+                raise MalformedTest(message, ("resources", position))
+            device = device or where
+
+
+def loop_bound(
+    attrs: LoopAttrs,
+    start: int | None,
+    known: Mapping[str, int],
+    where: tuple[str | int, ...] = (),
+) -> int:
+    """How many iterations a loop has at most.
+
+    The first carried value is a counter: it starts at a constant, the body
+    adds a positive constant, and the condition is ``Less(counter, limit)``, or
+    ``Select(Less(counter, limit), anything, false)`` where data decides too.
+
+    Raises
+    ------
+    MalformedTest
+        If that is not so, or the bound is above `MAX_ITERATIONS`.
+
+    References
+    ----------
+    semantics.md, section 3, "Loops".
+    """
+    counter = attrs.carried[0]
+    nodes = {n.name: n for body in (attrs.condition, attrs.body) for n in body.nodes}
+
+    def origin(name: str) -> str:
+        """Where a value comes from, on whichever device."""
+        while name in nodes and nodes[name].definition.kind is Kind.TRANSFER:
+            (name,) = nodes[name].inputs
+        return name
+
+    step_node = nodes.get(origin(attrs.body.results[0]))
+    test_node = nodes.get(origin(attrs.condition.results[0]))
+    if test_node is not None and test_node.op == "Select":
+        never = known.get(test_node.inputs[2])
+        test_node = nodes.get(origin(test_node.inputs[0])) if never == 0 else None
+    limit = step = None
+    if test_node is not None and test_node.op == "Less" and origin(test_node.inputs[0]) == counter:
+        limit = known.get(test_node.inputs[1])
+    if step_node is not None and step_node.op == "AddV2" and origin(step_node.inputs[0]) == counter:
+        step = known.get(step_node.inputs[1])
+    if start is None or limit is None or step is None or step < 1:
+        raise MalformedTest(
+            "the first carried value must be a counter: a constant start, AddV2 of a positive "
+            "constant in the body, Less than a constant in the condition",
+            where,
+        )
+    bound = max(0, -((start - limit) // step))
+    if bound > MAX_ITERATIONS:
+        raise MalformedTest(f"more than {MAX_ITERATIONS} iterations: {bound}", where)
+    return bound
+
+
+def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
+    if source not in {each.name for each in graph.nodes}:
+        return f"no node {source!r}"
+    cycle = path_between(graph, source, node)
+    if cycle:
+        return "cycle: " + " -> ".join([*cycle, node])
+    return f"{source!r} stands below; nodes stand in topological order"
+
+
+def check_transfers(graph: Graph, where: tuple[str | int, ...]) -> None:
+    """Refuse a Send without one Recv of its own beside it, and the other way round.
+
+    References
+    ----------
+    DEVICES, "Heterogenous execution".
+    """
+    takers = {node.name: 0 for node in graph.nodes if node.op == "Send"}
+    for node in graph.nodes:
+        for position, name in enumerate(node.inputs):
+            path = (*where, node.name, "inputs", position)
+            if (name in takers) != (node.op == "Recv"):
+                sent = f"{name!r} sends to another device: a Recv takes it"
+                raise MalformedTest(sent if name in takers else f"{name!r} is no Send beside", path)
+            if name in takers:
+                takers[name] += 1
+    for name, count in takers.items():
+        if count != 1:
+            message = f"one Recv takes what a Send sends, not {count}"
+            raise MalformedTest(message, (*where, name))
+
+
+def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
+    """Refuse sections that overlap, and a cycle that goes through one.
+
+    References
+    ----------
+    semantics.md, section 3, rule 2.
+    """
+    names = {n.name: n for n in graph.nodes}
+    members: dict[str, frozenset[str]] = {}
+    for node in graph.nodes:
+        if not isinstance(node.attrs, SectionAttrs):
+            continue
+        path = (*where, node.name, "members")
+        if not node.attrs.members:
+            raise MalformedTest("a section has at least one member", path)
+        for position, name in enumerate(node.attrs.members):
+            if name not in names or names[name].op == node.op:
+                raise MalformedTest(f"no node {name!r} that can be a member", (*path, position))
+            if name in node.attrs.members[:position]:
+                raise MalformedTest(f"{name!r} stands twice", (*path, position))
+        mine = frozenset(node.attrs.members)
+        for other, theirs in members.items():
+            if mine & theirs and not (mine < theirs or theirs < mine):
+                message = f"overlaps {other!r}, and neither lies inside the other"
+                raise MalformedTest(message, path)
+        members[node.name] = mine
+    steps(graph, (), where)
+
+
+def _levels(
+    nodes: tuple[Node, ...], path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[Node, ...], tuple[str | int, ...]]]:
+    """The nodes of a graph, and those of each body in it, with the path to them."""
+    yield nodes, path
+    for node in nodes:
+        for field_name, body in bodies(node):
+            yield from _levels(body.nodes, (*path, node.name, field_name, "nodes"))
+
+
+def _check_members(
+    cluster: Cluster,
+    nodes: Mapping[str, Node],
+    elsewhere: set[str],
+    path: tuple[str | int, ...],
+) -> None:
+    """Refuse members that are no nodes of one body, blocking ops, and another order.
+
+    References
+    ----------
+    semantics.md, section 5, "SSA order".
+    """
+    earlier: set[str] = set()
+    mine = set(cluster.members)
+    for position, name in enumerate(cluster.members):
+        where = (*path, position)
+        node = nodes.get(name)
+        if node is None:
+            message = f"{name!r} is no node beside {cluster.members[0]!r} in one graph or body"
+            raise MalformedTest(message, where)
+        if name in earlier:
+            raise MalformedTest(f"{name!r} stands twice", where)
+        if name in elsewhere:
+            raise MalformedTest(f"{name!r} is in another cluster as well", where)
+        for inner in all_nodes([node]):
+            if inner.definition.kind in _NOT_CLUSTERED:
+                raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
+        for source in (each.partition(".")[0] for each in (*node.inputs, *node.after)):
+            if source in mine - earlier:
+                message = f"{name!r} stands before {source!r}, which it waits for"
+                raise MalformedTest(message, where)
+        for _, outer in taken_from_outside(node):
+            if outer.partition(".")[0] in mine - earlier:
+                message = f"{name!r} stands before {outer!r}, which it takes"
+                raise MalformedTest(message, where)
+        earlier.add(name)
+    for node in nodes.values():
+        if isinstance(node.attrs, SectionAttrs):
+            inside = mine & set(node.attrs.members)
+            if inside and inside != mine:
+                raise MalformedTest(f"lies across the boundary of {node.name!r}", path)
+
+
+def _check_device(device: str) -> None:
+    if device and not re.fullmatch(r"(cpu|gpu):(0|[1-9][0-9]{0,2})", device):
+        raise MalformedTest(f"a device is cpu:N or gpu:N, got {device[:80]!r}", ("device",))
+
+
+def check_texts(name: str, about: str) -> None:
+    """Refuse a test's name that is no file name, and control characters."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", name):
+        raise MalformedTest(f"not a test's name: {name[:80]!r}", ("name",))
+    if CONTROL.search(about):
+        raise MalformedTest("control characters are not part of the format", ("about",))
+
+
+def check_resources(
+    variables: tuple[Variable, ...],
+    mutexes: tuple[Mutex, ...],
+    queues: tuple[Queue, ...],
+    *,
+    whole: bool,
+) -> dict[str, Resource]:
+    """Refuse malformed resources; the others by name."""
+    if not (variables or mutexes or queues):
+        raise MalformedTest("a test has at least one resource", ("variables",))
+    resources: dict[str, Resource] = {}
+    listed: tuple[Resource, ...]
+    for kind, listed in (("variables", variables), ("mutexes", mutexes), ("queues", queues)):
+        if len(listed) > MAX_VARIABLES:
+            raise MalformedTest(f"more than {MAX_VARIABLES}: {len(listed)}", (kind,))
+        for each in listed:
+            path = (kind, each.name)
+            check_name(each.name, path)
+            if each.name in resources:
+                raise MalformedTest("stands twice", path)
+            try:
+                _check_device(each.device)
+                if isinstance(each, Variable):
+                    check_shape(each.shape, each.dtype)
+                    check_literal(each.init, each.shape, "init", whole=whole)
+                elif isinstance(each, Queue):
+                    _check_queue(each, whole=whole)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*path, *error.path)) from None
+            resources[each.name] = each
+    return resources
+
+
+def _check_queue(queue: Queue, *, whole: bool) -> None:
+    check_shape(queue.shape, queue.dtype)
+    if not 1 <= queue.capacity <= MAX_CAPACITY:
+        message = f"must be 1 to {MAX_CAPACITY}, got {queue.capacity}"
+        raise MalformedTest(message, ("capacity",))
+    if len(queue.init) > queue.capacity:
+        message = f"{len(queue.init)} elements, capacity {queue.capacity}"
+        raise MalformedTest(message, ("init",))
+    for element in queue.init:
+        check_literal(element, queue.shape, "init", whole=whole)
+
+
+def check_graphs(
+    graphs: tuple[Graph, ...], resources: Mapping[str, Resource], *, whole: bool
+) -> tuple[dict[str, TensorType | None], dict[str, int]]:
+    """Refuse malformed graphs.
+
+    Returns
+    -------
+    types : dict of str to TensorType or None
+        Result type of each node and of each value inside a body.
+    bounds : dict of str to int
+        How many iterations each loop has at most.
+    """
+    if not graphs:
+        raise MalformedTest("a test has at least one graph", ("graphs",))
+    types: dict[str, TensorType | None] = {}
+    bounds: dict[str, int] = {}
+    for graph in graphs:
+        path = ("graphs", graph.name)
+        check_name(graph.name, path)
+        if sum(other.name == graph.name for other in graphs) > 1:
+            raise MalformedTest("stands twice", path)
+        count = sum(1 for _ in all_nodes(graph.nodes))
+        if count > MAX_NODES:
+            raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
+        elsewhere = frozenset(types)
+        for node in all_nodes(graph.nodes):
+            if node.name in elsewhere:
+                raise MalformedTest("is a node of another graph as well", (*path, node.name))
+        _Checker(whole, types, bounds, resources).nodes(graph, path, {}, {})
+    return types, bounds
+
+
+def check_client(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> None:
+    """Refuse runs of no graph, and runs after no earlier run."""
+    known = {graph.name for graph in graphs}
+    earlier: set[str] = set()
+    if len(client) > MAX_RUNS:
+        raise MalformedTest(f"more than {MAX_RUNS} runs: {len(client)}", ("client",))
+    for run in client:
+        path = ("client", run.name)
+        check_name(run.name, path)
+        if run.name in earlier:
+            raise MalformedTest("stands twice", path)
+        if run.graph not in known:
+            raise MalformedTest(f"no graph {run.graph!r}", (*path, "graph"))
+        for position, name in enumerate(run.after):
+            if name not in earlier:
+                message = f"no run {name!r} above; runs stand in topological order"
+                raise MalformedTest(message, (*path, "after", position))
+            if name in run.after[:position]:
+                raise MalformedTest(f"{name!r} stands twice", (*path, "after", position))
+        earlier.add(run.name)
+
+
+def check_clusters(
+    clusters: tuple[Cluster, ...], graphs: tuple[Graph, ...], names: Iterable[str]
+) -> None:
+    """Refuse what cannot be one node with two events (semantics.md, section 5).
+
+    `names` are those of all nodes, values and resources.
+    """
+    taken = set(names)
+    levels = [level for graph in graphs for level in _levels(graph.nodes, ("graphs", graph.name))]
+    home = {node.name: nodes for nodes, _ in levels for node in nodes}
+    clustered: set[str] = set()
+    for cluster in clusters:
+        path = ("clusters", cluster.name)
+        check_name(cluster.name, path)
+        if cluster.name in taken:
+            raise MalformedTest("is also the name of something else", path)
+        taken.add(cluster.name)
+        if not cluster.members:
+            raise MalformedTest("a cluster has at least one member", path)
+        if cluster.members[0] not in home:
+            raise MalformedTest(f"no node {cluster.members[0]!r}", (*path, 0))
+        siblings = {node.name: node for node in home[cluster.members[0]]}
+        _check_members(cluster, siblings, clustered, path)
+        clustered.update(cluster.members)
+    for nodes, where in levels:
+        here = clusters_of(nodes, clusters)
+        if here and clustered.intersection(where):
+            message = "lies inside a member of another cluster"
+            raise MalformedTest(message, ("clusters", here[0].name))
+        if here:
+            steps(Graph("", nodes), here, where)
+
+
+def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
+    """Refuse an enqueue that does not come before the Close of its queue.
+
+    References
+    ----------
+    semantics.md, section 3.
+    """
+    for graph in graphs:
+        for node in all_nodes(graph.nodes):
+            if node.op == "QueueCloseV2" and node not in graph.nodes:
+                path = ("graphs", graph.name, node.name)
+                raise MalformedTest("a queue is closed outside bodies", path)
+    closed: set[str] = set()
+    for graph in graphs:
+        for node, above in predecessors(graph):
+            if node.op != "QueueCloseV2":
+                continue
+            path = ("graphs", graph.name, node.name)
+            own = [run for run in runs if run.graph == graph.name]
+            if node.resources[0] in closed or len(own) != 1:
+                raise MalformedTest("a queue is closed once, by a graph that runs once", path)
+            closed.add(node.resources[0])
+            earlier = _runs_before(own[0], runs)
+            for other in graphs:
+                late = any(r.graph == other.name and r not in earlier for r in runs)
+                for put in other.nodes:
+                    if not any(
+                        "Enqueue" in n.op and n.resources == node.resources
+                        for n in all_nodes([put])
+                    ):
+                        continue
+                    if late and not (other is graph and put.name in above):
+                        raise MalformedTest(f"{put.name!r} is not ordered before it", path)
+
+
+def _runs_before(run: Run, runs: tuple[Run, ...]) -> list[Run]:
+    names: set[str] = set()
+    stack = list(run.after)
+    while stack:
+        name = stack.pop()
+        if name not in names:
+            names.add(name)
+            stack += next(r.after for r in runs if r.name == name)
+    return [r for r in runs if r.name in names]
+
+
+def check_observe(
+    observe: tuple[str, ...],
+    nodes: Mapping[str, str],
+    types: Mapping[str, TensorType | None],
+    runs: tuple[Run, ...],
+) -> None:
+    """Refuse to observe what has no value; `nodes` is `LitmusTest.nodes_by_key`."""
+    for position, name in enumerate(observe):
+        node = nodes.get(name)
+        if node is None:
+            hint = "" if len(runs) == 1 else " (run.node, with several runs)"
+            raise MalformedTest(f"{name!r} is no node of a graph{hint}", ("observe", position))
+        if types[node] is None:
+            raise MalformedTest(f"{name!r} has no result", ("observe", position))
+        if name in observe[:position]:
+            raise MalformedTest(f"{name!r} stands twice", ("observe", position))
