@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.targets import Target, TargetsReport
@@ -53,7 +53,7 @@ def graphs(first: int, count: int) -> list[LitmusTest]:
     """Random tests that have several outcomes; those of one range are in no other."""
     found = []
     for index in range(first, first + 100 * count):
-        test = draw("dense", SEED, index)
+        test = generate("dense", SEED, index)
         if (number_allowed(test, EXECUTOR) or 0) >= SEVERAL:
             found.append(test)
         if len(found) == count:

@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.family_weights import Weights
 from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
 
@@ -182,7 +182,7 @@ class Dispatcher:
         # One index each, the same in all campaigns with that seed; a new family, which
         # comes last, changes none of the others'.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
-        test = draw(family, self.settings.seed, index)
+        test = generate(family, self.settings.seed, index)
         record.graphs += 1
         record.families[family].graphs += 1
         record.drawn.update(n.op for n in test.effects)

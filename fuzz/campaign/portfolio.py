@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.generators import WEIGHTS, draw, families_for
+from litmusfuzz.fuzz.generators import WEIGHTS, families_for, generate
 from litmusfuzz.fuzz.generators.mutations import names, parent
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Portfolio:
         weights = Weights({name: WEIGHTS[name] for name in families}, learning=False)
         for index in count():
             family = weights.choose(0, families)
-            test = draw(family, seed, index)
+            test = generate(family, seed, index)
             if self._takes(test):
                 yield family, test
 

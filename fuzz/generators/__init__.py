@@ -44,20 +44,20 @@ if TYPE_CHECKING:
 
 FAMILIES: Final = MappingProxyType(
     {
-        "dag": dag.draw,
-        "sections": sections.draw,
-        "queues": queues.draw,
-        "conditionals": conditionals.draw,
-        "loops": loops.draw,
-        "runs": runs.draw,
-        "clusters": clusters.draw,
-        "mixed": mixed.draw,
-        "clusterable": clusterable.draw,
-        "cycles": cycles.draw,
-        "sparse": sparse.draw,
-        "mutations": mutations.draw,
-        "dense": dense.draw,
-        "training": training.draw,
+        "dag": dag.generate,
+        "sections": sections.generate,
+        "queues": queues.generate,
+        "conditionals": conditionals.generate,
+        "loops": loops.generate,
+        "runs": runs.generate,
+        "clusters": clusters.generate,
+        "mixed": mixed.generate,
+        "clusterable": clusterable.generate,
+        "cycles": cycles.generate,
+        "sparse": sparse.generate,
+        "mutations": mutations.generate,
+        "dense": dense.generate,
+        "training": training.generate,
     }
 )
 """Name to function. To add one: a module, and a last line here and below."""
@@ -95,7 +95,7 @@ def families_for(features: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name, needed in FEATURES.items() if needed <= features)
 
 
-def draw(family: str, seed: int, index: int) -> LitmusTest:
+def generate(family: str, seed: int, index: int) -> LitmusTest:
     """Test number `index` of a family, in the campaign with that seed.
 
     The same three give the same test, whatever was drawn before.

@@ -16,27 +16,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.ops import OPS, Kind
-from litmusfuzz.fuzz.generators.context import DRAWN, Block
-from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
+from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator
+from litmusfuzz.fuzz.generators.dag import bounded, built, has_too_many_orders
 
 if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest, Node
-    from litmusfuzz.fuzz.generators.context import Draft
+    from litmusfuzz.fuzz.generators.context import Context
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return drawn(rng, _test)
+    return bounded(rng, _test)
 
 
-def _test(draft: Draft) -> LitmusTest:
-    rng = draft.rng
-    possible = [OPS[name] for name in DRAWN if draft.possible(OPS[name])]
+def _test(context: Context) -> LitmusTest:
+    rng = context.rng
+    possible = [OPS[name] for name in RESOURCE_OPS if context.possible(OPS[name])]
     nodes: list[Node] = []
     for _ in range(rng.choice((2, 2, 3))):
-        block = Block(draft)
+        block = BodyGenerator(context)
         last, written = "", False
         for _ in range(rng.choice((2, 2, 3, 4))):
             before = len(block.nodes)
@@ -45,9 +45,9 @@ def _test(draft: Draft) -> LitmusTest:
             wanted = (Kind.WRITE,) if written else wanted
             op = rng.choice([each for each in possible if each.kind in wanted])
             effect = block.effect(op, (last,) if last else ())
-            if has_too_many_orders(built("clusterable", draft, [*nodes, *block.nodes])):
+            if has_too_many_orders(built("clusterable", context, [*nodes, *block.nodes])):
                 del block.nodes[before:]
                 break
             last, written = effect, written or op.kind is not Kind.READ
         nodes += block.nodes
-    return built("clusterable", draft, nodes)
+    return built("clusterable", context, nodes)

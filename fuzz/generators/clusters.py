@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Cluster, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.generators.structured import (
+    StatementWeights,
+    StructuredContext,
+    StructuredGenerator,
+    one_graph,
+    resources,
+    small,
+)
 
 if TYPE_CHECKING:
     import random
@@ -21,27 +28,27 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
 
-_MIX = Mix(branch=1, loop=1, plain=8)
+_WEIGHTS = StatementWeights(branch=1, loop=1, plain=8)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION)
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(9, 14))
+    return small(rng, _attempt, rng.randint(9, 14))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    draft = resources(rng, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
-    scene = Scene(Stage(draft, _MIX, most))
-    kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if draft.mutexes else 0)
+def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    context = resources(rng, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
+    generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, most))
+    kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if context.mutexes else 0)
     first = rng.choice(("plain", "plain", "plain", "branch", "loop"))
     plan = [first, *rng.choices(kinds, weights, k=rng.randint(3, 7))]
-    scene.play(plan, rng.choice((2, 2, 3)))
-    test = one_graph("clusters", scene)
-    return replace(test, clusters=tuple(drawn_clusters(rng, test)))
+    generator.play(plan, rng.choice((2, 2, 3)))
+    test = one_graph("clusters", generator)
+    return replace(test, clusters=tuple(random_clusters(rng, test)))
 
 
-def drawn_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
+def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
     """One or two clusters of one graph or body; none if nothing can be clustered."""
     levels = [nodes for graph in test.graphs for nodes in _levels(graph.nodes)]
     rng.shuffle(levels)

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.generators.structured import (
+    StatementWeights,
+    StructuredContext,
+    StructuredGenerator,
+    one_graph,
+    resources,
+    small,
+)
 
 if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
 
-_MIX = Mix(branch=1, plain=8)
+_WEIGHTS = StatementWeights(branch=1, plain=8)
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(10, 15))
+    return small(rng, _attempt, rng.randint(10, 15))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    scene = Scene(Stage(resources(rng, arithmetic=arithmetic), _MIX, most))
+def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    generator = StructuredGenerator(
+        StructuredContext(resources(rng, arithmetic=arithmetic), _WEIGHTS, most)
+    )
     others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(3, 7))
     plan = ["branch", "plain", *others] if rng.random() < 0.6 else ["plain", "branch", *others]
-    scene.play(plan, rng.choice((2, 2, 3)))
-    return one_graph("conditionals", scene)
+    generator.play(plan, rng.choice((2, 2, 3)))
+    return one_graph("conditionals", generator)

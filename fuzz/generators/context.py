@@ -1,7 +1,7 @@
 """What all families draw with: a test, and a graph of it, while they are drawn.
 
-A `Draft` is what the graphs of a test share: the source of choices, the
-resources, the counter that makes names and values unique. A `Block` is one
+A `Context` is what the graphs of a test share: the source of choices, the
+resources, the counter that makes names and values unique. A `BodyGenerator` is one
 graph, or one body of a loop or conditional: nodes in topological order, and the
 values in reach.
 """
@@ -37,7 +37,7 @@ _TWICE: Final = (
     *("ResourceGather", "ResourceGatherNd"),
     *("ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
 )
-DRAWN: Final = (*EFFECT_OPS, *_TWICE)
+RESOURCE_OPS: Final = (*EFFECT_OPS, *_TWICE)
 """Ops on variables, as often as they are to be drawn."""
 _PURE: Final = (
     *("AddV2", "AddV2", "Sub", "Identity", "Neg", "Relu"),
@@ -46,7 +46,7 @@ _PURE: Final = (
 
 
 @dataclass(slots=True)
-class Draft:
+class Context:
     """What the graphs of one test share while they are drawn.
 
     Parameters
@@ -110,12 +110,12 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Wall:
+class Captures:
     """What the bodies of one loop or conditional share: all that comes in.
 
     Parameters
     ----------
-    outer : Block
+    outer : BodyGenerator
         Where the node will stand.
     takes : dict of str to str
         Names outside, each with its name inside.
@@ -125,7 +125,7 @@ class Wall:
         Those of them that tell what happened.
     """
 
-    outer: Block
+    outer: BodyGenerator
     takes: dict[str, str] = field(default_factory=dict)
     scope: dict[str, TensorType] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
@@ -133,14 +133,14 @@ class Wall:
     def take(self, name: str) -> str:
         """Let a value in; its name inside."""
         if name not in self.takes:
-            self.takes[name] = self.outer.draft.fresh("a")
+            self.takes[name] = self.outer.context.fresh("a")
             self.scope[self.takes[name]] = self.outer.types[name]
             if name in self.outer.sources:
                 self.sources.append(self.takes[name])
         return self.takes[name]
 
 
-class Block:
+class BodyGenerator:
     """A graph or body while it is drawn.
 
     Attributes
@@ -153,13 +153,13 @@ class Block:
         Those of them that tell what happened: what was read, taken, chosen.
     """
 
-    def __init__(self, draft: Draft, wall: Wall | None = None) -> None:
-        self.draft = draft
-        self.rng = draft.rng
-        self.wall = wall
+    def __init__(self, context: Context, captures: Captures | None = None) -> None:
+        self.context = context
+        self.rng = context.rng
+        self.captures = captures
         self.nodes: list[Node] = []
-        self.types: dict[str, TensorType] = dict(wall.scope) if wall else {}
-        self.sources: list[str] = list(wall.sources) if wall else []
+        self.types: dict[str, TensorType] = dict(captures.scope) if captures else {}
+        self.sources: list[str] = list(captures.sources) if captures else []
 
     def add(
         self,
@@ -180,23 +180,23 @@ class Block:
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
         """Add one op on a variable, with whatever it needs; its name."""
-        rng, draft = self.rng, self.draft
-        resources = tuple(v.name for v in rng.sample(draft.variables, len(op.roles)))
-        target = next(v for v in draft.variables if v.name == resources[0])
+        rng, context = self.rng, self.context
+        resources = tuple(v.name for v in rng.sample(context.variables, len(op.roles)))
+        target = next(v for v in context.variables if v.name == resources[0])
         attrs, touched = attributes(rng, op, target)
-        kind = TensorType(draft.dtype, touched)
+        kind = TensorType(context.dtype, touched)
         inputs = []
         for role in op.operands:
             if role in ("alpha", "lr", "momentum"):
                 # Powers of two would do; small ints keep every product exact.
-                inputs.append(self.constant(draft.scalar, rng.choice((1, 1, 2))))
+                inputs.append(self.constant(context.scalar, rng.choice((1, 1, 2))))
             elif op.name == "ResourceScatterMul":
                 inputs.append(self.constant(kind, rng.choice((2, 3))))
             else:
                 inputs.append(self.operand(kind))
         reads = op.kind is Kind.READ
         name = self.add(
-            draft.fresh("r" if reads else "w"),
+            context.fresh("r" if reads else "w"),
             op.name,
             tuple(inputs),
             resources=resources,
@@ -211,8 +211,8 @@ class Block:
     def fitting(self, kind: TensorType) -> list[str]:
         """Sources of that type; in a body now and then one from outside."""
         found = [name for name in self.sources if self.types[name] == kind]
-        if self.wall is not None and self.rng.random() < 0.3:
-            outer = self.wall.outer
+        if self.captures is not None and self.rng.random() < 0.3:
+            outer = self.captures.outer
             beyond = [name for name in outer.sources if outer.types[name] == kind]
             if beyond:
                 taken = self.take(self.rng.choice(beyond))
@@ -221,10 +221,10 @@ class Block:
 
     def take(self, name: str) -> str:
         """Let a value of the block outside in; its name here."""
-        assert self.wall is not None
-        inner = self.wall.take(name)
-        self.types[inner] = self.wall.scope[inner]
-        if inner in self.wall.sources and inner not in self.sources:
+        assert self.captures is not None
+        inner = self.captures.take(name)
+        self.types[inner] = self.captures.scope[inner]
+        if inner in self.captures.sources and inner not in self.sources:
             self.sources.append(inner)
         return inner
 
@@ -232,13 +232,13 @@ class Block:
         """A tensor of that type: a fresh unique value, or computed from sources."""
         fitting = self.fitting(kind)
         if not fitting or self.rng.random() < 0.5:
-            scalars = [] if kind.shape == () else self.fitting(self.draft.scalar)
-            if self.draft.arithmetic and scalars and self.rng.random() < 0.5:
+            scalars = [] if kind.shape == () else self.fitting(self.context.scalar)
+            if self.context.arithmetic and scalars and self.rng.random() < 0.5:
                 source = self.rng.choice(scalars)
                 return self.pure("AddV2", (source, self.constant(kind, None)), kind)
             return self.constant(kind, None)
         source = self.rng.choice(fitting)
-        if not self.draft.arithmetic:
+        if not self.context.arithmetic:
             return self.pure("Identity", (source,), kind)
         return self.expression(source, kind, fitting)
 
@@ -247,7 +247,7 @@ class Block:
         rng = self.rng
         scalar = TensorType(kind.dtype, ())
         op = rng.choice(_PURE)
-        if self.draft.matrices and kind.shape == (2, 2) and rng.random() < 0.5:
+        if self.context.matrices and kind.shape == (2, 2) and rng.random() < 0.5:
             return self.pure("MatMul", (source, rng.choice(fitting)), kind)
         if op in ("Identity", "Neg", "Relu"):
             return self.pure(op, (source,), kind)
@@ -265,13 +265,13 @@ class Block:
 
     def constant(self, kind: TensorType, value: Nested | None) -> str:
         """A Const node; without a value, one that no other op writes."""
-        literal = self.draft.unique(kind) if value is None else value
+        literal = self.context.unique(kind) if value is None else value
         attrs = ConstAttrs(kind.dtype, kind.shape, literal)
-        return self.add(self.draft.fresh("c"), "Const", attrs=attrs, kind=kind)
+        return self.add(self.context.fresh("c"), "Const", attrs=attrs, kind=kind)
 
     def pure(self, op: str, inputs: tuple[str, ...], kind: TensorType) -> str:
         """A node without effect."""
-        return self.add(self.draft.fresh("t"), op, inputs, kind=kind)
+        return self.add(self.context.fresh("t"), op, inputs, kind=kind)
 
 
 def attributes(

@@ -123,7 +123,7 @@ STORE_BUFFERING: Final = Cycle(
 )
 
 
-def drawn(rng: random.Random) -> Cycle:
+def random_cycle(rng: random.Random) -> Cycle:
     """A critical cycle of one to four chains."""
     for _ in range(TRIES):
         cycle = _attempt(rng)

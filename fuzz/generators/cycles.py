@@ -110,21 +110,21 @@ class Plan:
         return before + self.amount(point)
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    plan = planned(rng)
+    plan = random_plan(rng)
     chains = [i for i, order in enumerate(plan.orders) if order]
     if rng.random() < 0.2:
         plan = plan.without(rng.choice(chains))
-    test, asked = written(plan)
+    test, asked = test_of(plan)
     values = " ".join(f"{name}={value}" for name, value in asked.items())
     said = "forbidden" if plan.complete else "allowed, as one edge is left out"
     return replace(test, about=f"{plan.cycle}\nasks for {values}: {said}")
 
 
-def planned(rng: random.Random) -> Plan:
+def random_plan(rng: random.Random) -> Plan:
     """A cycle with all of its program order, in a test that is small enough."""
-    cycle = critical.drawn(rng)
+    cycle = critical.random_cycle(rng)
     plain = Plan(
         cycle,
         TensorType(rng.choice(DTYPES), rng.choice(_SHAPES)),
@@ -136,7 +136,7 @@ def planned(rng: random.Random) -> Plan:
     )
     for _ in range(4):
         plan = _varied(rng, plain)
-        test, _ = written(plan)
+        test, _ = test_of(plan)
         bodies = {"loops", "conditionals"} & test.features
         limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
         if count_all(test, limit) < limit:
@@ -149,7 +149,7 @@ def _varied(rng: random.Random, plan: Plan) -> Plan:
     ops: list[tuple[str, Attrs | None]] = []
     summed: set[int] = set()  # variables that something is added to
     for point in plan.cycle.points:
-        op = _drawn_op(rng, point.kind, plan.type)
+        op = _random_op(rng, point.kind, plan.type)
         if _adds(op[0]):
             # Of two sums nobody could tell which came first.
             op = op if point.variable not in summed else _ASSIGN
@@ -174,7 +174,7 @@ def _varied(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, orders=tuple(orders), around=tuple(around))
 
 
-def _drawn_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attrs | None]:
+def _random_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attrs | None]:
     """A read, or something that leaves its value in all of a variable."""
     rows = of.shape[0] if of.shape else 0
     choice = rng.random()
@@ -223,7 +223,7 @@ def _read_type(plan: Plan, point: int) -> TensorType:
     return TensorType(plan.type.dtype, (len(attrs.indices), *plan.type.shape[1:]))
 
 
-def written(plan: Plan) -> tuple[LitmusTest, dict[str, int]]:
+def test_of(plan: Plan) -> tuple[LitmusTest, dict[str, int]]:
     """The test, and the outcome that it asks for: each value is the same in all elements."""
     writer = _Writer(plan)
     client: list[Run] = []

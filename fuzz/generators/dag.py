@@ -1,8 +1,8 @@
 """The family `dag`: random acyclic graphs over a few variables that race.
 
 Several chains of resource ops, now and then an edge from one chain to another,
-values that flow from reads through pure ops into writes. Op kinds are drawn
-alike. Written values are unique where that is possible, so that an outcome
+values that flow from reads through pure ops into writes. All ops are equally
+frequent. Written values are unique where that is possible, so that an outcome
 tells which write a read saw.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
-from litmusfuzz.fuzz.generators.context import DRAWN, Block, Draft
+from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator, Context
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Node
 
 MAX_ORDERS: Final = 200_000
-"""Total orders under `rfc` that a drawn test has at most. The explorer judges
+"""Total orders under `rfc` that a generated test has at most. The explorer judges
 an outcome of such a test in microseconds; more would only make a test harder to
 read, and its whole set, which a finding's file lists, larger."""
 
@@ -36,19 +36,19 @@ _SIZES: Final = (2, 3, 3, 4, 4, 5, 6, 7, 8)
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return drawn(rng, partial(racing, name="dag", ops=DRAWN, sizes=_SIZES))
+    return bounded(rng, partial(racing, name="dag", ops=RESOURCE_OPS, sizes=_SIZES))
 
 
-class Drafts(Protocol):
-    """What makes a random draft."""
+class MakeContext(Protocol):
+    """What makes a random context."""
 
-    def __call__(self, rng: random.Random, *, arithmetic: bool) -> Draft:
-        """One of them; see `Draft.arithmetic`."""
+    def __call__(self, rng: random.Random, *, arithmetic: bool) -> Context:
+        """One of them; see `Context.arithmetic`."""
 
 
-def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+def context(rng: random.Random, *, arithmetic: bool) -> Context:
     """One to three variables of any type."""
     matrices = arithmetic and rng.random() < 0.04
     # Floats more often, since a few ops take nothing else.
@@ -63,25 +63,27 @@ def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
     count = rng.choice((1, 2, 2, 2, 3))
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
-    return Draft(rng, dtype, variables, arithmetic=arithmetic, matrices=matrices)
+    return Context(rng, dtype, variables, arithmetic=arithmetic, matrices=matrices)
 
 
-def drawn(
-    rng: random.Random, test_of: Callable[[Draft], LitmusTest], draft_of: Drafts = draft
+def bounded(
+    rng: random.Random,
+    test_of: Callable[[Context], LitmusTest],
+    make_context: MakeContext = context,
 ) -> LitmusTest:
-    """What becomes of a random draft, with values that are not too large."""
+    """What becomes of a random context, with values that are not too large."""
     for _ in range(8):
-        test = test_of(draft_of(rng, arithmetic=True))
+        test = test_of(make_context(rng, arithmetic=True))
         if largest_magnitude(test) < MAX_MAGNITUDE:
             return test
     # Products of products; without arithmetic between ops the bound is small.
-    return test_of(draft_of(rng, arithmetic=False))
+    return test_of(make_context(rng, arithmetic=False))
 
 
-def racing(draft: Draft, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
+def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
     """A test in chains, of one of these sizes, with these ops."""
-    rng = draft.rng
-    block = Block(draft)
+    rng = context.rng
+    block = BodyGenerator(context)
     chains: list[str] = [""] * rng.randint(2, 4)  # each one's last effect
     effects: list[str] = []
     for _ in range(rng.choice(sizes)):
@@ -91,14 +93,14 @@ def racing(draft: Draft, *, name: str, ops: Sequence[str], sizes: Sequence[int])
         if effects and rng.random() < 0.15:
             other = rng.choice(effects)
             after += [other] if other not in after else []
-        op = OPS[rng.choice([op for op in ops if draft.possible(OPS[op])])]
+        op = OPS[rng.choice([op for op in ops if context.possible(OPS[op])])]
         effect = block.effect(op, tuple(after))
-        if has_too_many_orders(built(name, draft, block.nodes)):
+        if has_too_many_orders(built(name, context, block.nodes)):
             del block.nodes[before:]
             break
         chains[chain] = effect
         effects.append(effect)
-    return built(name, draft, block.nodes)
+    return built(name, context, block.nodes)
 
 
 def has_too_many_orders(test: LitmusTest) -> bool:
@@ -106,11 +108,11 @@ def has_too_many_orders(test: LitmusTest) -> bool:
     return count_orders(unfold(test, RFC), MAX_ORDERS) >= MAX_ORDERS
 
 
-def built(name: str, draft: Draft, nodes: Sequence[Node]) -> LitmusTest:
+def built(name: str, context: Context, nodes: Sequence[Node]) -> LitmusTest:
     """A test of these nodes."""
     # Nearly every read is observed; one that is not leaves TensorFlow free to
     # drop its result at once.
     observed = [
         n.name for n in nodes if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
     ]
-    return LitmusTest(name, draft.variables, (Graph("main", tuple(nodes)),), tuple(observed))
+    return LitmusTest(name, context.variables, (Graph("main", tuple(nodes)),), tuple(observed))

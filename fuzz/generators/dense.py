@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.generators.context import Draft
+    from litmusfuzz.fuzz.generators.context import Context
 
 OPS: Final = (
     *("ReadVariableOp", "ReadVariableOp", "AssignVariableOp"),
@@ -28,12 +28,12 @@ OPS: Final = (
 SIZES: Final = (3, 4, 4, 5, 5, 6, 6)
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return dag.drawn(rng, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), draft)
+    return dag.bounded(rng, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), context)
 
 
-def draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+def context(rng: random.Random, *, arithmetic: bool) -> Context:
     """As `dag` has it, with fewer variables."""
-    drawn = dag.draft(rng, arithmetic=arithmetic)
-    return replace(drawn, variables=drawn.variables[:2])
+    context = dag.context(rng, arithmetic=arithmetic)
+    return replace(context, variables=context.variables[:2])

@@ -10,28 +10,37 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.generators.structured import (
+    StatementWeights,
+    StructuredContext,
+    StructuredGenerator,
+    one_graph,
+    resources,
+    small,
+)
 
 if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
 
-_MIX = Mix(branch=1, loop=1, plain=9)
-_NESTED = Mix(plain=1, first="loop")
+_WEIGHTS = StatementWeights(branch=1, loop=1, plain=9)
+_NESTED = StatementWeights(plain=1, first="loop")
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: a loop in a loop is often too large.
     nested = rng.random() < 0.25
-    return small(rng, partial(_sketch, nested=nested), rng.randint(7, 12))
+    return small(rng, partial(_attempt, nested=nested), rng.randint(7, 12))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool, *, nested: bool) -> LitmusTest:  # noqa: FBT001
-    mix = _NESTED if nested else _MIX
-    scene = Scene(Stage(resources(rng, arithmetic=arithmetic), mix, most))
+def _attempt(rng: random.Random, most: int, arithmetic: bool, *, nested: bool) -> LitmusTest:  # noqa: FBT001
+    weights = _NESTED if nested else _WEIGHTS
+    generator = StructuredGenerator(
+        StructuredContext(resources(rng, arithmetic=arithmetic), weights, most)
+    )
     others = rng.choices(("plain", "loop"), (6, 0 if nested else 1), k=rng.randint(2, 5))
     plan = ["loop", "plain", *others] if rng.random() < 0.7 else ["plain", "loop", *others]
-    scene.play(plan, rng.choice((2, 2, 3)))
-    return one_graph("loops", scene)
+    generator.play(plan, rng.choice((2, 2, 3)))
+    return one_graph("loops", generator)

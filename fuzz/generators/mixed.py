@@ -9,8 +9,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.generators.runs import drawn_client, several
-from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.generators.runs import random_client, several
+from litmusfuzz.fuzz.generators.structured import (
+    StatementWeights,
+    StructuredContext,
+    StructuredGenerator,
+    one_graph,
+    resources,
+    small,
+)
 
 if TYPE_CHECKING:
     import random
@@ -25,14 +32,14 @@ _PAIRS = (
 )
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: some pairs are more often too large than others.
     pair, runs = rng.choice(_PAIRS), rng.random() < 0.25
-    return small(rng, partial(_sketch, pair=pair, runs=runs), rng.randint(8, 12))
+    return small(rng, partial(_attempt, pair=pair, runs=runs), rng.randint(8, 12))
 
 
-def _sketch(
+def _attempt(
     rng: random.Random,
     most: int,
     arithmetic: bool,  # noqa: FBT001
@@ -41,31 +48,33 @@ def _sketch(
     runs: bool,
 ) -> LitmusTest:
     outer, inner = pair
-    draft = resources(
+    context = resources(
         rng,
         mutexes=rng.choice((1, 1, 2)) if "section" in pair else 0,
         queues=rng.choice((1, 1, 2)) if "queue" in pair else 0,
         arithmetic=arithmetic,
     )
-    mix = Mix(section=inner == "section", queue=inner == "queue", plain=1, first=inner)
-    stage = Stage(draft, mix, most, balanced=rng.random() < 0.8)
+    weights = StatementWeights(
+        section=inner == "section", queue=inner == "queue", plain=1, first=inner
+    )
+    shared = StructuredContext(context, weights, most, balanced=rng.random() < 0.8)
     # Beside it what makes it wait: another section, or the other end of a queue.
     company = [kind for kind in ("section", "queue") if kind in pair]
     others = rng.choices(("plain", *company), k=rng.randint(2, 4))
     if runs:
-        client = drawn_client(rng, 2)
-        scenes = {}
+        client = random_client(rng, 2)
+        generators = {}
         for graph, plan in (("g0", [outer, *others[:1]]), ("g1", others[1:] or ["plain"])):
             times = sum(run.graph == graph for run in client)
-            scenes[graph] = scene = Scene(stage, times=times)
-            scene.play(plan, rng.choice((1, 2)))
-        if stage.balanced:
-            scene.balance()
-        return several("mixed", rng, client, scenes)
-    scene = Scene(stage)
-    scene.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
-    if stage.balanced:
-        scene.balance()
-    if draft.queues and rng.random() < 0.15:
-        scene.close(more=False)
-    return one_graph("mixed", scene)
+            generators[graph] = generator = StructuredGenerator(shared, times=times)
+            generator.play(plan, rng.choice((1, 2)))
+        if shared.balanced:
+            generator.balance()
+        return several("mixed", rng, client, generators)
+    generator = StructuredGenerator(shared)
+    generator.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
+    if shared.balanced:
+        generator.balance()
+    if context.queues and rng.random() < 0.15:
+        generator.close(more=False)
+    return one_graph("mixed", generator)

@@ -30,7 +30,7 @@ _STEPS: Final = 12
 """Edits tried on one test, of which many do not fit it."""
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     for _ in range(TRIES):
         name = rng.choice(names())

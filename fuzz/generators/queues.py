@@ -10,28 +10,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.generators.structured import Mix, Scene, Stage, one_graph, resources, small
+from litmusfuzz.fuzz.generators.structured import (
+    StatementWeights,
+    StructuredContext,
+    StructuredGenerator,
+    one_graph,
+    resources,
+    small,
+)
 
 if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
 
-_MIX = Mix()
+_WEIGHTS = StatementWeights()
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _sketch, rng.randint(10, 14))
+    return small(rng, _attempt, rng.randint(10, 14))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    draft = resources(rng, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
-    scene = Scene(Stage(draft, _MIX, most, balanced=rng.random() < 0.8))
+def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+    context = resources(rng, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
+    generator = StructuredGenerator(
+        StructuredContext(context, _WEIGHTS, most, balanced=rng.random() < 0.8)
+    )
     plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(4, 9))
-    scene.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
-    if scene.stage.balanced:
-        scene.balance()
+    generator.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
+    if generator.shared.balanced:
+        generator.balance()
     if rng.random() < 0.25:
-        scene.close(more=rng.random() < 0.3)
-    return one_graph("queues", scene)
+        generator.close(more=rng.random() < 0.3)
+    return one_graph("queues", generator)

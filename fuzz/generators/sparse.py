@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Variable
 from litmusfuzz.corpus.ops import DTYPES, EFFECT_OPS, FLOATS, OPS
-from litmusfuzz.fuzz.generators.context import Block, Draft
-from litmusfuzz.fuzz.generators.dag import built, drawn, has_too_many_orders
+from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
+from litmusfuzz.fuzz.generators.dag import bounded, built, has_too_many_orders
 
 if TYPE_CHECKING:
     import random
@@ -48,48 +48,48 @@ _HISTORIES: Final = (
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,), (4096,))
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return drawn(rng, _test, _draft)
+    return bounded(rng, _test, _context)
 
 
-def _draft(rng: random.Random, *, arithmetic: bool) -> Draft:
+def _context(rng: random.Random, *, arithmetic: bool) -> Context:
     dtype = rng.choice((*DTYPES, *FLOATS))
     shape = (rng.choice((1, 2, 2, 3, 4)), *rng.choice(_LANES))
     names = rng.choice(("X", "X", "XY"))
     variables = tuple(Variable(name, dtype, shape, rng.choice((0, 1))) for name in names)
-    return Draft(rng, dtype, variables, arithmetic=arithmetic)
+    return Context(rng, dtype, variables, arithmetic=arithmetic)
 
 
-def _test(draft: Draft) -> LitmusTest:
+def _test(context: Context) -> LitmusTest:
     nodes: list[Node] = []
-    for history in _histories(draft):
+    for history in _histories(context):
         # Values do not go from chain to chain: it is histories that race.
-        block = Block(draft)
+        block = BodyGenerator(context)
         last: tuple[str, ...] = ()
         for op in history:
             before = len(block.nodes)
             effect = block.effect(OPS[op], last)
-            if has_too_many_orders(built("sparse", draft, [*nodes, *block.nodes])):
+            if has_too_many_orders(built("sparse", context, [*nodes, *block.nodes])):
                 del block.nodes[before:]
                 break
-            last = (effect,) if draft.rng.random() < 0.9 else last
+            last = (effect,) if context.rng.random() < 0.9 else last
         nodes += block.nodes
-    return built("sparse", draft, nodes)
+    return built("sparse", context, nodes)
 
 
-def _histories(draft: Draft) -> list[list[str]]:
+def _histories(context: Context) -> list[list[str]]:
     """The ops of two or three chains; one of the first writes sparsely, another is dense."""
-    rng = draft.rng
+    rng = context.rng
     chains = [list(rng.choice(_HISTORIES)) for _ in range(rng.choice((2, 2, 3)))]
     switches, shares = rng.sample(chains[:2], 2)
     switches[rng.randrange(len(switches))] = rng.choice(("scatter", "scatter", "slice"))
     shares[rng.randrange(len(shares))] = rng.choice(_DENSE)
-    return [[_drawn_op(draft, kind) for kind in chain] for chain in chains]
+    return [[_random_op(context, kind) for kind in chain] for chain in chains]
 
 
-def _drawn_op(draft: Draft, kind: str) -> str:
+def _random_op(context: Context, kind: str) -> str:
     """An op of that kind that fits the test's variables."""
-    kind = draft.rng.choice({"sparse": _SPARSE, "dense": _DENSE}.get(kind, (kind,)))
-    possible = [name for name in _OPS[kind] if draft.possible(OPS[name])]
-    return draft.rng.choice(possible or _OPS["update"])
+    kind = context.rng.choice({"sparse": _SPARSE, "dense": _DENSE}.get(kind, (kind,)))
+    possible = [name for name in _OPS[kind] if context.possible(OPS[name])]
+    return context.rng.choice(possible or _OPS["update"])

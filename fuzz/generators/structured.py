@@ -1,12 +1,12 @@
 """How the families with structure draw: statements of every kind, nested.
 
-A *scene* is a block in chains, as in `dag`, whose statements may be critical
+A *generator* is a block in chains, as in `dag`, whose statements may be critical
 sections, queue ops, conditionals and loops as well. Which of them a family
-wants, and what may stand inside, is a `Mix`.
+wants, and what may stand inside, is a `StatementWeights`.
 
 Tests must be small: the reference oracle looks at every total order, and where
 something may block under every choice of strictness as well. So every event has
-its price (`Stage.left`), and a drawing that came out too large is drawn again,
+its price (`StructuredContext.left`), and a drawing that came out too large is drawn again,
 smaller (`small`).
 """
 
@@ -39,7 +39,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
     model_size,
 )
-from litmusfuzz.fuzz.generators.context import Block, Draft, Wall
+from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
 from litmusfuzz.fuzz.generators.size import count_all, count_races
 
@@ -67,7 +67,7 @@ _BODY_DEPTH: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class StatementWeights:
     """How often each kind of statement is drawn inside another one."""
 
     section: int = 0
@@ -80,8 +80,8 @@ class Mix:
 
 
 @dataclass(slots=True)
-class Stage:
-    """What the scenes of one test share, beside their draft.
+class StructuredContext:
+    """What the generators of one test share, beside their context.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class Stage:
         Events that may still be drawn, instances counted.
     """
 
-    draft: Draft
-    mix: Mix
+    context: Context
+    weights: StatementWeights
     left: int
     balanced: bool = True
     """Whether what is put into queues is taken out again, as far as is known."""
@@ -98,11 +98,11 @@ class Stage:
     """Elements of each queue if all that was drawn had been done."""
 
     first: str = field(init=False)
-    """`Mix.first`, until it has been drawn."""
+    """`StatementWeights.first`, until it has been drawn."""
 
     def __post_init__(self) -> None:
-        self.first = self.mix.first
-        self.held = {queue.name: len(queue.init) for queue in self.draft.queues}
+        self.first = self.weights.first
+        self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
     def pay(self, events: int) -> None:
         """Note that so many events were drawn."""
@@ -111,8 +111,8 @@ class Stage:
 
 def resources(
     rng: random.Random, *, mutexes: int = 0, queues: int = 0, arithmetic: bool = True
-) -> Draft:
-    """A draft with one to three variables, and as many mutexes and queues as asked for."""
+) -> Context:
+    """A context with one to three variables, and as many mutexes and queues as asked for."""
     dtype = rng.choice(DTYPES)
     shape: tuple[int, ...] = ()
     if rng.random() < 0.5:
@@ -120,26 +120,28 @@ def resources(
     count = rng.choice((1, 1, 2, 2, 2, 3))
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
-    draft = Draft(rng, dtype, variables, arithmetic=arithmetic)
-    draft.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
+    context = Context(rng, dtype, variables, arithmetic=arithmetic)
+    context.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
     drawn = []
     for name in "QP"[:queues]:
         element = () if rng.random() < 0.75 else shape
         capacity = rng.choice((1, 1, 2, 2, 3, 3, 4))
         held = rng.choice((0, 0, 0, 1, 1, 2))
-        first = tuple(draft.unique(TensorType(dtype, element)) for _ in range(min(held, capacity)))
+        first = tuple(
+            context.unique(TensorType(dtype, element)) for _ in range(min(held, capacity))
+        )
         drawn.append(Queue(name, dtype, element, capacity, first))
-    draft.queues = tuple(drawn)
-    return draft
+    context.queues = tuple(drawn)
+    return context
 
 
-class Scene(Block):
+class StructuredGenerator(BodyGenerator):
     """A block in chains, with statements of all kinds.
 
     Parameters
     ----------
-    stage : Stage
-    wall : Wall, optional
+    shared : StructuredContext
+    captures : Captures, optional
         Of a body: what comes in.
     times : int
         Instances that each node will have, at most.
@@ -151,24 +153,26 @@ class Scene(Block):
 
     def __init__(
         self,
-        stage: Stage,
+        shared: StructuredContext,
         *,
-        wall: Wall | None = None,
+        captures: Captures | None = None,
         times: int = 1,
         depth: int = 0,
         held: Sequence[str] = (),
     ) -> None:
-        super().__init__(stage.draft, wall)
-        self.stage = stage
+        super().__init__(shared.context, captures)
+        self.shared = shared
         self.times = times
         self.depth = depth
         self.held = list(held)
         self.waits: list[str] = []  # what later statements may come after
         self.shown: list[str] = []  # what an outcome may have of it
 
-    def inner(self, wall: Wall, times: int) -> Scene:
-        """A body of a statement of this scene."""
-        return Scene(self.stage, wall=wall, times=times, depth=self.depth + 1, held=self.held)
+    def inner(self, captures: Captures, times: int) -> StructuredGenerator:
+        """A body of a statement of this generator."""
+        return StructuredGenerator(
+            self.shared, captures=captures, times=times, depth=self.depth + 1, held=self.held
+        )
 
     def play(self, plan: Sequence[str], chains: int) -> None:
         """Draw the statements of a plan, each in one of several chains.
@@ -176,11 +180,11 @@ class Scene(Block):
         The first of each chain are always drawn, others while events are left.
         """
         last = [""] * chains
-        if self.wall is not None and self.types and self.rng.random() < 0.4:
+        if self.captures is not None and self.types and self.rng.random() < 0.4:
             # What came in orders the first of a body as well as its values do.
             last[0] = self.rng.choice(list(self.types))
         for number, kind in enumerate(plan):
-            if number >= chains and self.stage.left <= 0:
+            if number >= chains and self.shared.left <= 0:
                 return
             chain = number % chains if number < chains else self.rng.randrange(chains)
             last[chain] = self.statement(kind, last[chain])
@@ -193,7 +197,7 @@ class Scene(Block):
             after += [other] if other not in after else []
         waits = tuple(after)
         if kind == "section":
-            free = [m.name for m in self.draft.mutexes if m.name not in self.held]
+            free = [m.name for m in self.context.mutexes if m.name not in self.held]
             # A section inside one on the same mutex always blocks: now and then.
             if self.held and not free and self.rng.random() < 0.05:
                 free = self.held
@@ -203,23 +207,23 @@ class Scene(Block):
             return self.branch(waits)
         if kind == "loop" and self.depth < _BODY_DEPTH:
             return self.loop(waits)
-        if kind == "queue" and self.draft.queues:
+        if kind == "queue" and self.context.queues:
             return self.queue_op(waits)
         return self.plain(waits)
 
     def some(self, count: int) -> list[str]:
         """Kinds of statements for the inside of another one."""
-        mix = self.stage.mix
+        wanted = self.shared.weights
         weights = {
-            "plain": mix.plain,
-            "section": mix.section,
-            "queue": mix.queue,
-            "branch": mix.branch if self.depth < _BODY_DEPTH else 0,
-            "loop": mix.loop if self.depth < _BODY_DEPTH else 0,
+            "plain": wanted.plain,
+            "section": wanted.section,
+            "queue": wanted.queue,
+            "branch": wanted.branch if self.depth < _BODY_DEPTH else 0,
+            "loop": wanted.loop if self.depth < _BODY_DEPTH else 0,
         }
         kinds = self.rng.choices(list(weights), list(weights.values()), k=count)
-        if kinds and self.stage.first:
-            kinds[0], self.stage.first = self.stage.first, ""
+        if kinds and self.shared.first:
+            kinds[0], self.shared.first = self.shared.first, ""
         return kinds
 
     # --- ops on variables ------------------------------------------------------------
@@ -227,12 +231,12 @@ class Scene(Block):
     def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
         """One op on a variable: reads, writes and updates alike."""
         kind = self.rng.choice(kinds or _KINDS)
-        possible = [name for name in _PLAIN[kind] if self.draft.possible(OPS[name])]
+        possible = [name for name in _PLAIN[kind] if self.context.possible(OPS[name])]
         return self.noted(self.effect(OPS[self.rng.choice(possible)], after))
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
         """Draw an op on a variable, and pay for it."""
-        self.stage.pay(self.times * len(op.roles) * (2 if op.kind is Kind.UPDATE else 1))
+        self.shared.pay(self.times * len(op.roles) * (2 if op.kind is Kind.UPDATE else 1))
         return super().effect(op, after)
 
     def noted(self, name: str) -> str:
@@ -247,7 +251,7 @@ class Scene(Block):
     def section(self, mutex: str, waits: tuple[str, ...]) -> str:
         """A section over a few statements; edges into it, or into its members."""
         rng = self.rng
-        self.stage.pay(2 * self.times)
+        self.shared.pay(2 * self.times)
         first = len(self.nodes)
         # The edge is the section's own, or its first member's, or both.
         which = rng.choice(("section", "section", "member", "both"))
@@ -255,7 +259,7 @@ class Scene(Block):
         count = rng.choice((1, 1, 2)) if self.held else rng.choice((1, 2, 2, 3))
         self.held.append(mutex)
         for number, kind in enumerate(self.some(count)):
-            if number and self.stage.left <= 0:
+            if number and self.shared.left <= 0:
                 break
             # Now and then two members have no edge between them.
             previous = last if number == 0 or rng.random() < 0.85 else ""
@@ -275,7 +279,7 @@ class Scene(Block):
         if pure and not within and rng.random() < 0.3:
             members = [name for name in members if name not in pure]
         name = self.add(
-            self.draft.fresh("s"),
+            self.context.fresh("s"),
             "CriticalSection",
             resources=(mutex,),
             after=waits if which != "member" else (),
@@ -291,12 +295,12 @@ class Scene(Block):
     def queue_op(self, after: tuple[str, ...]) -> str:
         """One op on a queue: mostly a put or a take, of one element or several."""
         rng = self.rng
-        queue = rng.choice(self.draft.queues)
+        queue = rng.choice(self.context.queues)
         how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
         if how == "size":
             return self.size(queue, after)
-        held = self.stage.held[queue.name]
-        if self.stage.balanced:
+        held = self.shared.held[queue.name]
+        if self.shared.balanced:
             # In the order in which they are drawn, nothing blocks.
             if how == "take" and held < self.times:
                 how = "put"
@@ -306,7 +310,7 @@ class Scene(Block):
         if queue.shape == () and rng.random() < 0.5:
             count = rng.choice((1, 2, 2, 3))
             room = held if how == "take" else queue.capacity - held
-            if self.stage.balanced:
+            if self.shared.balanced:
                 count = max(0, min(count, room // self.times))
         if how == "put":
             return self.put(queue, count, after)
@@ -314,9 +318,9 @@ class Scene(Block):
 
     def size(self, queue: Queue, after: tuple[str, ...]) -> str:
         """Ask a queue how many elements it holds."""
-        self.stage.pay(self.times)
+        self.shared.pay(self.times)
         name = self.add(
-            self.draft.fresh("z"),
+            self.context.fresh("z"),
             "QueueSizeV2",
             resources=(queue.name,),
             after=after,
@@ -328,35 +332,35 @@ class Scene(Block):
     def put(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
         """Put one element, or `count` by a many-op if that is not 0."""
         events = self.times * max(1, count)
-        self.stage.pay(events)
-        self.stage.held[queue.name] += events
-        element = self.operand(TensorType(self.draft.dtype, (count,) if count else queue.shape))
+        self.shared.pay(events)
+        self.shared.held[queue.name] += events
+        element = self.operand(TensorType(self.context.dtype, (count,) if count else queue.shape))
         op = "QueueEnqueueManyV2" if count else "QueueEnqueueV2"
-        name = self.draft.fresh("e")
+        name = self.context.fresh("e")
         return self.noted(self.add(name, op, (element,), resources=(queue.name,), after=after))
 
     def take_from(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
         """Take one element, or `count` by a many-op if that is not 0."""
         events = self.times * max(1, count)
-        self.stage.pay(events)
-        self.stage.held[queue.name] -= events
+        self.shared.pay(events)
+        self.shared.held[queue.name] -= events
         name = self.add(
-            self.draft.fresh("d"),
+            self.context.fresh("d"),
             "QueueDequeueManyV2" if count else "QueueDequeueV2",
             resources=(queue.name,),
             after=after,
             attrs=CountAttrs(count) if count else None,
-            kind=TensorType(self.draft.dtype, (count,) if count else queue.shape),
+            kind=TensorType(self.context.dtype, (count,) if count else queue.shape),
         )
         self.sources.append(name)
         return self.noted(name)
 
     def balance(self) -> None:
         """Feed the takes that were drawn, and make room for the puts."""
-        for queue in self.draft.queues:
+        for queue in self.context.queues:
             before = ""
             for _ in range(8):
-                held = self.stage.held[queue.name]
+                held = self.shared.held[queue.name]
                 if 0 <= held <= queue.capacity:
                     break
                 after = (before,) if before else ()
@@ -371,14 +375,16 @@ class Scene(Block):
         more : bool
             Whether one more is taken then: if it is not there, that fails.
         """
-        queue = self.draft.queues[0]
+        queue = self.context.queues[0]
         puts = tuple(
             n.name
             for n in self.nodes
             if any("Enqueue" in m.op and queue.name in m.resources for m in all_nodes([n]))
         )
-        self.stage.pay(1)
-        name = self.add(self.draft.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts)
+        self.shared.pay(1)
+        name = self.add(
+            self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts
+        )
         self.waits.append(name)
         if more:
             self.take_from(queue, 0, (name,))
@@ -432,14 +438,14 @@ class Scene(Block):
         """What to compare a source with, so that either may come out."""
         if source[0] in "iz":  # a counter, a size
             return self.rng.randint(0, 1)
-        if self.draft.wrote and self.rng.random() < 0.3:
-            number = self.rng.randint(1, self.draft.wrote)
+        if self.context.wrote and self.rng.random() < 0.3:
+            number = self.rng.randint(1, self.context.wrote)
             return 10 * number + number * number
         return self.rng.choice((0, 1, 5))
 
     def probe(self, after: tuple[str, ...]) -> str:
         """Read one element of a variable."""
-        variable = self.rng.choice(self.draft.variables)
+        variable = self.rng.choice(self.context.variables)
         attrs = None
         kind = variable.type
         op = "ReadVariableOp"
@@ -447,9 +453,9 @@ class Scene(Block):
             op = "ResourceGather"
             attrs = RowsAttrs((self.rng.randrange(variable.shape[0]),))
             kind = TensorType(kind.dtype, (1, *variable.shape[1:]))
-        self.stage.pay(self.times)
+        self.shared.pay(self.times)
         name = self.add(
-            self.draft.fresh("r"),
+            self.context.fresh("r"),
             op,
             resources=(variable.name,),
             after=after,
@@ -461,21 +467,21 @@ class Scene(Block):
 
     def branch(self, waits: tuple[str, ...]) -> str:
         """A conditional; ops in one branch or in both."""
-        rng, draft = self.rng, self.draft
+        rng, context = self.rng, self.context
         flag, _ = self.predicate(waits if rng.random() < 0.7 else ())
-        wall = Wall(self)
+        captures = Captures(self)
         kinds = [self.result_type() for _ in range(rng.choice((1, 1, 2)))]
         counts = rng.choice(((1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 0)))
         made = []
         for count in counts:
-            inner = self.inner(wall, self.times)
+            inner = self.inner(captures, self.times)
             inner.play(inner.some(count), 1 if rng.random() < 0.7 else 2)
             made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
             made[-1] = Body(tuple(inner.nodes), made[-1].results)
-        names = tuple(draft.fresh("o") for _ in kinds)
-        takes = tuple((inside, outside) for outside, inside in wall.takes.items())
+        names = tuple(context.fresh("o") for _ in kinds)
+        takes = tuple((inside, outside) for outside, inside in captures.takes.items())
         name = self.add(
-            draft.fresh("cond"),
+            context.fresh("cond"),
             "If",
             (flag,),
             after=waits if rng.random() < 0.7 else (),
@@ -494,7 +500,7 @@ class Scene(Block):
 
     def result_type(self) -> TensorType:
         """Of what leaves a body."""
-        return self.draft.type if self.rng.random() < 0.7 else self.draft.scalar
+        return self.context.type if self.rng.random() < 0.7 else self.context.scalar
 
     def result(self, kind: TensorType) -> str:
         """A value of that type that may leave a body: rather one that was read."""
@@ -506,7 +512,7 @@ class Scene(Block):
             return self.rng.choice(recent)
         if fitting and choice < 0.75:
             return self.rng.choice(fitting)
-        if kind == self.draft.type and self.stage.left > 0 and choice < 0.9:
+        if kind == self.context.type and self.shared.left > 0 and choice < 0.9:
             return self.effect(OPS["ReadVariableOp"], tuple(self.waits[-1:]))
         return self.operand(kind)
 
@@ -514,34 +520,34 @@ class Scene(Block):
 
     def loop(self, waits: tuple[str, ...]) -> str:
         """A loop of one to three iterations; data may end it earlier."""
-        rng, draft = self.rng, self.draft
+        rng, context = self.rng, self.context
         bound = rng.choice((1, 2, 2, 2, 2, 3)) if self.times == 1 else rng.choice((1, 2, 2))
-        if self.stage.left <= 4:
+        if self.shared.left <= 4:
             bound = min(bound, 2 if self.times == 1 else 1)
         if rng.random() < 0.03:
             bound = 0
-        counting = draft.scalar if rng.random() < 0.75 else TensorType("int32", ())
-        wall = Wall(self)
-        carried = [draft.fresh("i")]
+        counting = context.scalar if rng.random() < 0.75 else TensorType("int32", ())
+        captures = Captures(self)
+        carried = [context.fresh("i")]
         kinds = [counting]
         inputs = [self.constant(counting, 0)]
         for _ in range(rng.choice((0, 1, 1, 1, 2))):
             kind = self.result_type()
             fitting = [name for name in self.sources if self.types[name] == kind]
             kinds.append(kind)
-            carried.append(draft.fresh("v"))
+            carried.append(context.fresh("v"))
             first = self.constant(kind, 0) if not fitting or rng.random() < 0.5 else ""
             inputs.append(first or rng.choice(fitting))
-        wall.scope.update(zip(carried, kinds, strict=True))
-        wall.sources += carried
+        captures.scope.update(zip(carried, kinds, strict=True))
+        captures.sources += carried
         # Constants come in from outside, or stand inside.
         step, limit = (
             self.constant(counting, value) if rng.random() < 0.5 else "" for value in (1, bound)
         )
-        condition = self.condition(wall, carried[0], limit, bound)
-        body = self.inner(wall, self.times * max(1, bound))
+        condition = self.condition(captures, carried[0], limit, bound)
+        body = self.inner(captures, self.times * max(1, bound))
         # The first statement of each chain costs what it costs.
-        chains = rng.choice((1, 1, 2)) if self.stage.left > 4 else 1
+        chains = rng.choice((1, 1, 2)) if self.shared.left > 4 else 1
         body.play(body.some(rng.choice((1, 1, 2, 2, 3))), chains)
         results = [
             body.pure(
@@ -551,10 +557,10 @@ class Scene(Block):
             )
         ]
         results += [body.result(kind) for kind in kinds[1:]]
-        takes = tuple((inside, outside) for outside, inside in wall.takes.items())
+        takes = tuple((inside, outside) for outside, inside in captures.takes.items())
         parallel = rng.choice((1, 1, 2, 2, 3, 10))
         name = self.add(
-            draft.fresh("loop"),
+            context.fresh("loop"),
             "While",
             tuple(inputs),
             after=waits,
@@ -571,13 +577,13 @@ class Scene(Block):
             self.leave(f"{name}.{result}", kind)
         return name
 
-    def condition(self, wall: Wall, counter: str, limit: str, bound: int) -> Body:
+    def condition(self, captures: Captures, counter: str, limit: str, bound: int) -> Body:
         """Whether the loop goes on: the counter says so, and often data as well."""
         rng = self.rng
-        inner = self.inner(wall, self.times * (bound + 1))
+        inner = self.inner(captures, self.times * (bound + 1))
         if rng.random() < 0.3:
             inner.play(inner.some(1), 1)
-        counting = wall.scope[counter]
+        counting = captures.scope[counter]
         most = inner.take(limit) if limit else inner.constant(counting, bound)
         more = inner.pure("Less", (counter, most), TensorType(BOOL, ()))
         if rng.random() < 0.4:
@@ -595,16 +601,16 @@ def observed(rng: random.Random, shown: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in shown if rng.random() < 0.92)
 
 
-def one_graph(name: str, scene: Scene) -> LitmusTest:
-    """The test of a single graph that a scene has become."""
-    draft = scene.draft
+def one_graph(name: str, generator: StructuredGenerator) -> LitmusTest:
+    """The test of a single graph that a generator has become."""
+    context = generator.context
     return LitmusTest(
         name,
-        draft.variables,
-        (Graph("main", tuple(scene.nodes)),),
-        observed(draft.rng, scene.shown),
-        mutexes=draft.mutexes,
-        queues=draft.queues,
+        context.variables,
+        (Graph("main", tuple(generator.nodes)),),
+        observed(context.rng, generator.shown),
+        mutexes=context.mutexes,
+        queues=context.queues,
     )
 
 

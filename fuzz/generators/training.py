@@ -41,7 +41,7 @@ from litmusfuzz.corpus.model import (
     Variable,
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
-from litmusfuzz.fuzz.generators.context import Block, Draft
+from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.structured import observed, small
 from litmusfuzz.fuzz.passes.autodiff import RULES, Step, fresh_names, gradients, stepped, trained
 
@@ -53,13 +53,13 @@ PLANS: Final = ("loop", "asynchronous", "asynchronous", "synchronous", "tokens",
 _DESCENT: Final = "ResourceApplyGradientDescent"
 
 
-def draw(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: some plans are more often too large than others.
-    return small(rng, partial(_sketch, plan=rng.choice(PLANS)), rng.randint(9, 18))
+    return small(rng, partial(_attempt, plan=rng.choice(PLANS)), rng.randint(9, 18))
 
 
-def _sketch(rng: random.Random, most: int, arithmetic: bool, *, plan: str) -> LitmusTest:  # noqa: FBT001
+def _attempt(rng: random.Random, most: int, arithmetic: bool, *, plan: str) -> LitmusTest:  # noqa: FBT001
     training = _Training(rng, most, gentle=not arithmetic)
     if plan == "loop":
         return training.loop()
@@ -92,7 +92,7 @@ class _Training:
             Variable(name, dtype, each, self.literal(each, (0, 1, 1, 2)))
             for name, each in zip("WV", shapes, strict=False)
         )
-        self.draft = Draft(rng, dtype, variables, matrices=self.matrices)
+        self.context = Context(rng, dtype, variables, matrices=self.matrices)
         self.rows: tuple[int, ...] = ()  # what is looked up, if not all
         if shape and layers == 1 and not self.matrices and rng.random() < 0.3:
             self.rows = tuple(rng.sample(range(shape[0]), rng.randint(1, shape[0])))
@@ -100,7 +100,7 @@ class _Training:
         self.step = Step(rng.choice(rules), 1 if gentle else rng.choice((1, 1, 2)))
         self.in_turn = rng.random() < 0.75  # a step's reads, and its changes
         self.activation = rng.choice(("Relu", "Relu", "Maximum", "Minimum", "Identity"))
-        self.blocks: dict[str, Block] = {}
+        self.blocks: dict[str, BodyGenerator] = {}
         self.client: list[Run] = []
         self.fresh = fresh_names("WVQPTM")
 
@@ -114,12 +114,12 @@ class _Training:
             tuple(self.rng.choice(values) for _ in range(shape[1])) for _ in range(shape[0])
         )
 
-    def constant(self, block: Block, shape: tuple[int, ...], values: Sequence[int]) -> str:
+    def constant(self, block: BodyGenerator, shape: tuple[int, ...], values: Sequence[int]) -> str:
         """A constant of the model's dtype."""
-        return block.constant(TensorType(self.draft.dtype, shape), self.literal(shape, values))
+        return block.constant(TensorType(self.context.dtype, shape), self.literal(shape, values))
 
     def forward(
-        self, block: Block, after: tuple[str, ...], counter: str = ""
+        self, block: BodyGenerator, after: tuple[str, ...], counter: str = ""
     ) -> tuple[list[str], str]:
         """Read the weights and compute a loss, on data of its own; the reads, and the loss.
 
@@ -130,13 +130,13 @@ class _Training:
         """
         rng = self.rng
         reads: list[str] = []
-        for variable in self.draft.variables:
+        for variable in self.context.variables:
             waits = (*after, *reads[-1:]) if self.in_turn else after
             kind = variable.type
             if self.rows:
                 kind = replace(kind, shape=(len(self.rows), *kind.shape[1:]))
             name = block.add(
-                self.draft.fresh("r"),
+                self.context.fresh("r"),
                 "ResourceGather" if self.rows else "ReadVariableOp",
                 resources=(variable.name,),
                 after=waits,
@@ -153,7 +153,7 @@ class _Training:
         else:
             x = self.constant(block, (), data)
             if counter and rng.random() < 0.7:
-                x = block.pure("AddV2", (counter, x), self.draft.scalar)
+                x = block.pure("AddV2", (counter, x), self.context.scalar)
             z = block.pure("Mul", (reads[0], x), kind)
         if len(reads) == 2 and self.matrices:
             kind = replace(kind, shape=(1, 1))
@@ -170,7 +170,7 @@ class _Training:
             return reads, block.pure("Maximum", (error, negative), kind)
         return reads, block.pure("Mul", (error, error), kind)
 
-    def activated(self, block: Block, value: str) -> str:
+    def activated(self, block: BodyGenerator, value: str) -> str:
         """A function of a value that is linear in pieces."""
         operands: tuple[str, ...] = (value,)
         if self.activation in ("Maximum", "Minimum"):
@@ -180,11 +180,11 @@ class _Training:
 
     # --- who trains ----------------------------------------------------------------------
 
-    def block(self, graph: str) -> Block:
+    def block(self, graph: str) -> BodyGenerator:
         """The graph of that name, so far."""
-        return self.blocks.setdefault(graph, Block(self.draft))
+        return self.blocks.setdefault(graph, BodyGenerator(self.context))
 
-    def learn(self, block: Block, after: tuple[str, ...]) -> tuple[str, ...]:
+    def learn(self, block: BodyGenerator, after: tuple[str, ...]) -> tuple[str, ...]:
         """One step that changes the weights itself; its changes."""
         _, loss = self.forward(block, after)
         added, updates = stepped(block.nodes, block.types, loss, self.step, self.fresh)
@@ -197,20 +197,20 @@ class _Training:
                 block.nodes.append(node)
         return tuple(updates)
 
-    def contribute(self, block: Block, after: tuple[str, ...]) -> tuple[str, ...]:
+    def contribute(self, block: BodyGenerator, after: tuple[str, ...]) -> tuple[str, ...]:
         """One step that puts its gradients into queues; the puts."""
         reads, loss = self.forward(block, after)
         added, found = gradients(block.nodes, block.types, loss, reads, self.fresh)
         block.nodes += added
         puts: list[str] = []
-        for read, queue in zip(reads, self.draft.queues, strict=False):
+        for read, queue in zip(reads, self.context.queues, strict=False):
             waits = tuple(puts[-1:]) if self.in_turn else ()
-            put = self.draft.fresh("e")
+            put = self.context.fresh("e")
             block.add(put, "QueueEnqueueV2", (found[read],), resources=(queue.name,), after=waits)
             puts.append(put)
         return tuple(puts)
 
-    def dies(self, block: Block, begin: int) -> None:
+    def dies(self, block: BodyGenerator, begin: int) -> None:
         """Leave off the last effects of what was drawn from node `begin` on, one at least."""
         effects = [n for n, node in enumerate(block.nodes) if n >= begin and node.resources]
         if len(effects) >= 2:
@@ -224,11 +224,11 @@ class _Training:
             self.client.append(Run("other", "other"))
         previous: tuple[str, ...] = ()
         restores = rng.random() < 0.45
-        for variable in self.draft.variables:
+        for variable in self.context.variables:
             if restores:
                 value = self.constant(block, variable.shape, (3, 4, 5))
                 name = block.add(
-                    self.draft.fresh("w"),
+                    self.context.fresh("w"),
                     "AssignVariableOp",
                     (value,),
                     resources=(variable.name,),
@@ -238,10 +238,10 @@ class _Training:
                 name = self.look(block, variable, previous)
             previous = (name,) if self.in_turn else ()
 
-    def look(self, block: Block, variable: Variable, after: tuple[str, ...]) -> str:
+    def look(self, block: BodyGenerator, variable: Variable, after: tuple[str, ...]) -> str:
         """Read all of a variable."""
         return block.add(
-            self.draft.fresh("r"),
+            self.context.fresh("r"),
             "ReadVariableOp",
             resources=(variable.name,),
             after=after,
@@ -253,13 +253,13 @@ class _Training:
     def asynchronous(self) -> LitmusTest:
         """Workers that change the weights as they come."""
         rng = self.rng
-        cost = 3 * len(self.draft.variables)
+        cost = 3 * len(self.context.variables)
         sizes = [(w, s) for w, s in ((2, 1), (2, 2), (3, 1)) if w * s * cost <= self.most]
         workers, steps = rng.choice(sizes or [(2, 1)])
         together, alike = rng.random() < 0.35, rng.random() < 0.3
         locked, death = rng.random() < 0.2, rng.random() < 0.25
         if locked:
-            self.draft.mutexes = (Mutex("M"),)
+            self.context.mutexes = (Mutex("M"),)
         for worker in range(workers):
             dying = death and worker == workers - 1
             previous: tuple[str, ...] = ()
@@ -268,7 +268,9 @@ class _Training:
                 graph = "g0" if alike else f"g{worker}"
                 graph = "main" if together else f"{graph}dies" if last else graph
                 if together or graph not in self.blocks:
-                    self.worker(self.block(graph), previous if together else (), locked, last)
+                    self.worker(
+                        self.block(graph), previous if together else (), locked=locked, dying=last
+                    )
                 if together:
                     previous = (self.blocks["main"].nodes[-1].name,)
                 else:
@@ -279,7 +281,9 @@ class _Training:
             self.company()
         return self.test()
 
-    def worker(self, block: Block, after: tuple[str, ...], locked: bool, dying: bool) -> None:  # noqa: FBT001
+    def worker(
+        self, block: BodyGenerator, after: tuple[str, ...], *, locked: bool, dying: bool
+    ) -> None:
         """One step of an asynchronous worker; what ends it is the block's last node."""
         begin = len(block.nodes)
         self.learn(block, after)
@@ -288,13 +292,13 @@ class _Training:
         if locked:
             members = tuple(node.name for node in block.nodes[begin:] if node.resources)
             attrs = SectionAttrs(members)
-            block.add(self.draft.fresh("s"), "CriticalSection", resources=("M",), attrs=attrs)
+            block.add(self.context.fresh("s"), "CriticalSection", resources=("M",), attrs=attrs)
 
     def synchronous(self, plan: str) -> LitmusTest:
         """Workers that put gradients into queues, and a chief that applies them."""
         rng = self.rng
         self.rows = ()
-        variables = self.draft.variables
+        variables = self.context.variables
         workers = 3 if plan != "tokens" and self.most >= 12 and rng.random() < 0.4 else 2
         steps = rounds = 1  # of each worker, and of the chief
         wanted = rng.choice((workers, workers - 1))
@@ -305,12 +309,12 @@ class _Training:
         elif plan == "stale":
             rounds, wanted = 2, 1
         capacity = rng.choice((1, workers, workers * steps))
-        self.draft.queues = tuple(
+        self.context.queues = tuple(
             Queue(name, v.dtype, v.shape, capacity)
             for name, v in zip("QP", variables, strict=False)
         )
         if steps > 1:
-            self.draft.queues += (Queue("T", "int32", (), workers),)
+            self.context.queues += (Queue("T", "int32", (), workers),)
         together = rng.random() < 0.4
         death = rng.random() < 0.35
         slow = straggler >= 0 and rng.random() < 0.5  # no second step: one gradient less
@@ -322,7 +326,7 @@ class _Training:
             for step in range(1 if slow and worker == straggler else steps):
                 begin = len(block.nodes)
                 if step and worker != straggler:
-                    take = self.draft.fresh("t")
+                    take = self.context.fresh("t")
                     block.add(take, "QueueDequeueV2", resources=("T",), after=previous)
                     previous = (take,)
                 previous = self.contribute(block, previous)
@@ -338,16 +342,16 @@ class _Training:
             self.company()
         return self.test()
 
-    def chief(self, block: Block, wanted: int, rounds: int, tokens: int) -> None:
+    def chief(self, block: BodyGenerator, wanted: int, rounds: int, tokens: int) -> None:
         """In each round take gradients and apply their sum; then give tokens, if there are any."""
         before: tuple[str, ...] = ()
         for number in range(rounds):
             changes: list[str] = []
-            for variable, queue in zip(self.draft.variables, self.draft.queues, strict=False):
+            for variable, queue in zip(self.context.variables, self.context.queues, strict=False):
                 waits = (*before, *changes[-1:])
                 total = ""
                 for _ in range(wanted):
-                    take = self.draft.fresh("q")
+                    take = self.context.fresh("q")
                     block.add(
                         take,
                         "QueueDequeueV2",
@@ -361,11 +365,11 @@ class _Training:
             before = tuple(changes)
             for _ in range(tokens if number < rounds - 1 else 0):
                 token = block.constant(TensorType("int32", ()), 1)
-                name = self.draft.fresh("e")
+                name = self.context.fresh("e")
                 block.add(name, "QueueEnqueueV2", (token,), resources=("T",), after=before)
                 before = (name,)
 
-    def apply(self, block: Block, variable: Variable, gradient: str) -> str:
+    def apply(self, block: BodyGenerator, variable: Variable, gradient: str) -> str:
         """Change a variable by a gradient that came out of a queue."""
         operands: tuple[str, ...] = (gradient,)
         if self.step.op == _DESCENT:
@@ -375,21 +379,21 @@ class _Training:
         elif self.step.op == "AssignVariableOp":
             read = self.look(block, variable, operands)
             operands = (block.pure("Sub", (read, gradient), variable.type),)
-        name = self.draft.fresh("w")
+        name = self.context.fresh("w")
         return block.add(name, self.step.op, operands, resources=(variable.name,))
 
     def loop(self) -> LitmusTest:
         """One worker or two that train in loops."""
         rng = self.rng
-        cost = 3 * len(self.draft.variables)
+        cost = 3 * len(self.context.variables)
         sizes = [(w, s) for w, s in ((1, 2), (1, 3), (2, 2)) if w * s * cost <= self.most]
         workers, steps = rng.choice(sizes or [(1, 2)])
         block = self.block("main")
         losses: list[str] = []
         for _ in range(workers):
-            scalar = self.draft.scalar
-            counter, last = self.draft.fresh("i"), self.draft.fresh("v")
-            body, condition = Block(self.draft), Block(self.draft)
+            scalar = self.context.scalar
+            counter, last = self.context.fresh("i"), self.context.fresh("v")
+            body, condition = BodyGenerator(self.context), BodyGenerator(self.context)
             body.types[counter] = condition.types[counter] = scalar
             reads, loss = self.forward(body, (), counter)
             following = body.pure("AddV2", (counter, body.constant(scalar, 1)), scalar)
@@ -404,7 +408,7 @@ class _Training:
                 Body(tuple(body.nodes), (following, reads[0])),
                 rng.choice((1, 2, 10)),
             )
-            name = block.add(self.draft.fresh("loop"), "While", inputs, attrs=attrs)
+            name = block.add(self.context.fresh("loop"), "While", inputs, attrs=attrs)
             block.types[f"{name}.{last}"] = kind
             losses.append(loss)
         if workers == 1 or rng.random() < 0.3:
@@ -426,11 +430,11 @@ class _Training:
             keys = shown[graphs[0].name]
         return LitmusTest(
             "training",
-            self.draft.variables,
+            self.context.variables,
             graphs,
             observed(self.rng, keys),
-            mutexes=self.draft.mutexes,
-            queues=self.draft.queues,
+            mutexes=self.context.mutexes,
+            queues=self.context.queues,
             client=tuple(runs),
         )
 

@@ -26,7 +26,7 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.edits import (
     EDITS,
     add_edge,
@@ -119,7 +119,7 @@ def pick(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 @cache
 def drawn(number: int) -> list[LitmusTest]:
-    return [draw(family, 7, index) for family in FAMILIES for index in range(number)]
+    return [generate(family, 7, index) for family in FAMILIES for index in range(number)]
 
 
 def summary(test: LitmusTest) -> Counter[str] | None:

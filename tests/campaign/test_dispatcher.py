@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfig
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.tuning import Tuning
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
-from litmusfuzz.fuzz.generators import FAMILIES, WEIGHTS, draw, families_for
+from litmusfuzz.fuzz.generators import FAMILIES, WEIGHTS, families_for, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 from litmusfuzz.reports.records import ExecutorState, RunRecord
@@ -134,7 +134,7 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
     assert [(d.family, d.index) for d in alone] == [
         ("dag", n * MOST_FAMILIES) for n in range(few_graphs)
     ]
-    assert all(d.test == draw(d.family, 1, d.index) for d in beside)
+    assert all(d.test == generate(d.family, 1, d.index) for d in beside)
     other = Table(one := system("few", frozenset()), seed=2).take(one, few_graphs)
     assert not {d.test for d in other} & {d.test for d in alone}
     several = Table(one := system("many", ALL)).take(one, 40)

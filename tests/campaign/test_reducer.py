@@ -13,7 +13,7 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.reducer import candidates, normalized, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -46,7 +46,7 @@ def racing_scatters(test: LitmusTest) -> bool:
 
 
 def racing_tests() -> list[LitmusTest]:
-    found = [draw("dag", 11, i) for i in range(120)]
+    found = [generate("dag", 11, i) for i in range(120)]
     return [test for test in found if racing_scatters(test)][:25]
 
 
@@ -66,13 +66,13 @@ def test_a_race_is_reduced_to_its_two_ops(test: LitmusTest) -> None:
 
 def test_what_must_stay_stays() -> None:
     """A property on the number of effects is kept exactly."""
-    test = next(t for t in (draw("dag", 2, i) for i in range(100)) if len(t.graph.effects) >= 5)
+    test = next(t for t in (generate("dag", 2, i) for i in range(100)) if len(t.graph.effects) >= 5)
     small, _ = run_reduction(test, lambda t: len(t.graph.effects) >= 3)
     assert len(small.graph.effects) == 3
 
 
 def test_a_property_that_never_holds_again_returns_the_test_itself() -> None:
-    test = draw("dag", 1, 1)
+    test = generate("dag", 1, 1)
     small, asked = run_reduction(test, lambda _: False)
     assert small == test
     assert test not in asked
@@ -98,7 +98,7 @@ def test_dropping_a_node_keeps_the_order_around_it() -> None:
 
 
 def test_normalized_names_follow_the_nodes_kinds() -> None:
-    test = draw("dag", 1, 3)
+    test = generate("dag", 1, 3)
     again = normalized(test, "x")
     assert [n.op for n in again.graph.nodes] == [n.op for n in test.graph.nodes]
     assert all(n.name[0] == "r" for n in again.graph.nodes if n.op.startswith("Read"))
@@ -109,7 +109,7 @@ def test_normalized_names_follow_the_nodes_kinds() -> None:
 
 
 def drawn() -> list[LitmusTest]:
-    tests = [draw(family, 5, index) for family in FAMILIES for index in range(8)]
+    tests = [generate(family, 5, index) for family in FAMILIES for index in range(8)]
     # No family places anything.
     placed = (replace(v, device="cpu:1") for v in tests[0].variables)
     return [*tests, replace(tests[0], variables=tuple(placed))]
@@ -237,7 +237,7 @@ KEPT = {
 @pytest.mark.parametrize("family", KEPT)
 def test_of_a_feature_that_is_kept_only_that_is_left(family: str) -> None:
     holds, ops = KEPT[family]
-    found = [t for t in (draw(family, 9, index) for index in range(20)) if holds(t)]
+    found = [t for t in (generate(family, 9, index) for index in range(20)) if holds(t)]
     assert len(found) >= 5
     for test in found[:8]:
         small, asked = run_reduction(test, holds)
@@ -254,7 +254,7 @@ def test_of_a_feature_that_is_kept_only_that_is_left(family: str) -> None:
 def test_a_loop_is_reduced_to_one_iteration_and_one_carried_value() -> None:
     test = next(
         t
-        for t in (draw("loops", 9, index) for index in range(40))
+        for t in (generate("loops", 9, index) for index in range(40))
         if max(t.bounds.values()) > 1 and any(len(n.inputs) > 1 for n in t.effects)
     )
     small, _ = run_reduction(test, lambda t: "loops" in t.features)
@@ -267,7 +267,7 @@ def test_a_queue_that_has_to_be_full_is_reduced_to_one_place() -> None:
     def full(test: LitmusTest) -> bool:
         return any(len(queue.init) == queue.capacity for queue in test.queues)
 
-    test = next(t for t in (draw("queues", 3, i) for i in range(200)) if full(t))
+    test = next(t for t in (generate("queues", 3, i) for i in range(200)) if full(t))
     small, _ = run_reduction(test, full)
     (queue,) = small.queues
     assert (queue.capacity, queue.init) == (1, (1,))

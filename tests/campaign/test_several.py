@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.campaign.dispatcher import MAX_WAITING
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.translation import Soundness, validate
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_the_histograms_of_each_graph_are_kept_and_the_graph_with_them(ended: Ru
     few = 0
     for line in lines:
         data = json.loads(line)
-        assert loads(data["test"]).test == draw(data["family"], 1, data["index"])
+        assert loads(data["test"]).test == generate(data["family"], 1, data["index"])
         few += "mutant/stale-reads/plain" in data["executors"]
         for title in data["executors"]:
             assert sum(row["counts"][title] for row in data["outcomes"]) >= 64

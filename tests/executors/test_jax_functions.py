@@ -35,7 +35,7 @@ from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     truth,
 )
 from litmusfuzz.fuzz.executors.jax_clustered.functions import QUICK, Compiler
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.ssa import convert
 from litmusfuzz.oracles.allowed import ValueTooLarge
 
@@ -262,7 +262,7 @@ def check_clusters(
 def test_random_clusters_do_what_their_members_do_in_order(compiler: Compiler) -> None:
     rng = random.Random(3)
     compared = [
-        check_clusters(rng, draw("clusters", 11, index), rng.choice((1, 8)), compiler)
+        check_clusters(rng, generate("clusters", 11, index), rng.choice((1, 8)), compiler)
         for index in range(220)
     ]
     assert sum(compared) > 300

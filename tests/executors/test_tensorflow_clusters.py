@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, NoCluster
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
@@ -52,7 +52,7 @@ def test_what_a_graph_shows_its_lifted_clusters_allow() -> None:
     others tear outside clusters.
     """
     drawn = [test for name, test in TESTS.items() if name.startswith("cl-")]
-    drawn += [draw("dag", 1, index) for index in range(30)]
+    drawn += [generate("dag", 1, index) for index in range(30)]
     large = 0
     with closing(ExecutorClusters("tf-unchecked")) as lift:
         for test in drawn:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
-from litmusfuzz.fuzz.generators import critical, cycles, draw
+from litmusfuzz.fuzz.generators import critical, cycles, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 
@@ -67,7 +67,7 @@ def canonical(chains: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 def asked_of(plan: Plan, model: Model) -> Verdict:
     """The verdict on what a test asks for."""
-    test, asked = cycles.written(plan)
+    test, asked = cycles.test_of(plan)
     values = {
         name: (value,) * test.size_of(test.type_of(name).shape) for name, value in asked.items()
     }
@@ -78,7 +78,7 @@ def asked_of(plan: Plan, model: Model) -> Verdict:
 def test_what_is_asked_for_is_forbidden_and_allowed_without_any_one_edge(model: Model) -> None:
     """That is what makes a cycle critical, however it is written."""
     for number in range(300):
-        plan = cycles.planned(random.Random(f"cycle {number}"))
+        plan = cycles.random_plan(random.Random(f"cycle {number}"))
         assert plan.complete
         assert asked_of(plan, model) is Verdict.FORBIDDEN, plan
         for chain, order in enumerate(plan.orders):
@@ -90,7 +90,7 @@ def test_every_classic_shape_is_drawn() -> None:
     """Seeded, so that it is always the same 3,000 draws."""
     rng = random.Random(1)
     drawn = {
-        canonical([tuple(map(str, chain)) for chain in critical.drawn(rng).chains])
+        canonical([tuple(map(str, chain)) for chain in critical.random_cycle(rng).chains])
         for _ in range(3000)
     }
     for name, shape in CLASSIC.items():
@@ -99,7 +99,7 @@ def test_every_classic_shape_is_drawn() -> None:
 
 
 def test_cycles_are_written_in_every_way() -> None:
-    plans = [cycles.planned(random.Random(f"way {number}")) for number in range(400)]
+    plans = [cycles.random_plan(random.Random(f"way {number}")) for number in range(400)]
     assert set(Counter(order for plan in plans for order in plan.orders)) == {
         *("", "edge", "noop", "identity", "relu", "less", "difference", "branch", "runs"),
         *("section first", "section second"),
@@ -110,7 +110,7 @@ def test_cycles_are_written_in_every_way() -> None:
 
 
 def test_some_leave_out_an_edge_and_say_so() -> None:
-    about = [draw("cycles", 3, index).about for index in range(100)]
+    about = [generate("cycles", 3, index).about for index in range(100)]
     assert 5 <= sum(each.endswith("allowed, as one edge is left out") for each in about) <= 40
     assert sum(each.endswith(": forbidden") for each in about) >= 60
 

@@ -17,7 +17,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.generators import FAMILIES, dag, draw
+from litmusfuzz.fuzz.generators import FAMILIES, dag, generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
 from litmusfuzz.fuzz.generators.size import count_all
@@ -43,7 +43,7 @@ FEATURE = {
 
 @cache
 def drawn(family: str) -> tuple[LitmusTest, ...]:
-    return tuple(draw(family, 3, index) for index in range(MANY))
+    return tuple(generate(family, 3, index) for index in range(MANY))
 
 
 def nodes(test: LitmusTest) -> list[Node]:
@@ -55,10 +55,10 @@ def nodes(test: LitmusTest) -> list[Node]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_same_seed_and_index_give_the_same_test(family: str) -> None:
-    texts = [dumps(Entry(draw(family, 7, i))) for i in range(30)]
-    assert texts == [dumps(Entry(draw(family, 7, i))) for i in reversed(range(30))][::-1]
+    texts = [dumps(Entry(generate(family, 7, i))) for i in range(30)]
+    assert texts == [dumps(Entry(generate(family, 7, i))) for i in reversed(range(30))][::-1]
     assert len(set(texts)) == 30
-    assert texts != [dumps(Entry(draw(family, 8, i))) for i in range(30)]
+    assert texts != [dumps(Entry(generate(family, 8, i))) for i in range(30)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -97,7 +97,7 @@ def test_dag_draws_every_resource_op_and_none_too_often(seed: int) -> None:
 
     300 graphs is what a minute draws at least.
     """
-    counts = Counter(n.op for i in range(300) for n in draw("dag", seed, i).graph.effects)
+    counts = Counter(n.op for i in range(300) for n in generate("dag", seed, i).graph.effects)
     assert set(counts) == set(EFFECT_OPS)
     assert max(counts.values()) <= 3 * median(counts.values())
 
@@ -229,7 +229,7 @@ def test_dags_stay_small_enough_to_judge_and_to_represent() -> None:
 
 def test_written_constants_are_unique_where_they_can_be() -> None:
     for index in range(100):
-        test = draw("dag", 5, index)
+        test = generate("dag", 5, index)
         roles = {
             name: role
             for n in test.graph.effects

@@ -13,7 +13,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph
 from litmusfuzz.corpus.ops import MalformedTest
-from litmusfuzz.fuzz.generators import draw, edits, mutations
+from litmusfuzz.fuzz.generators import edits, generate, mutations
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -115,7 +115,7 @@ def test_a_client_is_turned_round_or_made() -> None:
 def test_the_parent_is_told_and_the_test_is_another() -> None:
     parents = set()
     for index in range(200):
-        test = draw("mutations", 9, index)
+        test = generate("mutations", 9, index)
         said = re.fullmatch(r"mutation of (\S+): (.+)", test.about)
         assert said, test.about
         assert replace(test, about="") != replace(mutations.parent(said[1]), about="")

@@ -12,7 +12,7 @@ from litmusfuzz.corpus.model import LitmusTest, LoopAttrs, Node, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.autodiff import RULES
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import MODELS, RFC
@@ -22,7 +22,7 @@ MANY = 200
 
 @cache
 def drawn() -> tuple[LitmusTest, ...]:
-    return tuple(draw("training", 11, index) for index in range(MANY))
+    return tuple(generate("training", 11, index) for index in range(MANY))
 
 
 def plan(test: LitmusTest) -> str:

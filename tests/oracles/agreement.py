@@ -58,7 +58,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import OPS, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.allowed import NoProgramOrder
@@ -788,11 +788,11 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
 
 def small(family: str, seed: int, index: int, orders: int | None) -> LitmusTest:
     """A test of at most so many total orders under ``rfc``, or the last of some tries."""
-    test = draw(family, seed, index)
+    test = generate(family, seed, index)
     for again in range(1, TRIES if orders else 1):
         if reference.allowed_outcomes(test, RFC, orders or 0).complete:
             break
-        test = draw(family, seed, index + again * NEXT_TRY)
+        test = generate(family, seed, index + again * NEXT_TRY)
     return test
 
 

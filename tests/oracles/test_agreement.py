@@ -13,7 +13,7 @@ from agreement import Disagreement, Tally, check, renamed, reordered, smaller, w
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.size import count_all
 from litmusfuzz.oracles.model import GUARANTEES, RFC
 
@@ -32,7 +32,7 @@ ORDERS = 200
 
 def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
     for index in range(4 * TESTS):
-        test = draw(family, SEED, index)
+        test = generate(family, SEED, index)
         if count_all(test, ORDERS) < ORDERS:
             yield index, test
 
@@ -145,7 +145,7 @@ def test_an_implied_edge_follows_a_path() -> None:
 def test_changed_and_smaller_tests_are_tests(family: str) -> None:
     rng = random.Random(5)
     for index in range(6):
-        test = draw(family, SEED, index)
+        test = generate(family, SEED, index)
         changed, outcome_of = renamed(test, rng)
         assert len(changed.observe) == len(test.observe)
         assert changed.features == test.features

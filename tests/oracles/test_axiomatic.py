@@ -25,7 +25,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question, judge
 from litmusfuzz.oracles.explorer import Explorer
@@ -83,7 +83,7 @@ def test_agrees_with_the_corpus(path) -> None:
 def test_agrees_on_drawn_graphs() -> None:
     answered = 0
     for index in range(40):
-        test = draw("dag", 7, index)
+        test = generate("dag", 7, index)
         rng = random.Random(index)
         for model in MODELS.values():
             allowed = complete(test, model)
@@ -126,7 +126,7 @@ def weaker(model: Model, rng: random.Random) -> Model:
 def test_agrees_without_some_rules() -> None:
     for seed in range(40):
         rng = random.Random(seed)
-        test = blocking(seed) if seed % 2 else draw("dag", 8, seed)
+        test = blocking(seed) if seed % 2 else generate("dag", 8, seed)
         for model in (weaker(RFC, rng), weaker(EXECUTOR, rng)):
             allowed = complete(test, model) if test else None
             if allowed is not None:
@@ -151,7 +151,7 @@ def clustered(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
 def test_agrees_on_clusters() -> None:
     for seed in range(40):
         rng = random.Random(seed)
-        test = clustered(draw("dag", 9, seed), rng)
+        test = clustered(generate("dag", 9, seed), rng)
         for model in (RFC, EXECUTOR, weaker(RFC, rng)):
             allowed = complete(test, model) if test else None
             if allowed is not None:

@@ -12,7 +12,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads, value_from_plain
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.axiomatic import Budget
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
@@ -278,7 +278,7 @@ def test_reasons_of_drawn_graphs() -> None:
     told = 0
     for seed in range(40):
         rng = random.Random(seed)
-        test = draw("dag", 3, seed)
+        test = generate("dag", 3, seed)
         model = (RFC, EXECUTOR)[seed % 2]
         outcome = forbidden(Explorer(test, model), rng)
         if outcome is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Cluster, MalformedTest, taken_from_outside
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
 from litmusfuzz.fuzz.passes.safety import access
 from litmusfuzz.oracles.translation import validate
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.family == "racing":
             test = racing(random.Random(f"{options.seed}/{number}"))
         else:
-            test = replace(draw(options.family, options.seed, number), clusters=())
+            test = replace(generate(options.family, options.seed, number), clusters=())
         count(test, tally)
     sys.stdout.write(report(tally) + "\n")
     return 0

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, taken_from_outside
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
 from litmusfuzz.fuzz.passes.safety import access, unsafe_pairs
 from litmusfuzz.oracles.explorer import Budget
@@ -163,7 +163,7 @@ def region(test: LitmusTest, rng: random.Random) -> tuple[tuple[str, ...], ...]:
 
 def ask(family: str, seed: int, index: int, tally: Tally) -> None:
     """Draw one test, and ask all of it."""
-    test = replace(draw(family, seed, index), clusters=())
+    test = replace(generate(family, seed, index), clusters=())
     tally.tests += 1
     for graph in test.graphs:
         for nodes in levels(graph.nodes):
@@ -200,7 +200,7 @@ def without(rule: Rule, families: Sequence[str], seed: int, tests: int) -> Tally
     """What is convicted if a rule is left out: the rule is needed if anything is."""
     tally = Tally()
     for number in range(tests):
-        test = draw(families[number % len(families)], seed, number // len(families))
+        test = generate(families[number % len(families)], seed, number // len(families))
         plain = replace(test, clusters=())
         clustered = cluster(plain, Clustering(without=frozenset({rule})), random.Random(number))
         found = validate(clustered, BUDGET)

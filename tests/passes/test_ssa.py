@@ -15,7 +15,7 @@ from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.listing import listing, serialized
 from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert
 from litmusfuzz.oracles.allowed import ValueTooLarge
@@ -197,7 +197,7 @@ def test_a_name_that_looks_like_ours_is_left_alone() -> None:
 
 @cache
 def drawn() -> tuple[LitmusTest, ...]:
-    return tuple(draw("clusters", 5, index) for index in range(600))
+    return tuple(generate("clusters", 5, index) for index in range(600))
 
 
 def has_op(test: LitmusTest, op: str) -> bool:

@@ -11,7 +11,7 @@ from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.generators import FAMILIES, draw
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.html.layout import PAD, Box, Line, place, svg
@@ -41,7 +41,7 @@ def racing(drawing: str) -> set[str]:
 @pytest.mark.parametrize("name", ["litmus", *FAMILIES])
 def test_boxes_do_not_collide_and_orders_lead_downwards(name: str) -> None:
     """The whole corpus, and generated tests of each family."""
-    tests = TESTS.values() if name == "litmus" else [draw(name, 5, i) for i in range(20)]
+    tests = TESTS.values() if name == "litmus" else [generate(name, 5, i) for i in range(20)]
     for test in tests:
         top = boxes(test)
         place(top)

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.nightly.shard_log import digest
-from litmusfuzz.fuzz.generators import draw
+from litmusfuzz.fuzz.generators import generate
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -55,4 +55,4 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
 
 def again(tests: list[tuple[str, int, int]]) -> list[str]:
     """Digests of tests, each from its family, seed and number."""
-    return [digest(draw(*each)) for each in tests]
+    return [digest(generate(*each)) for each in tests]
