@@ -160,14 +160,14 @@ DEFECTS = (
     Defect(
         "an event runs at once though a later one conflicts",
         CORE + "search.cpp",
-        "!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)",
-        "!only_looks(event.access) && left(blockers_.row(e), depth)",
+        "!(only_looks(event.access) && event.slot < 0) &&",
+        "!only_looks(event.access) &&",
     ),
     Defect(
         "a mutex is not freed",
         CORE + "search.cpp",
-        "        held = 0;\n",
-        "        held = 1;\n",
+        "kRelease: held = 0; return true;",
+        "kRelease: held = 1; return true;",
     ),
     Defect(
         "a dequeue returns the element put last",
@@ -197,8 +197,8 @@ DEFECTS = (
     Defect(
         "saturation: what comes after one source comes after the read",
         CORE + "query.cpp",
-        "      later = later && before.test(other, write);",
-        "      later = before.test(other, write);",
+        "{ later = later && before.test(other, write); }",
+        "{ later = before.test(other, write); }",
     ),
     Defect(
         "components are split though they share a variable",

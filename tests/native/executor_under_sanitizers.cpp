@@ -9,9 +9,9 @@
 #include "batch.h"
 #include "check.h"
 #include "exhaustive.h"
-#include "some_engines.h"
 #include "schedulers/bounded.h"
 #include "schedulers/table.h"
+#include "some_engines.h"
 
 using namespace litmusfuzz::executor;
 
@@ -26,8 +26,10 @@ class Writer {
 
   uint32_t variable(uint32_t lanes = 1) {
     const std::vector<int32_t> zeros(lanes);
-    return resource({Resource::Sort::kVariable, {DType::kInt32, lanes, 1},
-                     {Tensor::copy_of(zeros.data(), 4 * lanes)}, 0});
+    return resource({Resource::Sort::kVariable,
+                     {DType::kInt32, lanes, 1},
+                     {Tensor::copy_of(zeros.data(), 4 * lanes)},
+                     0});
   }
   uint32_t queue(uint32_t capacity) {
     return resource({Resource::Sort::kQueue, {DType::kInt32, 1, 1}, {}, capacity});
@@ -181,8 +183,8 @@ void run(Program program, const std::string& name, uint32_t threads, bool noisy 
   Histogram seen;
   Batch batch(program, engines.all(), 8);
   if (noisy) {
-    batch.perturb({.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20,
-                   .together = 2});
+    batch.perturb(
+        {.barrier = true, .pinned = true, .delay_us_max = 5, .yield_percent = 20, .together = 2});
   }
   for (uint64_t seed = 0; seed < 60; ++seed) batch.run(seed, true, seen);
   for (const auto& [row, count] : seen) {

@@ -77,8 +77,7 @@ class Beside {
     const Tensor seen = gpu_.gathered(node, gpu_.entered(contents));
     CHECK(same(gpu_.read(seen, node.type), gathered(node, contents)));
   }
-  void update(Node node, const std::vector<Tensor>& contents,
-              const std::vector<Tensor>& operands) {
+  void update(Node node, const std::vector<Tensor>& contents, const std::vector<Tensor>& operands) {
     give(node, operands);
     gpu_.prepare(node);
     std::vector<Tensor> before, after, wanted = contents;
@@ -132,8 +131,8 @@ void kernels(DType dtype) {
     for (const Op op : {Op::kNeg, Op::kRelu}) {
       if (number) beside.compute(node_of(op, dtype, n, {n}), {some(n)});
     }
-    for (const Op op : {Op::kAddV2, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum,
-                        Op::kReluGrad, Op::kLess, Op::kEqual}) {
+    for (const Op op : {Op::kAddV2, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum, Op::kReluGrad,
+                        Op::kLess, Op::kEqual}) {
       for (const auto& [x, y] : {std::pair(n, n), std::pair(1u, n), std::pair(n, 1u)}) {
         if (!number && op != Op::kEqual) continue;
         Node node = node_of(op, dtype, n, {x, y});
@@ -263,8 +262,8 @@ void to_and_fro(const std::string& engine, uint32_t threads, uint32_t delay_us) 
 
 int main(int count, char** arguments) {
   if (count > 1) library = arguments[1];
-  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kFloat32, DType::kFloat64,
-                            DType::kBool}) {
+  for (const DType dtype :
+       {DType::kInt32, DType::kInt64, DType::kFloat32, DType::kFloat64, DType::kBool}) {
     kernels(dtype);
   }
   nobody_waits_but_for_values();

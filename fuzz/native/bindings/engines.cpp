@@ -104,9 +104,9 @@ class PythonRun final : public RunState {
     try {
       engine_.submit(work_);
     } catch (const nb::python_error& error) {
-      throw std::runtime_error("the engine's submit: " +
-                               nb::cast<std::string>(nb::type_name(error.type())) + ": " +
-                               nb::cast<std::string>(nb::str(error.value())));
+      throw std::runtime_error(
+          "the engine's submit: " + nb::cast<std::string>(nb::type_name(error.type())) + ": " +
+          nb::cast<std::string>(nb::str(error.value())));
     }
   }
 

@@ -18,9 +18,9 @@
 #include "gpu/emulated.h"
 #include "gpu/gpu.h"
 #include "python_backend.h"
-#include "station.h"
 #include "schedulers/bounded.h"
 #include "schedulers/table.h"
+#include "station.h"
 
 #ifdef LITMUSFUZZ_MUTANTS
 #define LITMUSFUZZ_MODULE _mutants

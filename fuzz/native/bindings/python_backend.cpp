@@ -140,7 +140,8 @@ Tensor PythonBackend::read(const Tensor& value, const Type& type) {
 }
 
 void bind_backend(nb::module_& m) {
-  nb::class_<PythonBackend, executor::Backend>(m, "PythonBackend").def(nb::init<const nb::list&, nb::object>());
+  nb::class_<PythonBackend, executor::Backend>(m, "PythonBackend")
+      .def(nb::init<const nb::list&, nb::object>());
 }
 
 }  // namespace litmusfuzz::bindings

@@ -6,9 +6,9 @@
 namespace litmusfuzz::executor {
 
 Batch::Batch(const Program& program, Engines engines, uint32_t copies)
-    : program_(program), runs_(program, std::move(engines)), link_([this](Event event) {
-        runs_.schedule(event);
-      }) {
+    : program_(program),
+      runs_(program, std::move(engines)),
+      link_([this](Event event) { runs_.schedule(event); }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
 }
 

@@ -26,8 +26,8 @@ Control::Control(const Program& program, Frame& frame, const Node& node)
 
 std::unique_ptr<Frame> Control::open(uint32_t which, uint32_t iteration,
                                      const std::vector<Tensor>& given, Tasks& tasks) {
-  const uint64_t event = frame_.first_event + node_.first_event +
-                         first_event_of(program_, node_, which, iteration);
+  const uint64_t event =
+      frame_.first_event + node_.first_event + first_event_of(program_, node_, which, iteration);
   auto frame =
       std::make_unique<Frame>(frame_.copy, program_, node_.bodies[which], frame_.run, event);
   frame->around = this;
@@ -202,8 +202,7 @@ void Loop::advance(Tasks& tasks) {
     Iteration& each = iterations_[n];
     // The window: nothing of this iteration, its condition and exits included,
     // before one that is `parallel` iterations earlier is over.
-    const bool in_window =
-        n < over_count_ + node_.parallel || program_.broken(Defect::kNoWindow);
+    const bool in_window = n < over_count_ + node_.parallel || program_.broken(Defect::kNoWindow);
     const bool may_begin =
         begun_ && in_window && each.arguments[0] && (!node_.gathers || complete(each));
     if (!each.condition && may_begin) each.condition = open(0, n, each.arguments, tasks);

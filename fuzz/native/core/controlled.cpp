@@ -143,8 +143,8 @@ void Recorder::begin() {
 std::optional<size_t> Recorder::choose(const Choices& choices) {
   const std::optional<size_t> index = inner_.choose(choices);
   if (index) {
-    choices_.push_back({static_cast<uint32_t>(*index), static_cast<uint32_t>(choices.size()),
-                        digest_of(choices)});
+    choices_.push_back(
+        {static_cast<uint32_t>(*index), static_cast<uint32_t>(choices.size()), digest_of(choices)});
   }
   return index;
 }

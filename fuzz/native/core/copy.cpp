@@ -405,8 +405,7 @@ ClusterResult Copy::result_of_cluster(Frame& frame, const Node& node) {
   return node.backend->apply_cluster(node, frame.states[node.state].several, arguments);
 }
 
-void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs,
-                       Tasks& tasks) {
+void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs, Tasks& tasks) {
   if (node.last) tasks.push({Task::Sort::kFinish, &frame});
   tasks.push({Task::Sort::kArrive, &frame, node.slot});
   for (uint32_t k = 0; k < node.results; ++k) {

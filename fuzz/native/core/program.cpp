@@ -95,9 +95,9 @@ bool is_settled(const Body& body, const Node& node) {
 /// slot does not tell who waits for it.
 bool is_last(const Body& body, const Node& node) {
   const std::vector<Edge>& edges = body.slots[node.slot].edges;
-  return node.slots() > 1 ||
-         std::none_of(edges.begin(), edges.end(),
-                      [](const Edge& edge) { return edge.argument == Edge::kWaits; });
+  return node.slots() > 1 || std::none_of(edges.begin(), edges.end(), [](const Edge& edge) {
+           return edge.argument == Edge::kWaits;
+         });
 }
 
 /// Takes constants out of what is waited for.

@@ -219,9 +219,7 @@ struct Program {
   Defect defect = Defect::kNone;
 
   bool broken(Defect which) const { return kMutants && defect == which; }
-  Backend* backend(uint32_t device) const {
-    return backends.empty() ? nullptr : backends[device];
-  }
+  Backend* backend(uint32_t device) const { return backends.empty() ? nullptr : backends[device]; }
   /// Tells the backends.
   void begin_execution() const {
     if (!backends.empty()) begin_backends();

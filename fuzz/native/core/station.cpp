@@ -189,7 +189,9 @@ void Station::perform(Event event) {
 void Station::remove_active() {
   if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   // Locked, so that nobody who has just seen more falls asleep over it.
-  { const std::lock_guard guard(lock_); }
+  {
+    const std::lock_guard guard(lock_);
+  }
   changed_.notify_all();
 }
 

@@ -86,9 +86,13 @@ class Tensor {
   const std::byte* bytes() const { return shared() ? contents() : room_.data(); }
   std::byte* bytes() { return shared() ? contents() : room_.data(); }
   template <typename T>
-  const T* as() const { return reinterpret_cast<const T*>(bytes()); }
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes());
+  }
   template <typename T>
-  T* as() { return reinterpret_cast<T*>(bytes()); }
+  T* as() {
+    return reinterpret_cast<T*>(bytes());
+  }
 
   /// Makes it safe to write: by a copy, unless nobody else has a share. Nobody
   /// can gain one meanwhile, since shares are made from shares.

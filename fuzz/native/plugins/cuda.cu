@@ -105,9 +105,8 @@ class Cuda final : public Device {
     select();
     constexpr uint32_t kBlock = 128;
     const uint32_t blocks = (call.threads - 1) / kBlock + 1;
-    with_dtype(call.dtype, [&](auto t) {
-      kernel<decltype(t)><<<blocks, kBlock, 0, stream_>>>(call);
-    });
+    with_dtype(call.dtype,
+               [&](auto t) { kernel<decltype(t)><<<blocks, kBlock, 0, stream_>>>(call); });
     check(cudaGetLastError());
   }
 
@@ -132,8 +131,8 @@ extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_gpu_interf
 }
 
 /// Null, and why, if there is none.
-extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(
-    uint32_t number, std::string* error) {
+extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(uint32_t number,
+                                                                              std::string* error) {
   int count = 0;
   if (const cudaError_t found = cudaGetDeviceCount(&count); found != cudaSuccess) {
     *error = cudaGetErrorString(found);

@@ -19,8 +19,7 @@ namespace {
 
 class OpenMp final : public Engine {
  public:
-  explicit OpenMp(EngineOptions options)
-      : limit(std::max(1u, options.threads)), places(limit) {}
+  explicit OpenMp(EngineOptions options) : limit(std::max(1u, options.threads)), places(limit) {}
 
   std::unique_ptr<RunState> start_run(uint64_t) override;
 
@@ -86,9 +85,7 @@ class OpenMpRun final : public RunState {
   std::vector<Closure> next_;
 };
 
-std::unique_ptr<RunState> OpenMp::start_run(uint64_t) {
-  return std::make_unique<OpenMpRun>(*this);
-}
+std::unique_ptr<RunState> OpenMp::start_run(uint64_t) { return std::make_unique<OpenMpRun>(*this); }
 
 std::unique_ptr<Engine> make_openmp(EngineOptions options) {
   return std::make_unique<OpenMp>(options);

@@ -14,7 +14,8 @@ using namespace litmusfuzz::oracle;
 namespace {
 
 using Indices = std::vector<int32_t>;
-using RawOp = std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>>;
+using RawOp =
+    std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>>;
 using RawEvent = std::tuple<int32_t, int32_t, Indices, Indices, Indices, Indices, Indices,
                             std::vector<std::pair<int32_t, bool>>, int32_t>;
 using RawToken = std::tuple<int32_t, int32_t, int32_t, Ints, Indices, Indices, Indices>;
@@ -171,19 +172,20 @@ NB_MODULE(_explorer, m) {
       });
 
   nb::class_<Oracle>(m, "Oracle")
-      .def("all", [](const Oracle& self, uint64_t states, uint64_t bytes) {
-        nb::gil_scoped_release release;
-        return self.all({states, bytes});
-      })
-      .def("judge", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
-                       uint64_t bytes) {
-        return static_cast<int>(judge(self, outcome, status, states, bytes).answer);
-      })
-      .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
-                         uint64_t bytes) {
-        const auto found = judge(self, outcome, status, states, bytes);
-        return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
-      });
+      .def("all",
+           [](const Oracle& self, uint64_t states, uint64_t bytes) {
+             nb::gil_scoped_release release;
+             return self.all({states, bytes});
+           })
+      .def("judge",
+           [](const Oracle& self, nb::tuple outcome, int status, uint64_t states, uint64_t bytes) {
+             return static_cast<int>(judge(self, outcome, status, states, bytes).answer);
+           })
+      .def("witness",
+           [](const Oracle& self, nb::tuple outcome, int status, uint64_t states, uint64_t bytes) {
+             const auto found = judge(self, outcome, status, states, bytes);
+             return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
+           });
 
   m.def("load", &load);
 }

@@ -20,24 +20,16 @@ int64_t exact(const Op& op, int64_t value) {
 /// product overflows.
 int64_t element(const Op& op, OpCode code, int64_t a, int64_t b) {
   switch (code) {
-    case OpCode::kAdd:
-      return exact(op, a + b);
-    case OpCode::kSub:
-      return exact(op, a - b);
-    case OpCode::kMul:
-      return exact(op, a * b);
-    case OpCode::kMaximum:
-      return std::max(a, b);
-    case OpCode::kMinimum:
-      return std::min(a, b);
-    case OpCode::kLess:
-      return a < b;
-    case OpCode::kEqual:
-      return a == b;
+    case OpCode::kAdd: return exact(op, a + b);
+    case OpCode::kSub: return exact(op, a - b);
+    case OpCode::kMul: return exact(op, a * b);
+    case OpCode::kMaximum: return std::max(a, b);
+    case OpCode::kMinimum: return std::min(a, b);
+    case OpCode::kLess: return a < b;
+    case OpCode::kEqual: return a == b;
     case OpCode::kReluGrad:  // gradients, features
       return b > 0 ? a : 0;
-    default:
-      throw std::logic_error("no elementwise op");
+    default: throw std::logic_error("no elementwise op");
   }
 }
 
@@ -105,8 +97,7 @@ Value momentum(const Op& op, std::span<const Value> seen, std::span<const Value>
     var = add(var, op.nesterov ? sub(mul(accum, factor), step) : accum);
   } else {
     accum = add(mul(accum, factor), grad);
-    const Value change =
-        op.nesterov ? add(step, mul(mul(accum, factor), lr)) : mul(accum, lr);
+    const Value change = op.nesterov ? add(step, mul(mul(accum, factor), lr)) : mul(accum, lr);
     var = sub(var, change);
   }
   return which == 0 ? var : accum;
@@ -114,20 +105,13 @@ Value momentum(const Op& op, std::span<const Value> seen, std::span<const Value>
 
 int64_t combine(const Op& op, int64_t old, int64_t next) {
   switch (op.code) {
-    case OpCode::kScatterUpdate:
-      return next;
-    case OpCode::kScatterAdd:
-      return exact(op, old + next);
-    case OpCode::kScatterSub:
-      return exact(op, old - next);
-    case OpCode::kScatterMul:
-      return exact(op, old * next);
-    case OpCode::kScatterMin:
-      return std::min(old, next);
-    case OpCode::kScatterMax:
-      return std::max(old, next);
-    default:
-      throw std::logic_error("no scatter");
+    case OpCode::kScatterUpdate: return next;
+    case OpCode::kScatterAdd: return exact(op, old + next);
+    case OpCode::kScatterSub: return exact(op, old - next);
+    case OpCode::kScatterMul: return exact(op, old * next);
+    case OpCode::kScatterMin: return std::min(old, next);
+    case OpCode::kScatterMax: return std::max(old, next);
+    default: throw std::logic_error("no scatter");
   }
 }
 
@@ -193,18 +177,13 @@ Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table) {
   switch (op.code) {
     case OpCode::kNothing:  // a read inside a cluster
       return gathered(op, inputs[0], table);
-    case OpCode::kIdentity:
-      return inputs[0];
-    case OpCode::kNeg:
-      return map(inputs[0], table, [](int64_t x) { return -x; });
+    case OpCode::kIdentity: return inputs[0];
+    case OpCode::kNeg: return map(inputs[0], table, [](int64_t x) { return -x; });
     case OpCode::kRelu:
       return map(inputs[0], table, [](int64_t x) { return std::max<int64_t>(x, 0); });
-    case OpCode::kSelect:
-      return select(inputs, table);
-    case OpCode::kMatMul:
-      return matmul(op, inputs, table);
-    default:
-      return zip(op, op.code, inputs[0], inputs[1], table);
+    case OpCode::kSelect: return select(inputs, table);
+    case OpCode::kMatMul: return matmul(op, inputs, table);
+    default: return zip(op, op.code, inputs[0], inputs[1], table);
   }
 }
 
@@ -240,20 +219,15 @@ bool gathers(const Op& op, Value value, Value wanted, const ValueTable& table) {
 Value stored(const Op& op, std::span<const Value> seen, std::span<const Value> operands,
              size_t which, ValueTable& table) {
   switch (op.code) {
-    case OpCode::kAssign:
-      return operands[0];
-    case OpCode::kAssignAdd:
-      return zip(op, OpCode::kAdd, seen[0], operands[0], table);
-    case OpCode::kAssignSub:
-      return zip(op, OpCode::kSub, seen[0], operands[0], table);
+    case OpCode::kAssign: return operands[0];
+    case OpCode::kAssignAdd: return zip(op, OpCode::kAdd, seen[0], operands[0], table);
+    case OpCode::kAssignSub: return zip(op, OpCode::kSub, seen[0], operands[0], table);
     case OpCode::kGradientDescent:
-      return zip(op, OpCode::kSub, seen[0],
-                 zip(op, OpCode::kMul, operands[0], operands[1], table), table);
+      return zip(op, OpCode::kSub, seen[0], zip(op, OpCode::kMul, operands[0], operands[1], table),
+                 table);
     case OpCode::kMomentum:
-    case OpCode::kKerasMomentum:
-      return momentum(op, seen, operands, which, table);
-    default:
-      return scattered(op, seen[0], operands[0], table);
+    case OpCode::kKerasMomentum: return momentum(op, seen, operands, which, table);
+    default: return scattered(op, seen[0], operands[0], table);
   }
 }
 

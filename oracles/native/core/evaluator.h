@@ -12,9 +12,7 @@ namespace litmusfuzz::oracle {
 class Evaluator {
  public:
   Evaluator(const Component& component, ValueTable& table)
-      : component_(component),
-        table_(table),
-        values_(component.program->tokens.size(), kNoValue) {}
+      : component_(component), table_(table), values_(component.program->tokens.size(), kNoValue) {}
 
   /// Computes the tokens of a closure; `slots` has what reads returned, or
   /// kNoValue where a read is not done: whatever needs that has no value.
@@ -55,23 +53,17 @@ class Evaluator {
 
   Value one(const Token& token, const Value* slots) {
     switch (token.kind) {
-      case TokenKind::kResult:
-        return slots[component_.slot_of[token.event]];
-      case TokenKind::kStack:
-        return stacked(token, slots);
-      case TokenKind::kHeld:
-        return peek(token.inputs[0]);
-      case TokenKind::kSeen:
-        return part(token, slots);
-      case TokenKind::kStored:
-        break;
+      case TokenKind::kResult: return slots[component_.slot_of[token.event]];
+      case TokenKind::kStack: return stacked(token, slots);
+      case TokenKind::kHeld: return peek(token.inputs[0]);
+      case TokenKind::kSeen: return part(token, slots);
+      case TokenKind::kStored: break;
       case TokenKind::kPick: {
         const Value predicate = peek(token.inputs[0]);
         if (predicate == kNoValue || predicate == kTooLarge) return predicate;
         return peek(token.inputs[is_true(predicate) ? 1 : 2]);
       }
-      default:
-        break;
+      default: break;
     }
     if (token.op < 0) return kNoValue;
     std::array<Value, 8> inputs;

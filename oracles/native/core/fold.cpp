@@ -7,8 +7,7 @@ namespace {
 
 class Folder {
  public:
-  explicit Folder(Program& program)
-      : program_(program), values_(program.tokens.size(), kNoValue) {}
+  explicit Folder(Program& program) : program_(program), values_(program.tokens.size(), kNoValue) {}
 
   void run() {
     // A token stands behind what it is made of.
@@ -34,17 +33,13 @@ class Folder {
   /// Its value, where no event has a part in it.
   Value constant(const Token& token) {
     switch (token.kind) {
-      case TokenKind::kConst:
-        return token.value;
-      case TokenKind::kHeld:
-        return values_[token.inputs[0]];
+      case TokenKind::kConst: return token.value;
+      case TokenKind::kHeld: return values_[token.inputs[0]];
       case TokenKind::kPick:
         if (!known(token.inputs[0])) return kNoValue;
         return values_[token.inputs[is_true(token.inputs[0]) ? 1 : 2]];
-      case TokenKind::kPure:
-        break;
-      default:
-        return kNoValue;
+      case TokenKind::kPure: break;
+      default: return kNoValue;
     }
     if (token.op < 0) return kNoValue;
     std::vector<Value> inputs;

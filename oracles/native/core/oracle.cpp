@@ -18,14 +18,10 @@ Value value_of(const Ints& ints, ValueTable& table) {
 
 Value value_of(const Part& part, ValueTable& table) {
   switch (part.kind) {
-    case Part::Kind::kValue:
-      return value_of(part.ints, table);
-    case Part::Kind::kAnything:
-      return kAnything;
-    case Part::Kind::kAbsent:
-      return kAbsent;
-    case Part::Kind::kQueue:
-      break;
+    case Part::Kind::kValue: return value_of(part.ints, table);
+    case Part::Kind::kAnything: return kAnything;
+    case Part::Kind::kAbsent: return kAbsent;
+    case Part::Kind::kQueue: break;
   }
   std::vector<Value> elements;
   for (const Ints& each : part.elements) {
@@ -71,8 +67,8 @@ OutcomeSet Oracle::all(const Budget& budget) const {
     out.states_ += found.states;
     out.complete_ &= found.complete;
     const uint64_t more = found.outcomes.size();
-    out.size_ = more && out.size_ > (uint64_t{1} << 62) / more ? uint64_t{1} << 62
-                                                               : out.size_ * more;
+    out.size_ =
+        more && out.size_ > (uint64_t{1} << 62) / more ? uint64_t{1} << 62 : out.size_ * more;
   }
   return out;
 }

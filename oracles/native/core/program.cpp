@@ -337,8 +337,7 @@ class Builder {
     const size_t n = out_.events.size(), words = out_.words;
     BitMatrix after(n, words);  // the transpose of `before`
     for (size_t e = 0; e < n; ++e) {
-      for_each_bit(out_.before.row(e), words,
-                   [&](int32_t other) { after.set(other, e); });
+      for_each_bit(out_.before.row(e), words, [&](int32_t other) { after.set(other, e); });
     }
     // Events of one node stand side by side.
     using Signature = std::vector<int64_t>;
@@ -538,7 +537,9 @@ Split split(const Program& program, ValueTable& table) {
   std::map<size_t, Parts> parts;
   Split out;
   for (size_t e = 0; e < n; ++e) {
-    if (program.events[e].never < 0) parts[unions.find(e)].events.push_back(static_cast<int32_t>(e));
+    if (program.events[e].never < 0) {
+      parts[unions.find(e)].events.push_back(static_cast<int32_t>(e));
+    }
   }
   for (size_t v = 0; v < variables; ++v) {
     const auto number = static_cast<int32_t>(v);

@@ -116,9 +116,8 @@ bool Query::saturate() {
   }
   blockers = c.conflicts;
   for (size_t e = 0; e < n; ++e) {
-    for_each_bit(before.row(e), c.words, [&](int32_t other) {
-      blockers.row(other)[e >> 6] &= ~(uint64_t{1} << (e & 63));
-    });
+    for_each_bit(before.row(e), c.words,
+                 [&](int32_t other) { blockers.row(other)[e >> 6] &= ~(uint64_t{1} << (e & 63)); });
   }
   return true;
 }
@@ -188,9 +187,8 @@ bool Query::saturate_read(int32_t read, bool& changed) {
   for_each_bit(writers, c.words, [&](int32_t other) {
     if (!fine || before.test(other, read)) return;
     bool later = true;
-    for_each_bit(sources.row(read), c.words, [&](int32_t write) {
-      later = later && before.test(other, write);
-    });
+    for_each_bit(sources.row(read), c.words,
+                 [&](int32_t write) { later = later && before.test(other, write); });
     if (later) must(read, other);
   });
   return fine;

@@ -104,9 +104,7 @@ class Search {
   enum Set : size_t { kDone, kDead, kReady, kTodo, kSets };
 
   size_t words() const { return kWords ? kWords : words_; }
-  uint64_t* bits(size_t depth, Set set) {
-    return bits_.data() + (depth * kSets + set) * words();
-  }
+  uint64_t* bits(size_t depth, Set set) { return bits_.data() + (depth * kSets + set) * words(); }
   Value* memory(size_t depth) { return values_.data() + depth * cells_; }
   Value* slots(size_t depth) { return memory(depth) + c_.variables.size(); }
   static bool has(const uint64_t* set, int32_t e) { return set[e >> 6] >> (e & 63) & 1; }
@@ -196,16 +194,13 @@ class Search {
       const Token& token = c_.program->tokens[t];
       bool out = false;
       switch (token.kind) {
-        case TokenKind::kResult:
-          out = done(token.event);
-          break;
-        case TokenKind::kStack:
-          out = std::ranges::all_of(token.events, done);
-          break;
+        case TokenKind::kResult: out = done(token.event); break;
+        case TokenKind::kStack: out = std::ranges::all_of(token.events, done); break;
         case TokenKind::kSettled:
-          out = std::ranges::all_of(token.events, [&](int32_t e) {
-            return done(e) || has(bits(depth, kDead), local(e));
-          }) && std::ranges::all_of(token.waits, ready);
+          out = std::ranges::all_of(
+                    token.events,
+                    [&](int32_t e) { return done(e) || has(bits(depth, kDead), local(e)); }) &&
+                std::ranges::all_of(token.waits, ready);
           break;
         case TokenKind::kPick:
           out = ready(token.inputs[0]) &&
@@ -311,17 +306,14 @@ class Search {
     const LocalEvent& event = c_.events[e];
     const Value held = memory(depth)[event.variables[0]];
     switch (event.access) {
-      case Access::kAcquire:
-        return held == 0;
+      case Access::kAcquire: return held == 0;
       case Access::kEnqueue: {
         const auto capacity = c_.program->capacity[c_.variables[event.variables[0]]];
         return fails(event, held) ||
                queue_elements(held, table_).size() < static_cast<size_t>(capacity);
       }
-      case Access::kDequeue:
-        return fails(event, held) || !queue_elements(held, table_).empty();
-      default:
-        return true;
+      case Access::kDequeue: return fails(event, held) || !queue_elements(held, table_).empty();
+      default: return true;
     }
   }
 
@@ -388,8 +380,7 @@ class Search {
           }
         }
         break;
-      default:
-        break;  // queue_or_mutex
+      default: break;  // queue_or_mutex
     }
     if (blocking_ && !queue_or_mutex(e, depth)) return false;
     put(bits(depth, kDone), e);
@@ -434,12 +425,8 @@ class Search {
     Value& held = memory(depth)[event.variables[0]];
     Value returned = kNoValue;
     switch (event.access) {
-      case Access::kAcquire:
-        held = 1;
-        return true;
-      case Access::kRelease:
-        held = 0;
-        return true;
+      case Access::kAcquire: held = 1; return true;
+      case Access::kRelease: held = 0; return true;
       case Access::kEnqueue: {
         Value element = operand_values(event, depth)[0];
         if (event.part >= 0) {
@@ -463,11 +450,8 @@ class Search {
         held = queue_value(closed, elements_, table_);
         break;
       }
-      case Access::kSize:
-        returned = static_cast<Value>(queue_elements(held, table_).size());
-        break;
-      default:
-        return true;
+      case Access::kSize: returned = static_cast<Value>(queue_elements(held, table_).size()); break;
+      default: return true;
     }
     if (query_ && query_->told[e] != kNoValue && query_->told[e] != returned) return false;
     store(event, depth, returned);
@@ -504,7 +488,8 @@ class Search {
       }
     }
     const Value last = query_->last[v];
-    return last == kAnything || last == contents(static_cast<size_t>(v), depth) || left(query_->final_sources.row(v), depth);
+    return last == kAnything || last == contents(static_cast<size_t>(v), depth) ||
+           left(query_->final_sources.row(v), depth);
   }
 
   /// Executes, without looking at other orders, what may as well come now;
@@ -534,7 +519,8 @@ class Search {
               if (!left(blockers_.row(e), depth)) return false;
               continue;
             }
-          } else if (!(only_looks(event.access) && event.slot < 0) && left(blockers_.row(e), depth)) {
+          } else if (!(only_looks(event.access) && event.slot < 0) &&
+                     left(blockers_.row(e), depth)) {
             continue;
           }
           if (!execute(e, depth)) return false;

@@ -27,7 +27,8 @@ inline bool is_scalar(Value value) { return value < kFirstVector; }
 class ValueTable {
  public:
   explicit ValueTable(const ValueTable* base = nullptr)
-      : base_(base), first_(base ? base->first_ + static_cast<Value>(base->size()) : kFirstVector) {}
+      : base_(base),
+        first_(base ? base->first_ + static_cast<Value>(base->size()) : kFirstVector) {}
 
   /// The value with those ints; all of them below `kMaxMagnitude`.
   Value intern(std::span<const int64_t> ints);

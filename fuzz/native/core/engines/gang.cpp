@@ -76,7 +76,7 @@ class Gang final : public Engine {
   Monitor monitor_;
   uint32_t working_ = 0;  // threads that have a hand, or are about to take one
   uint32_t idle_;         // threads of ours that are not: as many as there are in
-                          // `work` and not in `play`, less one for each hand dealt
+                   // `work` and not in `play`, less one for each hand dealt
   std::vector<Hand> dealt_;  // to threads of ours that have not come for them yet
   std::vector<GangRun*> runs_;
   bool stopping_ = false;
@@ -133,12 +133,11 @@ class GangRun final : public RunState {
   Ending ending_;
   // All guarded by the gang's lock.
   std::vector<Closure> roots_;  // that no closure of this run scheduled
-  size_t hands_ = 0;            // that are not played to their end
-  bool started_ = false;        // what comes later needs no common start
+  size_t hands_ = 0;  // that are not played to their end
+  bool started_ = false;  // what comes later needs no common start
 };
 
-Gang::Gang(EngineOptions options)
-    : limit_(std::max(1u, options.threads)), idle_(limit_ - 1) {
+Gang::Gang(EngineOptions options) : limit_(std::max(1u, options.threads)), idle_(limit_ - 1) {
   // The thread that waits is one of them.
   for (uint32_t i = 1; i < limit_; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -250,8 +249,6 @@ void Gang::play(Hand hand, Lock& lock) {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_gang(EngineOptions options) {
-  return std::make_unique<Gang>(options);
-}
+std::unique_ptr<Engine> make_gang(EngineOptions options) { return std::make_unique<Gang>(options); }
 
 }  // namespace litmusfuzz::engines

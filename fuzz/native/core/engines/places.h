@@ -27,7 +27,7 @@ class Places {
   uint32_t take_free(uint32_t most) {
     uint32_t seen = free_.load(std::memory_order_seq_cst);
     while (seen && !free_.compare_exchange_weak(seen, seen - std::min(seen, most),
-                                                 std::memory_order_seq_cst)) {
+                                                std::memory_order_seq_cst)) {
     }
     return std::min(seen, most);
   }
@@ -35,7 +35,9 @@ class Places {
   void give_back(uint32_t count = 1) {
     free_.fetch_add(count, std::memory_order_seq_cst);
     if (!waiting_.load(std::memory_order_seq_cst)) return;
-    { const std::lock_guard until_they_sleep(lock_); }
+    {
+      const std::lock_guard until_they_sleep(lock_);
+    }
     freed_.notify_all();
   }
 

@@ -41,7 +41,8 @@ class Stint {
   const RunState& run_;
   Stint* const around_;
   // Initial-exec: found without a call; see Tally.
-  static inline constinit thread_local Stint* innermost_ [[gnu::tls_model("initial-exec")]] = nullptr;
+  static inline constinit thread_local Stint* innermost_ [[gnu::tls_model("initial-exec")]] =
+      nullptr;
 };
 
 }  // namespace litmusfuzz::engines

@@ -17,8 +17,9 @@ std::unique_ptr<Engine> make(const std::string& name, EngineOptions options) {
   if (name == "stealing") return make_stealing(options);
   if (name == "gang") return make_gang(options);
   if (name.find('/') != std::string::npos) return load(name, options);
-  throw std::invalid_argument("no engine '" + name +
-                              "'; there are inline, pool, fifo, stealing, gang, and paths of shared libraries");
+  throw std::invalid_argument(
+      "no engine '" + name +
+      "'; there are inline, pool, fifo, stealing, gang, and paths of shared libraries");
 }
 
 }  // namespace litmusfuzz::engines

@@ -25,9 +25,8 @@ std::unique_ptr<Device> load_cuda(const std::string& path, uint32_t number) {
                              "; this is " + std::to_string(kInterface));
   }
   std::string error;
-  std::unique_ptr<Device> made(
-      symbol<Device*(uint32_t, std::string*)>(library, path, "litmusfuzz_make_gpu")(number,
-                                                                                    &error));
+  std::unique_ptr<Device> made(symbol<Device*(uint32_t, std::string*)>(
+      library, path, "litmusfuzz_make_gpu")(number, &error));
   if (!made) throw std::runtime_error("no GPU: " + error);
   return made;
 }

@@ -86,9 +86,7 @@ LITMUSFUZZ_ANYWHERE void element(const Call& call, uint32_t i) {
     case Op::kMatMul: out[i] = product<T>(call, i); return;
     case Op::kAssignAdd: out[i] = add(before(), in(0)); return;
     case Op::kAssignSub: out[i] = sub(before(), in(0)); return;
-    case Op::kGradientDescent:
-      out[i] = sub(before(), mul(operand<T>(call, 0, 0), in(1)));
-      return;
+    case Op::kGradientDescent: out[i] = sub(before(), mul(operand<T>(call, 0, 0), in(1))); return;
     case Op::kScatterUpdate:
       out[i] = scattered<T>(call, i, [](T, T value) { return value; });
       return;

@@ -157,7 +157,9 @@ Tensor Gpu::gathered(const Node& node, const Tensor& contents) {
 }
 
 void Gpu::apply_update(const Node& node, Tensor* contents, const Operands& operands) {
-  Call call{.op = node.op, .dtype = node.type.dtype, .nesterov = node.nesterov,
+  Call call{.op = node.op,
+            .dtype = node.type.dtype,
+            .nesterov = node.nesterov,
             .threads = node.type.elements};
   give_operands(node, operands, call);
   give_rows(node, call);
@@ -188,7 +190,8 @@ Tensor Gpu::stacked(const Node& node, std::span<const Tensor> elements) {
   std::byte* next = made.data;
   for (const Tensor& each : elements) {
     const Value& element = value_of(each);
-    Call call{.op = Op::kIdentity, .dtype = DType::kBool,  // bytes
+    Call call{.op = Op::kIdentity,
+              .dtype = DType::kBool,  // bytes
               .threads = static_cast<uint32_t>(element.bytes)};
     call.in[0] = element.data;
     call.wide[0] = true;

@@ -69,8 +69,8 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
       if (value.size_bytes() > sizeof(uint64_t)) return false;
       log(resource);
       // Relaxed: that is the defect.
-      word_of(cell.value).store(word_of(value).load(std::memory_order_relaxed),
-                                std::memory_order_relaxed);
+      word_of(cell.value)
+          .store(word_of(value).load(std::memory_order_relaxed), std::memory_order_relaxed);
       return true;
     }
     case Defect::kStoreBuffers: stores_->store(resource, value); return true;
@@ -170,9 +170,8 @@ void Copy::drain() {
 
 void Copy::settle() {
   if (!stores_) return;
-  stores_->drain_all([this](uint32_t resource, Tensor value) {
-    cells_[resource].value = std::move(value);
-  });
+  stores_->drain_all(
+      [this](uint32_t resource, Tensor value) { cells_[resource].value = std::move(value); });
 }
 
 }  // namespace litmusfuzz::executor

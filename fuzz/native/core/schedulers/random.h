@@ -22,9 +22,7 @@ class Random {
   }
   /// Below `count`, which is not 0; each number too often or too seldom by at
   /// most one part in 2^32 / count.
-  uint32_t below(uint32_t count) {
-    return static_cast<uint32_t>((next() >> 32) * count >> 32);
-  }
+  uint32_t below(uint32_t count) { return static_cast<uint32_t>((next() >> 32) * count >> 32); }
   /// At least 0, below 1.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 

@@ -8,9 +8,8 @@ void Surw::begin() {
   intended_ = kNone;
   passing_ = false;
   const auto& contended = profile_.contended();
-  resource_ = contended.empty()
-                  ? kNothing
-                  : contended[random_.below(static_cast<uint32_t>(contended.size()))];
+  resource_ = contended.empty() ? kNothing
+                                : contended[random_.below(static_cast<uint32_t>(contended.size()))];
 }
 
 void Surw::ready(Event event, Ticket ticket) {

@@ -11,6 +11,6 @@ namespace litmusfuzz::executor {
 /// `depth` is what pct alone looks at. Throws std::invalid_argument: with the names
 /// there are, or with what the scheduler does not take.
 std::unique_ptr<Scheduler> make_strategy(const std::string& name, uint32_t depth,
-                                        const Program& program, uint64_t seed);
+                                         const Program& program, uint64_t seed);
 
 }  // namespace litmusfuzz::executor

@@ -59,8 +59,8 @@ class RunState {
   /// Returns at a moment when all closures scheduled so far have run or were dropped.
   /// The caller's thread works meanwhile, on closures of this run alone (ENGINES, 3).
   /// May be called again, if another run has scheduled something since; by one thread
-  /// at a time; from a closure of another run as well, but not of this one. Throws what a closure of this run
-  /// threw first, once none is running any more, and again if called again.
+  /// at a time; from a closure of another run as well, but not of this one. Throws what a closure
+  /// of this run threw first, once none is running any more, and again if called again.
   virtual void wait() = 0;
 
   /// Ends the run early. From any thread, its own closures included; does not wait.
@@ -117,12 +117,11 @@ class Engine {
 
 /// Makes a shared library an engine: `make` takes EngineOptions and returns a
 /// std::unique_ptr<litmusfuzz::Engine>. Once, outside namespaces.
-#define LITMUSFUZZ_ENGINE(make)                                                       \
-  extern "C" __attribute__((visibility("default"))) uint32_t                          \
-  litmusfuzz_engine_interface() {                                                     \
-    return litmusfuzz::kEngineInterface;                                              \
-  }                                                                                   \
-  extern "C" __attribute__((visibility("default"))) litmusfuzz::Engine*               \
-  litmusfuzz_make_engine(const litmusfuzz::EngineOptions* options) {                  \
-    return make(*options).release();                                                  \
+#define LITMUSFUZZ_ENGINE(make)                                                                 \
+  extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_engine_interface() {    \
+    return litmusfuzz::kEngineInterface;                                                        \
+  }                                                                                             \
+  extern "C" __attribute__((visibility("default"))) litmusfuzz::Engine* litmusfuzz_make_engine( \
+      const litmusfuzz::EngineOptions* options) {                                               \
+    return make(*options).release();                                                            \
   }
