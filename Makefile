@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
-.PHONY: fuzz test nightly lint sanitize setup clean
+.PHONY: fuzz test nightly lint sanitize setup lock clean
 
 fuzz: setup
 	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
@@ -36,7 +36,7 @@ lint: setup
 
 # The native executor's C++ tests under ThreadSanitizer, then AddressSanitizer; oneTBB
 # and OpenMP, whose runtimes are not instrumented, under the latter only, where they
-# are. No CMake here: `setup` brings its own, and drops it.
+# are. No CMake here: the sanitized programs are few.
 SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -fPIC -pthread \
   -Ifuzz/native/core -Ifuzz/native/include -Itests/native
 thread := -fsanitize=thread
@@ -104,14 +104,24 @@ setup: $(STAMP)
 # What the C++ modules are made of: an edit installs, and thus builds, again.
 NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.cu */native/*/*.h */native/*/*/*.cpp */native/*/*/*.h)
 
-$(STAMP): pyproject.toml constraints.txt $(NATIVE)
+$(STAMP): pyproject.toml requirements.lock $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
 	  { echo "litmusfuzz needs Python 3.11 to 3.13 (TensorFlow 2.21 has no other wheels); set PYTHON=..."; exit 2; }
 	@command -v $(firstword $(CXX)) >/dev/null || \
 	  { echo "litmusfuzz needs a C++20 compiler, and found no '$(CXX)': install g++, or set CXX=..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# Writes requirements.lock anew after a change in pyproject.toml; versions that still fit stay.
+# `make lock UPGRADE=--upgrade` takes the newest.
+lock:
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet uv==0.13.9
+	build/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header $(UPGRADE) \
+	  --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist findings

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -101,9 +103,16 @@ def test_every_source_has_a_docstring_and_no_stars() -> None:
                 assert all(alias.name != "*" for alias in node.names), path
 
 
-def test_constraints_pin_exactly_and_name_no_index() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        assert line.startswith("#") or line.count("==") == 1, line
-        assert "://" not in line
-        assert "@" not in line
+def test_the_lock_pins_every_requirement_by_hash_and_names_no_index() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    requirements = [line for line in text.splitlines() if line[:1].strip() not in ("", "#")]
+    assert requirements
+    for line in requirements:
+        assert re.match(r"[a-z0-9.-]+==[^ ]+ .*\\$", line), line  # a line of hashes follows
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    wanted += project["project"]["optional-dependencies"]["dev"]
+    locked = {line.partition("==")[0] for line in requirements}
+    names = {re.split(r"[^A-Za-z0-9_.-]", each)[0].lower().replace("_", "-") for each in wanted}
+    assert names - {"litmusfuzz"} <= locked
