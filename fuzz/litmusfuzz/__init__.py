@@ -1,5 +1,101 @@
-"""LitmusFuzz: litmus tests for the concurrency semantics of dataflow graphs."""
+"""LitmusFuzz: litmus tests for the concurrency semantics of dataflow graphs.
 
-from importlib.metadata import version
+The names in ``__all__`` are the public API (``docs/api.md``); everything else in this
+package is private and may change. Each name is imported when it is first used, so that
+``import litmusfuzz`` loads no framework, no NumPy and no Hypothesis.
+"""
 
-__version__ = version("litmusfuzz")
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.builder import litmus
+    from litmusfuzz.corpus.graph import LitmusTest, MalformedTest
+    from litmusfuzz.corpus.outcome import Outcome, Verdict
+    from litmusfuzz.corpus.textfile import Entry, FileError, dumps, load, loads, save
+    from litmusfuzz.fuzz.executors.protocol import (
+        Config,
+        Executor,
+        Histogram,
+        Noise,
+        Prepared,
+        Refused,
+        Unavailable,
+    )
+    from litmusfuzz.fuzz.executors.single_execution import PreparedFunction
+    from litmusfuzz.fuzz.testing import ForbiddenOutcome, Undecided, check, resource_graphs
+    from litmusfuzz.oracles.allowed import AllowedSet
+    from litmusfuzz.oracles.explorer import Budget, Explorer, allowed_outcomes
+    from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
+
+    __version__: str
+
+__all__ = [
+    "ACD",
+    "EXECUTOR",
+    "RFC",
+    "AllowedSet",
+    "Budget",
+    "Config",
+    "Entry",
+    "Executor",
+    "Explorer",
+    "FileError",
+    "ForbiddenOutcome",
+    "Histogram",
+    "LitmusTest",
+    "MalformedTest",
+    "Model",
+    "Noise",
+    "Outcome",
+    "Prepared",
+    "PreparedFunction",
+    "Refused",
+    "Unavailable",
+    "Undecided",
+    "Verdict",
+    "__version__",
+    "allowed_outcomes",
+    "check",
+    "dumps",
+    "litmus",
+    "load",
+    "loads",
+    "resource_graphs",
+    "save",
+]
+
+_MODULES: Final = {
+    "corpus.builder": ("litmus",),
+    "corpus.graph": ("LitmusTest", "MalformedTest"),
+    "corpus.outcome": ("Outcome", "Verdict"),
+    "corpus.textfile": ("Entry", "FileError", "dumps", "load", "loads", "save"),
+    "oracles.allowed": ("AllowedSet",),
+    "oracles.explorer": ("Budget", "Explorer", "allowed_outcomes"),
+    "oracles.model": ("ACD", "EXECUTOR", "RFC", "Model"),
+    "fuzz.executors.protocol": (
+        *("Config", "Executor", "Histogram", "Noise", "Prepared", "Refused", "Unavailable"),
+    ),
+    "fuzz.executors.single_execution": ("PreparedFunction",),
+    "fuzz.testing": ("ForbiddenOutcome", "Undecided", "check", "resource_graphs"),
+}
+_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from the module that defines it."""
+    if name == "__version__":
+        value: object = import_module("importlib.metadata").version("litmusfuzz")
+    elif name in _MODULE_OF:
+        value = getattr(import_module(f"litmusfuzz.{_MODULE_OF[name]}"), name)
+    else:
+        raise AttributeError(f"module 'litmusfuzz' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""The console script, and `python -m litmusfuzz`."""
+"""Entry point of the console script and of ``python -m litmusfuzz``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def run_command() -> NoReturn:
-    """Run the command line; Ctrl-C while its modules are still imported ends it like later."""
+    """Run the command line. Ctrl-C while modules are still being imported exits with 3."""
     try:
         from litmusfuzz.fuzz.cli.main import run_command
 
@@ -17,5 +17,15 @@ def run_command() -> NoReturn:
         sys.exit(3)
 
 
+def ignore_working_directory() -> None:
+    """Import nothing from the working directory, which ``python -m`` puts first.
+
+    A user's own ``msgspec.py`` there would shadow the library that we need.
+    """
+    if not sys.flags.safe_path:
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    ignore_working_directory()
     run_command()
