@@ -1,4 +1,4 @@
-"""The plan of the house: who may import whom, and what no file may hold."""
+"""The architecture as a test: who may import whom, and what no file may hold."""
 
 from __future__ import annotations
 
@@ -7,33 +7,73 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-ROOMS = {
+ROOT: Final = Path(__file__).parent.parent
+FOLDERS: Final = ("corpus", "oracles", "fuzz", "reports")
+LAYERS: Final = {
     "corpus": {"corpus"},
     "oracles": {"oracles", "corpus"},
     "reports": {"reports", "corpus"},
-    "fuzz": {"fuzz", "corpus", "oracles", "reports"},
+    "fuzz.passes": {"fuzz.passes", "oracles", "corpus"},
+    "fuzz.generators": {"fuzz.generators", "fuzz.passes", "oracles", "corpus"},
+    "fuzz.engines": {"fuzz.engines", "corpus"},
+    "fuzz.executors": {"fuzz.executors", "fuzz.engines", "fuzz.passes", "corpus"},
+    # A mutant in Python interprets a test by the oracles' arithmetic.
+    "fuzz.mutants": {
+        *("fuzz.mutants", "fuzz.executors", "fuzz.engines", "fuzz.passes"),
+        *("oracles", "corpus"),
+    },
 }
-# Inside `fuzz`: what lies under what.
-FLOORS = [
-    "passes",
-    "strategies",
-    "engines",
-    "mutants",
-    "executors",
-    "campaign",
-    "commands",
-    "__main__",
-]
-SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
+"""What each package may import. The packages of `fuzz` above these may import all below."""
+ABOVE: Final = ("fuzz.campaign", "fuzz.bench", "fuzz.testing", "fuzz.cli", "fuzz.pytest")
+for number, name in enumerate(ABOVE):
+    LAYERS[name] = {*LAYERS, *ABOVE[: number + 1]}
+MAX_BLOB_BYTES: Final = 256 << 10
 
 
-def imported(path: Path) -> set[str]:
-    """Modules that a file imports, anywhere in it."""
+def module_of(path: Path) -> str:
+    """The dotted name of a source, relative to `litmusfuzz`; "" is the package itself."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[:2] == ("fuzz", "litmusfuzz"):
+        parts = parts[2:]
+    return ".".join(parts).removesuffix("__init__").removesuffix(".")
+
+
+SOURCES: Final = {
+    module_of(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))
+}
+PUBLIC: Final = ("", "__main__")
+"""The package itself and its entry point: they stand above all layers."""
+
+
+def layer_of(module: str) -> str | None:
+    """The layer that a module belongs to; None for a package's own chapter."""
+    if module in (*PUBLIC, "fuzz"):
+        return None
+    if module.startswith("fuzz.pytest_"):
+        return "fuzz.pytest"
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "fuzz" else parts[0]
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """Modules of ours that a module imports, anywhere in it, relative to `litmusfuzz`."""
+    found = set()
+    for name in all_imported(SOURCES[module]):
+        ours = name.removeprefix("litmusfuzz.") if name.startswith("litmusfuzz.") else None
+        if ours in SOURCES and ours != module:
+            found.add(ours)
+    return frozenset(found)
+
+
+def all_imported(path: Path) -> set[str]:
+    """Dotted names that a file imports, anywhere in it."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -43,40 +83,59 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
-    ours = [name.split(".") for name in imported(path) if name.startswith("litmusfuzz.")]
-    assert {name[1] for name in ours} & set(ROOMS) <= ROOMS[room]
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Files that git tracks, or would: those of the checkout without what it ignores."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = (ROOT / name for name in listed.split("\0") if name)
+    return tuple(path for path in paths if path.is_file() and not path.is_symlink())
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_inside_fuzz_imports_point_down_too(path: Path) -> None:
-    parts = path.relative_to(ROOT / "fuzz").with_suffix("").parts if "fuzz" in path.parts else ()
-    if not parts or parts[0] not in FLOORS:
-        return
-    above = set(FLOORS[FLOORS.index(parts[0]) + 1 :])
-    used = {n.split(".")[2] for n in imported(path) if n.startswith("litmusfuzz.fuzz.")}
-    if parts[0] == "mutants":
-        above -= {"executors"}  # a mutant is an executor: it knows the protocol
-    assert not used & above
+# --- layers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_an_executor_never_sees_an_oracle_nor_a_report(path: Path) -> None:
-    if "executors" in path.parts:
-        assert not [
-            n for n in imported(path) if n.startswith(("litmusfuzz.oracles", "litmusfuzz.reports"))
-        ]
+@pytest.mark.parametrize("module", sorted(SOURCES.keys() - {*PUBLIC, "fuzz"}))
+def test_imports_point_down(module: str) -> None:
+    layer = layer_of(module)
+    assert layer in LAYERS, f"{module} is in no layer: add its package to LAYERS"
+    used = {layer_of(name) for name in imported(module)} - {None}
+    assert used <= LAYERS[layer]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_frameworks_are_imported_by_their_own_executor_only(path: Path) -> None:
-    names = {n.split(".")[0] for n in imported(path)}
-    if path.parent.name != "tensorflow":
-        assert "tensorflow" not in names
-    if path.parent.name != "jax_clustered":
-        assert "jax" not in names
+def test_nothing_imports_the_public_api_from_inside() -> None:
+    """The facade imports everything; inside, a name comes from the module that defines it."""
+    inside = {m: all_imported(path) for m, path in SOURCES.items() if m not in PUBLIC}
+    for module, names in inside.items():
+        own = {n.split(".")[1] for n in names if n.startswith("litmusfuzz.")}
+        assert own <= {*FOLDERS}, (module, own)
+
+
+@pytest.mark.parametrize("module", sorted(SOURCES))
+def test_frameworks_are_imported_by_their_own_executor_only(module: str) -> None:
+    frameworks = {name.split(".")[0] for name in all_imported(SOURCES[module])}
+    frameworks &= {"tensorflow", "jax", "jaxlib"}
+    assert not frameworks - {"tensorflow"} or module.startswith("fuzz.executors.jax_clustered.")
+    assert not frameworks - {"jax", "jaxlib"} or module.startswith("fuzz.executors.tensorflow.")
+
+
+def test_every_module_is_reached_from_a_command_a_test_or_an_entry_point() -> None:
+    """An import or a string that names a module, as in a table of executors, reaches it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    points = [*project["scripts"].values(), *project["entry-points"]["pytest11"].values()]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    reached = set(PUBLIC)
+    todo = [*texts, *points, *(SOURCES[m].read_text(encoding="utf-8") for m in PUBLIC)]
+    named = re.compile(r"litmusfuzz\.([a-z_0-9.]+)(?: import (\([^)]*\)|[^\n]*))?")
+    while todo:
+        for base, names in named.findall(todo.pop()):
+            parts = base.rstrip(".").split(".")
+            found = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+            found |= {f"{base}.{name}" for name in re.findall(r"\w+", names)}
+            new = (found & SOURCES.keys()) - reached
+            reached |= new
+            todo += [SOURCES[m].read_text(encoding="utf-8") for m in new]
+    assert not SOURCES.keys() - reached
 
 
 @pytest.mark.parametrize(
@@ -94,13 +153,21 @@ def test_commands_that_run_nothing_load_nothing_heavy(arguments: list[str]) -> N
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 
 
+# --- files -----------------------------------------------------------------------------
+
+
 def test_every_source_has_a_docstring_and_no_stars() -> None:
-    for path in SOURCES:
+    for path in SOURCES.values():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), path
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 assert all(alias.name != "*" for alias in node.names), path
+
+
+def test_no_large_blob() -> None:
+    large = [path for path in tracked() if path.stat().st_size > MAX_BLOB_BYTES]
+    assert not large
 
 
 def test_the_lock_pins_every_requirement_by_hash_and_names_no_index() -> None:

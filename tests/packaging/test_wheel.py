@@ -68,7 +68,7 @@ class Prepared:
         pass
 """,
 }
-PUBLIC_API_USER: Final = '''
+PUBLIC_API_USER: Final = """
 from collections.abc import Mapping
 
 from hypothesis import given
@@ -133,7 +133,7 @@ def test_runs(graph: LitmusTest) -> None:
 
 
 version: str = litmusfuzz.__version__
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,9 @@ def test_commands_and_workers_run_beside_the_project(
     """With an own ``msgspec.py`` as well: commands and workers import nothing from here."""
     if shadowed:
         (project / "msgspec.py").write_text("raise RuntimeError('the project has its own')\n")
-    command = [environment / "python", "-m", "litmusfuzz"] if module else [environment / "litmusfuzz"]
+    command = (
+        [environment / "python", "-m", "litmusfuzz"] if module else [environment / "litmusfuzz"]
+    )
     fuzzed = run(
         project, *command, "run", "--executors", "native", "--tests", "5", "--seed", "1",
         "--time", "60s", "--out", "out", "--json",
