@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.builder import litmus
-    from litmusfuzz.corpus.graph import LitmusTest, MalformedTest
+    from litmusfuzz.corpus.model import LitmusTest, MalformedTest
     from litmusfuzz.corpus.outcome import Outcome, Verdict
     from litmusfuzz.corpus.textfile import Entry, FileError, dumps, load, loads, save
     from litmusfuzz.fuzz.executors.protocol import (
@@ -69,7 +69,7 @@ __all__ = [
 
 _MODULES: Final = {
     "corpus.builder": ("litmus",),
-    "corpus.graph": ("LitmusTest", "MalformedTest"),
+    "corpus.model": ("LitmusTest", "MalformedTest"),
     "corpus.outcome": ("Outcome", "Verdict"),
     "corpus.textfile": ("Entry", "FileError", "dumps", "load", "loads", "save"),
     "oracles.allowed": ("AllowedSet",),
