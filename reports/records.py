@@ -57,8 +57,6 @@ class ExecutorState:
     forbidden_graphs: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     """On executions of graphs as drawn."""
-    noise: Counter[str] = field(default_factory=Counter)
-    """Settings, and how many graphs were run under each."""
     reached: dict[str, list[float]] = field(default_factory=dict)
     """By family, of each graph whose allowed outcomes are few and known: the share seen."""
     counters: dict[str, float] = field(default_factory=dict)
@@ -250,6 +248,8 @@ class RunRecord:
     kept: int = 0
     minimizing: str = ""
     command: str = ""
+    noise: str = ""
+    """In the notation of ``--noise``."""
     python: str | None = None
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of what is tested, by executor."""
@@ -294,6 +294,7 @@ class RunRecord:
             "seed": self.seed,
             "out": self.out,
             "command": self.command,
+            "noise": self.noise,
             "python": self.python,
             "versions": self.versions,
             "elapsed_s": round(self.elapsed_s, 3),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.differential import totals_table
@@ -12,6 +11,7 @@ from litmusfuzz.reports.records import reached_json
 from litmusfuzz.reports.text import by_cause, counted, finding, headline, table
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Mapping
 
     from litmusfuzz.reports.records import ExecutorState, ReportedFinding, RunRecord, Unsound
@@ -66,8 +66,6 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
         )
     if state.reached:
         yield f"    {_reached(state.reached)}"
-    if len(state.noise) > 1:
-        yield _wrapped(f"noise, by graphs: {_listed(state.noise)}", 4)
     yield from _counters(state)
     if state.model != state.guarantees:
         yield f"    judged by {state.model}; it promises {state.guarantees}, see --model"
@@ -96,9 +94,6 @@ def _profiles(record: RunRecord) -> Iterator[str]:
         elif each.refused:
             why = ", ".join(f"{feature} {n}" for feature, n in each.refused.most_common())
             yield _wrapped(f"{each.title} refused {each.refused_graphs}: {why}", 4)
-    noise: Counter[str] = sum((each.noise for each in states), start=Counter())
-    if len(noise) > 1:
-        yield _wrapped(f"noise, by graphs: {_listed(noise)}", 4)
     reached = [(family, s) for e in states for family, s in e.reached.items()]
     if reached:
         together: dict[str, list[float]] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Tested:
     """One graph on one executor in one configuration, and how that ended.
 
-    `runs` are the noise and the seed of each run of `count` executions. `judged` is None
+    `noise` and `run_seed` are those of its run of `count` executions. `judged` is None
     where it was not run to its end, and `end` then says why. `allowed` is the number of
     its allowed outcomes, None if they are many or not counted. Where it showed something
     forbidden, `raw` is its file, and `known` the finding that explains it at once.
@@ -38,7 +38,8 @@ class Tested:
     test: LitmusTest
     config: str
     model: str
-    runs: tuple[tuple[Noise, int], ...]
+    noise: Noise
+    run_seed: int
     count: int
     seconds: float
     end: str = "judged"

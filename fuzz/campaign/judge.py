@@ -14,7 +14,7 @@ from litmusfuzz.oracles.allowed import NoAllowedSet
 from litmusfuzz.oracles.explorer import Budget, Explorer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -98,17 +98,6 @@ def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
             forbidden.append((outcome, count))
     forbidden.sort(key=lambda each: (-each[1], str(each[0])))
     return Judgement(oracle, histogram, verdicts, tuple(forbidden))
-
-
-def together(judgements: Sequence[Judgement]) -> Judgement:
-    """All that several runs of one test showed."""
-    first, *others = judgements
-    if not others:
-        return first
-    histogram: Counter[Outcome] = Counter()
-    for each in judgements:
-        histogram.update(each.histogram)
-    return judge(first.oracle, histogram)
 
 
 NO_JUDGE: Final = "some order makes a value too large, or the model says nothing about it"

@@ -23,13 +23,12 @@ from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, Generated, System
 from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.jobs import Job, Slot
-from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge, together
+from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.minimizer import Best, Minimizer, UnreducedFinding, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
-from litmusfuzz.fuzz.campaign.tuning import Shown, Tuning, described
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Clusters, Noise
+from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
@@ -83,6 +82,7 @@ class Campaign:
         self.stop = stop
         self.record = RunRecord(settings.seed, str(settings.out))
         self.record.command, self.record.python = settings.command, settings.python
+        self.record.noise = noise_text(settings.noise)
         self.slots: list[Slot] = []
         systems = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
@@ -115,7 +115,7 @@ class Campaign:
         model = self.settings.model or GUARANTEES[config.guarantees]
         state = ExecutorState(name, config.name, config.guarantees, model.name, spread=of > 1)
         self.record.executors.append(state)
-        return SampledConfiguration(config, model, state, Tuning(self.settings.noises))
+        return SampledConfiguration(config, model, state)
 
     def take_up(self, entry: Entry) -> None:
         """Minimize, too, what another campaign left as a file in its ``unreduced/``."""
@@ -436,9 +436,9 @@ class Campaign:
             return
         profile.state.state = "fuzzing"
         asked = time.monotonic()
-        shown: list[UnreducedFinding] = []
-        runs: list[tuple[Noise, int]] = []
-        result = yield from self._execute(slot, drawn, shown, runs)
+        run_seed = random.Random(f"{self.settings.seed}/noise/{drawn.index}").getrandbits(31)
+        noise = self.settings.noise
+        result = yield Job(drawn.test, self.settings.count, noise, run_seed)
         seconds = time.monotonic() - asked
         rota.ran(profile, seconds)
         profile.state.fuzzing_s += seconds
@@ -450,7 +450,8 @@ class Campaign:
             test=drawn.test,
             config=profile.config.name,
             model=model,
-            runs=tuple(runs),
+            noise=noise,
+            run_seed=run_seed,
             count=self.settings.count,
             seconds=seconds,
             allowed=drawn.allowed.get(model),
@@ -465,11 +466,11 @@ class Campaign:
             profile.state.families[drawn.family] += 1
         if isinstance(result, Died):
             self.journal.tested(replace(tested, end="timed out" if result.timed_out else "crashed"))
-        if result is not None:
+        if not isinstance(result, dict):
             self.dealer.done(drawn, system, None)
             return
         start = time.monotonic()
-        judgement = together([raw.judgement for raw in shown])
+        judgement = judge(drawn.oracles[model], result)
         if model in drawn.allowed:
             profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
         self.dealer.done(drawn, system, judgement)
@@ -489,7 +490,7 @@ class Campaign:
             self.journal.tested(tested)
             return
         profile.state.forbidden_graphs += 1
-        raw = max(shown, key=lambda raw: raw.judgement.rate)
+        raw = UnreducedFinding(drawn, system, judgement, noise, run_seed)
         known = self.findings.explained(raw, exact=True)
         path = self.findings.store_unreduced(raw)
         self.journal.tested(replace(tested, raw=path, known=known))
@@ -497,35 +498,6 @@ class Campaign:
             known.again(profile.config.name)
         else:
             self.raw.append(raw)
-
-    def _execute(
-        self,
-        slot: Slot,
-        drawn: Generated,
-        shown: list[UnreducedFinding],
-        runs: list[tuple[Noise, int]],
-    ) -> Generator[Job, Result, Result | None]:
-        """Run a drawn test under each noise whose turn it is, into `shown`.
-
-        Returns why that could not be done, None if it could; `runs` are those begun.
-        """
-        profile = slot.profile
-        rng = random.Random(f"{self.settings.seed}/noise/{drawn.index}")
-        tried = []
-        for noise in profile.tuning.next():
-            seed = rng.getrandbits(31)
-            runs.append((noise, seed))
-            result = yield Job(drawn.test, self.settings.count, noise, seed)
-            if not isinstance(result, dict):
-                return result
-            start = time.monotonic()
-            judgement = judge(drawn.oracles[profile.model.name], result)
-            tried.append(Shown(noise, judgement.allowed, slot.seconds))
-            shown.append(UnreducedFinding(drawn, slot.system, judgement, noise, seed))
-            profile.state.noise[described(noise)] += 1
-            self.record.judging_s += time.monotonic() - start
-        profile.tuning.learn(tried)
-        return None
 
     def _minimize(self, slot: Slot, raw: UnreducedFinding) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.fuzz.campaign.tuning import Tuning
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.records import ExecutorState
@@ -42,7 +41,6 @@ class SampledConfiguration:
     config: Config
     model: Model
     state: ExecutorState
-    tuning: Tuning
     schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
     ran: int = 0

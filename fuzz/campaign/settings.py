@@ -36,8 +36,7 @@ class Settings:
     of weight 0 are those that must be named.
     `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
     is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises. Of several `noises`, each configuration finds out
-    which serves best (`fuzz.campaign.tuning`). `command` is what was typed, for the record.
+    what each configuration promises. `command` is what was typed, for the record.
     `python` is another environment's interpreter for the executors' workers
     (`fuzz.executors.interpreter`), not for the canary's: that tests this program.
     `first` is the number of each family's first graph. Of the time, `minimizing_share` is
@@ -61,7 +60,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     model: Model | None = field(default=RFC)
-    noises: tuple[Noise, ...] = (Noise(),)
+    noise: Noise = field(default=Noise())
     command: str = ""
     python: str | None = None
     first: int = 0

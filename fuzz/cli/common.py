@@ -124,8 +124,7 @@ threads_option = click.option(
 noise_option = click.option(
     "--noise",
     default=None,
-    help="What is varied between executions, as copies=64,pinned,delay_us_max=20; or adapt: each "
-    "configuration finds out which settings reach most rare outcomes.",
+    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
 )
 python_option = click.option(
     "--python",

@@ -94,13 +94,10 @@ def run(
 
     from litmusfuzz.fuzz.campaign.loop import Campaign
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.campaign.tuning import CANDIDATES
     from litmusfuzz.fuzz.executors.protocol import Noise
     from litmusfuzz.reports.summary import summary
     from litmusfuzz.reports.terminal import LiveView
 
-    if noise == "adapt" and tests is not None:
-        fail("--noise adapt: goes by the clock; with --tests, which repeats, name the settings")
     chosen = systems_of(executors, engine, threads)
     drawn = families_of(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
@@ -124,7 +121,7 @@ def run(
         families=tuple(drawn),
         weights=drawn,
         model=None if judge_by == "guaranteed" else model_of(judge_by),
-        noises=CANDIDATES if noise == "adapt" else (_noisy(noise, Noise()),),
+        noise=_noisy(noise, Noise()),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
         python=python_or_fail(python),
     )

@@ -346,6 +346,17 @@ def noise_named(text: str, base: Noise) -> Noise:
     return noise_from(fields)
 
 
+def noise_text(noise: Noise) -> str:
+    """The fields that differ from the default, in the notation of ``--noise``."""
+    default = asdict(Noise())
+    parts = [
+        f"{name}={str(value).lower()}"
+        for name, value in asdict(noise).items()
+        if value != default[name]
+    ]
+    return ",".join(parts) or "default"
+
+
 def noise_from(fields: Mapping[str, object]) -> Noise:
     """A `Noise` from what a file or a message holds.
 

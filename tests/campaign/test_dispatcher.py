@@ -20,8 +20,7 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.tuning import Tuning
-from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.generators import FAMILIES, WEIGHTS, families_for, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
@@ -46,9 +45,7 @@ def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
 def rota(name: str, model: Model) -> ConfigurationSampler:
     state = ExecutorState(name, "plain", model.name, model.name)
     config = Config("plain", model.name)
-    return ConfigurationSampler(
-        [SampledConfiguration(config, model, state, Tuning((Noise(),)))], 60.0, counted=False
-    )
+    return ConfigurationSampler([SampledConfiguration(config, model, state)], 60.0, counted=False)
 
 
 def canary() -> System:

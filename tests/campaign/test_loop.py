@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Budget
@@ -191,3 +192,10 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
     assert state.tests == 10
     (kept,) = (tmp_path / "out" / "crashed").iterdir()
     assert "signal 9" in load(kept).test.about
+
+
+def test_noise_text_is_what_the_option_takes() -> None:
+    noise = Noise(copies=8, pinned=True, shuffle=False)
+    assert noise_text(noise) == "copies=8,shuffle=false,pinned=true"
+    assert noise_named(noise_text(noise), Noise()) == noise
+    assert noise_text(Noise()) == "default"

@@ -14,15 +14,14 @@ from litmusfuzz.fuzz.campaign.sampler import (
     ConfigurationSampler,
     SampledConfiguration,
 )
-from litmusfuzz.fuzz.campaign.tuning import Tuning
-from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.records import ExecutorState
 
 
 def profile(name: str, environment: str = "") -> SampledConfiguration:
     config = Config(name, "executor", environment=(("E", environment),))
-    return SampledConfiguration(config, EXECUTOR, ExecutorState("tf", name), Tuning((Noise(),)))
+    return SampledConfiguration(config, EXECUTOR, ExecutorState("tf", name))
 
 
 def play(rota: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:

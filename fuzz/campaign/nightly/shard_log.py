@@ -20,7 +20,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import op_class
 from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
-from litmusfuzz.fuzz.campaign.tuning import described
+from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.nightly_report import Sort
@@ -115,8 +115,8 @@ class ShardLog(EventLog):
             parent=parent[1] if parent else "",
             config=tested.config,
             model=tested.model,
-            noise=[described(noise) for noise, _ in tested.runs],
-            run_seeds=[seed for _, seed in tested.runs],
+            noise=noise_text(tested.noise),
+            run_seed=tested.run_seed,
             count=tested.count,
             sha256=digest(tested.test),
             verdicts={str(v): n for v, n in judged.verdicts.items()} if judged else {},

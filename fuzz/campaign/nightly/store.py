@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.nightly.shard import Shard
 
 NAME: Final = "night.sqlite"
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_TAKEN: Final = 1 << 22
 """Bytes of one spool that are taken over at once."""
 _SCHEMA: Final = """
@@ -43,7 +43,7 @@ CREATE TABLE turns (
 CREATE TABLE tests (
   turn INTEGER, line INTEGER, number INTEGER NOT NULL, family TEXT NOT NULL,
   parent TEXT NOT NULL, config TEXT NOT NULL, model TEXT NOT NULL, noise TEXT NOT NULL,
-  run_seeds TEXT NOT NULL, count INTEGER NOT NULL, sha256 TEXT NOT NULL,
+  run_seed INTEGER NOT NULL, count INTEGER NOT NULL, sha256 TEXT NOT NULL,
   allowed INTEGER NOT NULL, forbidden INTEGER NOT NULL, unknown INTEGER NOT NULL,
   reached REAL, seconds REAL NOT NULL, ended TEXT NOT NULL,
   PRIMARY KEY (turn, line)) WITHOUT ROWID;
@@ -373,8 +373,8 @@ class _Taking:
             (
                 *self.place,
                 *(told[name] for name in ("index", "family", "parent", "config", "model")),
-                json.dumps(told["noise"]),
-                json.dumps(told["run_seeds"]),
+                told["noise"],
+                told["run_seed"],
                 told["count"],
                 told["sha256"],
                 *(verdicts.get(name, 0) for name in ("allowed", "forbidden", "unknown")),
