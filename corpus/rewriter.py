@@ -7,7 +7,7 @@ what they take away, put a constant where a value is gone, and leave it to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,14 @@ from litmusfuzz.corpus.model import (
     Queue,
     Run,
     Variable,
+    after_dot,
     all_nodes,
     bodies,
+    head,
+    map_bodies,
+    map_levels,
+    map_nodes,
+    redirected,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, SectionAttrs
@@ -58,7 +64,7 @@ class Rewriter:
         """The parts of `test`."""
         runs = test.runs
         keys = [
-            (runs[0].name, key) if len(runs) == 1 else (key.partition(".")[0], after_dot(key))
+            (runs[0].name, key) if len(runs) == 1 else (head(key), after_dot(key))
             for key in test.observe
         ]
         return cls(
@@ -97,10 +103,10 @@ class Rewriter:
             self.clusters,
         )
 
-    def nodes(self) -> Iterator[Node]:
-        """Those of all graphs and bodies."""
-        for graph in self.graphs:
-            yield from all_nodes(graph.nodes)
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Of all graphs and bodies, each node followed by those inside it."""
+        return tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
 
     # --- edits -------------------------------------------------------------------------
 
@@ -109,12 +115,11 @@ class Rewriter:
 
         A graph counts as a body without results.
         """
-        graphs = (Graph(g.name, _edited(Body(g.nodes, ()), edit).nodes) for g in self.graphs)
-        return replace(self, graphs=tuple(graphs))
+        return replace(self, graphs=map_levels(self.graphs, edit))
 
     def each_node(self, edit: Callable[[Node], Node]) -> Rewriter:
         """`edit` done to each node, innermost first."""
-        return self.each_level(lambda body: replace(body, nodes=tuple(map(edit, body.nodes))))
+        return replace(self, graphs=map_nodes(self.graphs, edit))
 
     def with_node(self, node: Node) -> Rewriter:
         """Another node in the place of the one of its name."""
@@ -140,7 +145,7 @@ class Rewriter:
         what used its value uses a constant. A section without members goes too.
         """
         lost = set(gone)
-        sections = {n.name: set(_members(n)) for n in self.nodes() if _members(n)}
+        sections = {n.name: set(n.members) for n in self.nodes if n.members}
         lost |= {name for name, members in sections.items() if members <= lost}
         cut = self.each_level(lambda body: _Cut(lost, types).body(body))
         clusters = (
@@ -176,9 +181,9 @@ class Rewriter:
                     kept += nodes
                     continue
                 after = [n for a in node.after for n in (names if a == name else (swap(a),))]
-                node = referring(replace(node, after=_once(after)), swap)
-                if name in _members(node):
-                    listed = (n for m in _members(node) for n in (members if m == name else (m,)))
+                node = redirected(replace(node, after=_once(after)), swap)
+                if name in node.members:
+                    listed = (n for m in node.members for n in (members if m == name else (m,)))
                     node = replace(node, attrs=SectionAttrs(tuple(listed)))
                 kept.append(node)
             return Body(tuple(kept), tuple(map(swap, body.results)))
@@ -226,54 +231,13 @@ class Rewriter:
         )
 
 
-def head(ref: str) -> str:
-    """The node that a reference names: ``loop`` of ``loop.last``."""
-    return ref.partition(".")[0]
-
-
-def after_dot(key: str) -> str:
-    """``r0`` of ``run.r0``, ``loop.last`` of ``run.loop.last``."""
-    return key.partition(".")[2]
-
-
-def referring(node: Node, swap: Callable[[str], str]) -> Node:
-    """The node with other references to what stands beside it."""
-    attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        attrs = replace(attrs, takes=tuple((inner, swap(outer)) for inner, outer in attrs.takes))
-    inputs = tuple(map(swap, node.inputs))
-    after = _once(swap(name) for name in node.after)
-    return replace(
-        node, inputs=inputs, after=tuple(a for a in after if a not in inputs), attrs=attrs
-    )
-
-
-def with_bodies(node: Node, edit: Callable[[Body], Body]) -> Node:
-    """The node with other bodies, if it has any."""
-    attrs = node.attrs
-    if isinstance(attrs, BranchAttrs):
-        attrs = replace(attrs, then=edit(attrs.then), orelse=edit(attrs.orelse))
-    elif isinstance(attrs, LoopAttrs):
-        attrs = replace(attrs, condition=edit(attrs.condition), body=edit(attrs.body))
-    return replace(node, attrs=attrs)
-
-
 def constant(name: str, kind: TensorType) -> Node:
     """What stands in for a value that is gone."""
     return Node(name, "Const", attrs=ConstAttrs(kind.dtype, kind.shape, 1))
 
 
-def _edited(body: Body, edit: Callable[[Body], Body]) -> Body:
-    inside = (with_bodies(node, lambda each: _edited(each, edit)) for node in body.nodes)
-    return edit(replace(body, nodes=tuple(inside)))
-
-
 def _once(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
-
-
-def _members(node: Node) -> tuple[str, ...]:
-    return node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
 
 
 def _rewired(names: Iterable[str], waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -292,14 +256,14 @@ class _Cut:
     def body(self, body: Body) -> Body:
         for node in body.nodes:
             if node.name in self.gone:
-                sources = (*node.after, *_members(node), *node.inputs)
-                sources += tuple(outer for _, outer in taken_from_outside(node))
+                outside = (outer for _, outer in taken_from_outside(node))
+                sources = (*node.after, *node.members, *node.inputs, *outside)
                 self.waits[node.name] = _rewired(sources, self.waits)
                 continue
             node = replace(node, after=_rewired(node.after, self.waits))
-            node = referring(node, self.value)
-            if _members(node):
-                kept = tuple(name for name in _members(node) if name not in self.gone)
+            node = redirected(node, self.value)
+            if node.members:
+                kept = tuple(name for name in node.members if name not in self.gone)
                 node = replace(node, attrs=SectionAttrs(kept))
             self.nodes.append(node)
         results = tuple(map(self.value, body.results))
@@ -328,14 +292,13 @@ def _live(body: Body, observed: set[str]) -> Body:
             continue
         node = replace(node, after=tuple(name for name in node.after if name not in sources))
         node = _used_inside(node, used)
-        used.update(node.inputs, node.after)
-        used.update(outer for _, outer in taken_from_outside(node))
+        used.update(node.references)
         kept.append(node)
     names = {node.name for node in kept}
     nodes = []
     for node in reversed(kept):
-        if _members(node):
-            members = tuple(name for name in _members(node) if name in names)
+        if node.members:
+            members = tuple(name for name in node.members if name in names)
             node = replace(node, attrs=SectionAttrs(members))
         nodes.append(node)
     return Body(tuple(nodes), body.results)
@@ -356,17 +319,13 @@ def _used_inside(node: Node, used: set[str]) -> Node:
             orelse=fewer(attrs.orelse),
             results=tuple(attrs.results[i] for i in needed),
         )
-    node = with_bodies(replace(node, attrs=attrs), lambda body: _live(body, set()))
-    inside = {ref for _, body in bodies(node) for ref in _references(body)}
+    node = map_bodies(replace(node, attrs=attrs), lambda body: _live(body, set()))
+    inside = {
+        name
+        for _, body in bodies(node)
+        for name in (*body.results, *(ref for each in body.nodes for ref in each.references))
+    }
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
         attrs = replace(attrs, takes=tuple(each for each in attrs.takes if each[0] in inside))
     return replace(node, attrs=attrs)
-
-
-def _references(body: Body) -> Iterator[str]:
-    """Names that a body's nodes and results refer to."""
-    yield from body.results
-    for node in body.nodes:
-        yield from (*node.inputs, *node.after)
-        yield from (outer for _, outer in taken_from_outside(node))

@@ -16,7 +16,6 @@ from litmusfuzz.corpus.model import (
     LitmusTest,
     LoopAttrs,
     Node,
-    all_nodes,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
@@ -49,9 +48,8 @@ class Shapes:
         self.test = test
         self._parents: dict[str, str] = {}
         self._types = contents(test)
-        for graph in test.graphs:
-            for node in all_nodes(graph.nodes):
-                self._join_all(node)
+        for node in test.nodes:
+            self._join_all(node)
 
     def shape(self, name: str) -> Shape:
         """That of a value, or of a resource's contents; () if it has none."""
@@ -65,7 +63,7 @@ class Shapes:
         """
         wanted = dict(wanted)
         changed: dict[str, Node] = {}
-        for node in Rewriter.of(self.test).nodes():
+        for node in self.test.nodes:
             if node.resources and node.definition.sparse and node.resources[0] in wanted:
                 changed[node.name] = clipped = _clipped(node, wanted[node.resources[0]])
                 wanted |= self.touched(clipped, wanted[node.resources[0]])

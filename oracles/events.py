@@ -291,7 +291,7 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
     """
     names: list[str] = []
     options: list[list[Strictness]] = []
-    everything = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    everything = list(test.nodes)
     members = {name for cluster in test.clusters for name in cluster.members}
     compiled = {n.name for n in all_nodes(each for each in everything if each.name in members)}
     for node in everything:

@@ -154,7 +154,7 @@ class Drawing:
 
     def __init__(self, test: LitmusTest) -> None:
         self.test = test
-        everything = [n for graph in test.graphs for n in all_nodes(graph.nodes)]
+        everything = list(test.nodes)
         self.nodes = {n.name: n for n in everything}
         # Names inside bodies for values from outside.
         self.outer = {inner: outer for n in everything for inner, outer in taken_from_outside(n)}

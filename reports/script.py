@@ -13,7 +13,6 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.reports import drawing
@@ -106,7 +105,7 @@ def _devices(test: LitmusTest) -> list[str]:
 
 def _nodes(test: LitmusTest) -> list[Node]:
     """All of them."""
-    return [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    return list(test.nodes)
 
 
 class _Script:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes, taken_from_outside
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, taken_from_outside
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.fuzz.passes.ssa import NO, YES
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
@@ -35,7 +35,7 @@ class PreparedFunction:
 
     def cluster(self, cluster: Cluster) -> PreparedFunction:
         """After its members."""
-        everything = {n.name: n for g in self.test.graphs for n in all_nodes(g.nodes)}
+        everything = {n.name: n for n in self.test.nodes}
         self.run(everything[name] for name in cluster.members)
         return self
 
@@ -144,7 +144,7 @@ def random_state(
         return tuple(rng.randint(low, high) for _ in range(test.size_of(given.shape)))
 
     known: dict[str, Ints] = {}
-    for node in (n for graph in test.graphs for n in all_nodes(graph.nodes)):
+    for node in test.nodes:
         if isinstance(node.attrs, ConstAttrs):
             known[node.name] = test.constant(node)
         known |= {i: known[o] for i, o in taken_from_outside(node) if o in known}

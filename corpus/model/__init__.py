@@ -13,21 +13,29 @@ from litmusfuzz.corpus.model.graph import (
     Graph,
     LoopAttrs,
     Node,
-    all_nodes,
     bodies,
     clusters_of,
     taken_from_outside,
 )
+from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import Step, enclosing, predecessors, steps, steps_before
 from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
 from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
+from litmusfuzz.corpus.model.traversal import (
+    Level,
+    all_nodes,
+    levels,
+    map_bodies,
+    map_levels,
+    map_nodes,
+    redirected,
+    renamed,
+)
 from litmusfuzz.corpus.model.validation import (
-    CONTROL,
     MAX_CAPACITY,
     MAX_ITERATIONS,
     MAX_NODES,
     MAX_VARIABLES,
-    check_name,
     loop_bound,
 )
 from litmusfuzz.corpus.ops import Kind, MalformedTest, TensorType
@@ -42,8 +50,10 @@ __all__ = [
     "Body",
     "BranchAttrs",
     "Cluster",
+    "FreshNames",
     "Graph",
     "Kind",
+    "Level",
     "LitmusTest",
     "LoopAttrs",
     "MalformedTest",
@@ -55,13 +65,21 @@ __all__ = [
     "Step",
     "TensorType",
     "Variable",
+    "after_dot",
     "all_nodes",
     "bodies",
     "check_name",
     "clusters_of",
     "enclosing",
+    "head",
+    "levels",
     "loop_bound",
+    "map_bodies",
+    "map_levels",
+    "map_nodes",
     "predecessors",
+    "redirected",
+    "renamed",
     "steps",
     "steps_before",
     "taken_from_outside",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.ops import OPS, Attrs, OpDef
+from litmusfuzz.corpus.model.names import head
+from litmusfuzz.corpus.ops import OPS, Attrs, OpDef, SectionAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,35 @@ class Node:
     def definition(self) -> OpDef:
         """Its row of the op table."""
         return OPS[self.op]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the nodes that a critical section holds together."""
+        return self.attrs.members if isinstance(self.attrs, SectionAttrs) else ()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Names of a loop's or conditional's results; outside they are ``node.result``."""
+        if isinstance(self.attrs, BranchAttrs):
+            return self.attrs.results
+        return self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names, inside its bodies, of the values that come into them."""
+        carried = self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()
+        return (*carried, *(inner for inner, _ in taken_from_outside(self)))
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What it refers to beside it: data inputs, control edges, what its bodies take."""
+        outside = (outer for _, outer in taken_from_outside(self))
+        return (*self.inputs, *self.after, *outside)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Names of the nodes and values beside it that it waits for."""
+        return frozenset(map(head, self.references))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +149,6 @@ def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
     if isinstance(node.attrs, LoopAttrs):
         return ("condition", node.attrs.condition), ("body", node.attrs.body)
     return ()
-
-
-def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes, and those inside them."""
-    for node in nodes:
-        yield node
-        for _, body in bodies(node):
-            yield from all_nodes(body.nodes)
 
 
 def taken_from_outside(node: Node) -> tuple[tuple[str, str], ...]:

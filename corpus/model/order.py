@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model.graph import taken_from_outside
+from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, s
 
     before: dict[Step, set[Step]] = {}
     for node in graph.nodes:
-        given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
-        sources = (name.partition(".")[0] for name in given)
-        # What is not among the nodes is a value from outside the body.
-        waits = {done(name) for name in sources if name in nodes}
+        # A source that is not among the nodes is a value from outside the body.
+        waits = {done(name) for name in node.sources if name in nodes}
         if node.name in is_section:
             before[("acquire", node.name)] = waits
             before.setdefault(("release", node.name), set()).add(("acquire", node.name))
@@ -120,8 +118,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
     """Each node with all nodes that have a path to it, in the graph's order."""
     known: dict[str, frozenset[str]] = {}
     for node in graph.nodes:
-        sources = (name.partition(".")[0] for name in (*node.inputs, *node.after))
-        direct = [name for name in sources if name in known]
+        direct = [name for name in map(head, (*node.inputs, *node.after)) if name in known]
         above = frozenset(direct).union(*(known[d] for d in direct))
         known[node.name] = above
         yield node, above

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import validation
 from litmusfuzz.corpus.model.client import Run
-from litmusfuzz.corpus.model.graph import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model.traversal import all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, TensorType, expand, model_size
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LitmusTest:
     """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
 
     def __post_init__(self) -> None:
-        matrices = any(n.op == "MatMul" for g in self.graphs for n in all_nodes(g.nodes))
+        matrices = any(node.op == "MatMul" for node in self.nodes)
         object.__setattr__(self, "whole", matrices)
         validation.check_texts(self.name, self.about)
         resources = validation.check_resources(
@@ -113,10 +113,14 @@ class LitmusTest:
         return (*self.variables, *self.mutexes, *self.queues)
 
     @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Of all graphs and bodies, each node followed by those inside it."""
+        return tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
+
+    @property
     def effects(self) -> tuple[Node, ...]:
         """Of all graphs and bodies, the nodes that touch a resource or hold others."""
-        nodes = (node for graph in self.graphs for node in all_nodes(graph.nodes))
-        return tuple(node for node in nodes if node.definition.has_effect)
+        return tuple(node for node in self.nodes if node.definition.has_effect)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -148,7 +152,7 @@ class LitmusTest:
             found.add("critical sections")
         if self.queues:
             found.add("queues")
-        kinds = {n.definition.kind for graph in self.graphs for n in all_nodes(graph.nodes)}
+        kinds = {node.definition.kind for node in self.nodes}
         if Kind.BRANCH in kinds:
             found.add("conditionals")
         if Kind.LOOP in kinds:
@@ -166,10 +170,7 @@ class LitmusTest:
             names = nodes[graph.name] = []
             for node in graph.nodes:
                 names.append(node.name)
-                if isinstance(node.attrs, BranchAttrs):
-                    names += [f"{node.name}.{result}" for result in node.attrs.results]
-                elif isinstance(node.attrs, LoopAttrs):
-                    names += [f"{node.name}.{result}" for result in node.attrs.carried]
+                names += (f"{node.name}.{result}" for result in node.results)
         if len(self.runs) == 1:
             return {name: name for name in nodes[self.runs[0].graph]}
         return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}

@@ -18,13 +18,13 @@ from litmusfuzz.corpus.model.graph import (
     BranchAttrs,
     Graph,
     LoopAttrs,
-    all_nodes,
-    bodies,
     clusters_of,
     taken_from_outside,
 )
+from litmusfuzz.corpus.model.names import CONTROL, check_name, head
 from litmusfuzz.corpus.model.order import path_between, predecessors, steps
 from litmusfuzz.corpus.model.resources import Queue, Variable
+from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
@@ -40,7 +40,7 @@ from litmusfuzz.corpus.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node
@@ -51,19 +51,7 @@ MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
-CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
-"""What no text may hold: it moves a terminal's cursor, or is no character at all."""
-# `fullmatch`, and ASCII only: these become TensorFlow node names.
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
-
-
-def check_name(name: str, path: tuple[str | int, ...]) -> None:
-    """Refuse what TensorFlow, a shell or a reader could take for another thing."""
-    if not _NAME.fullmatch(name):
-        raise MalformedTest(
-            f"a name is a letter, then letters, digits or _, at most 64; got {name[:80]!r}", path
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,16 +412,6 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
     steps(graph, (), where)
 
 
-def _levels(
-    nodes: tuple[Node, ...], path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[Node, ...], tuple[str | int, ...]]]:
-    """The nodes of a graph, and those of each body in it, with the path to them."""
-    yield nodes, path
-    for node in nodes:
-        for field_name, body in bodies(node):
-            yield from _levels(body.nodes, (*path, node.name, field_name, "nodes"))
-
-
 def _check_members(
     cluster: Cluster,
     nodes: Mapping[str, Node],
@@ -461,20 +439,19 @@ def _check_members(
         for inner in all_nodes([node]):
             if inner.definition.kind in _NOT_CLUSTERED:
                 raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
-        for source in (each.partition(".")[0] for each in (*node.inputs, *node.after)):
+        for source in map(head, (*node.inputs, *node.after)):
             if source in mine - earlier:
                 message = f"{name!r} stands before {source!r}, which it waits for"
                 raise MalformedTest(message, where)
         for _, outer in taken_from_outside(node):
-            if outer.partition(".")[0] in mine - earlier:
+            if head(outer) in mine - earlier:
                 message = f"{name!r} stands before {outer!r}, which it takes"
                 raise MalformedTest(message, where)
         earlier.add(name)
     for node in nodes.values():
-        if isinstance(node.attrs, SectionAttrs):
-            inside = mine & set(node.attrs.members)
-            if inside and inside != mine:
-                raise MalformedTest(f"lies across the boundary of {node.name!r}", path)
+        inside = mine.intersection(node.members)
+        if inside and inside != mine:
+            raise MalformedTest(f"lies across the boundary of {node.name!r}", path)
 
 
 def _check_device(device: str) -> None:
@@ -597,8 +574,8 @@ def check_clusters(
     `names` are those of all nodes, values and resources.
     """
     taken = set(names)
-    levels = [level for graph in graphs for level in _levels(graph.nodes, ("graphs", graph.name))]
-    home = {node.name: nodes for nodes, _ in levels for node in nodes}
+    found = [level for graph in graphs for level in levels(graph.nodes, ("graphs", graph.name))]
+    home = {node.name: nodes for nodes, _ in found for node in nodes}
     clustered: set[str] = set()
     for cluster in clusters:
         path = ("clusters", cluster.name)
@@ -613,7 +590,7 @@ def check_clusters(
         siblings = {node.name: node for node in home[cluster.members[0]]}
         _check_members(cluster, siblings, clustered, path)
         clustered.update(cluster.members)
-    for nodes, where in levels:
+    for nodes, where in found:
         here = clusters_of(nodes, clusters)
         if here and clustered.intersection(where):
             message = "lies inside a member of another cluster"

@@ -32,12 +32,12 @@ from litmusfuzz.corpus.model import (
     BranchAttrs,
     Graph,
     LoopAttrs,
-    all_nodes,
     bodies,
+    head,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
-from litmusfuzz.corpus.rewriter import Rewriter, head
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.oracles.events import in_program_order
@@ -164,9 +164,8 @@ class _Values:
     def __init__(self, test: LitmusTest) -> None:
         self.parent: dict[_Place, _Place] = {}
         self.computed: list[_Place] = []
-        for graph in test.graphs:
-            for node in all_nodes(graph.nodes):
-                self._node(node)
+        for node in test.nodes:
+            self._node(node)
         # Predicates decide what happens.
         self.computed += [
             ("value", name) for name, kind in test.types.items() if kind and kind.dtype == BOOL
@@ -326,12 +325,11 @@ class _Drawing:
                     self._edge(f"by {field_name}", result, inner)
 
     def _client(self) -> None:
-        for graph in self.test.graphs:
-            for node in all_nodes(graph.nodes):
-                if isinstance(node.attrs, SectionAttrs):
-                    for name in node.attrs.members:
-                        one, other = self.number["value", node.name], self.number["value", name]
-                        self._edge("holds", one, other)
+        for node in self.test.nodes:
+            if isinstance(node.attrs, SectionAttrs):
+                for name in node.attrs.members:
+                    one, other = self.number["value", node.name], self.number["value", name]
+                    self._edge("holds", one, other)
         for cluster in self.sketch.clusters:
             here = self._vertex("cluster", cluster.name)
             for position, name in enumerate(cluster.members):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.events import Access, unfold
@@ -136,7 +136,7 @@ def plan(test: LitmusTest, promise: Model, limits: Limits) -> Plan:
             apart[outcome] = STRICTER
         elif outcome not in orders:
             apart[outcome] = ITERATIONS if outcome in unlimited else SPLIT
-    if any("Many" in node.op for graph in test.graphs for node in all_nodes(graph.nodes)):
+    if any("Many" in node.op for node in test.nodes):
         together = _together(test, model, orders)
         apart |= dict.fromkeys(orders.keys() - together.keys(), ELEMENTS)
         orders = together

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
@@ -334,5 +333,5 @@ def expected_cost_s(raw: UnreducedFinding) -> float:
     About three candidates a node, two runs for most, at 0.05 s each and 40,000
     executions a second.
     """
-    candidates = 3 * sum(1 for g in raw.drawn.test.graphs for _ in all_nodes(g.nodes))
+    candidates = 3 * len(raw.drawn.test.nodes)
     return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)

@@ -21,7 +21,7 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
@@ -175,7 +175,7 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
     found |= {("variable", bool(each.shape)) for each in test.variables}
     found |= {("queue", min(each.capacity, 2)) for each in test.queues}
     found |= {("run", min(len(run.after), 2)) for run in test.runs}
-    for node in (node for graph in test.graphs for node in all_nodes(graph.nodes)):
+    for node in test.nodes:
         attrs = node.attrs
         if isinstance(attrs, LoopAttrs):
             several, in_turn = len(attrs.carried) > 1, attrs.parallel_iterations == 1
@@ -193,4 +193,4 @@ def _race(one: Node, other: Node, relations: NodeRelations) -> bool:
 
 def size(test: LitmusTest) -> int:
     """Nodes, those in bodies included."""
-    return sum(1 for graph in test.graphs for _ in all_nodes(graph.nodes))
+    return len(test.nodes)

@@ -111,7 +111,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         names[old] = f"{prefix}{counts.get(prefix, 0)}"
         counts[prefix] = counts.get(prefix, 0) + 1
 
-    for node in sketch.nodes():
+    for node in sketch.nodes:
         new(node.name, "c" if node.op == "Const" else _PREFIXES.get(node.definition.kind, "t"))
         attrs = node.attrs
         inside = [inner for inner, _ in attrs.takes] if bodies(node) else []  # type: ignore[union-attr]

@@ -29,6 +29,8 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
+    map_bodies,
+    redirected,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
@@ -44,7 +46,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.rewriter import Rewriter, constant, referring, with_bodies
+from litmusfuzz.corpus.rewriter import Rewriter, constant
 from litmusfuzz.corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
 
 Pass = Callable[[LitmusTest], Iterator[Rewriter]]
@@ -158,7 +160,7 @@ def _inlined(
 
     before = (*node.after, *gates)
     nodes = (
-        referring(replace(n, after=tuple(dict.fromkeys((*n.after, *before)))), swap)
+        redirected(replace(n, after=tuple(dict.fromkeys((*n.after, *before)))), swap)
         for n in body.nodes
     )
     refs = {
@@ -215,7 +217,7 @@ def _swapped(refs: dict[str, str], body: Body) -> Body:
     def swap(ref: str) -> str:
         return refs.get(ref, ref)
 
-    nodes = tuple(referring(node, swap) for node in body.nodes)
+    nodes = tuple(redirected(node, swap) for node in body.nodes)
     return Body(nodes, tuple(map(swap, body.results)))
 
 
@@ -284,7 +286,7 @@ def _cut(user: str, ref: str, new: Node, body: Body) -> Body:
 def _using(node: Node, refs: dict[str, str]) -> Node:
     """The node with other inputs and takes, and the same control edges."""
     after = node.after
-    swapped = referring(replace(node, after=()), lambda ref: refs.get(ref, ref))
+    swapped = redirected(replace(node, after=()), lambda ref: refs.get(ref, ref))
     return replace(swapped, after=after)
 
 
@@ -300,7 +302,7 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Rewriter]:
                 results = (*body.results[:place], new.name, *body.results[place + 1 :])
                 changed = Body((*body.nodes, new), results)
                 yield Rewriter.of(test).with_node(
-                    with_bodies(node, partial(_instead, body, changed))
+                    map_bodies(node, partial(_instead, body, changed))
                 )
 
 
@@ -499,7 +501,7 @@ def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
     counters = Counters(test).names
     numbers = [
         node
-        for node in sketch.nodes()
+        for node in sketch.nodes
         if isinstance(node.attrs, ConstAttrs)
         and node.attrs.dtype != BOOL
         and node.name not in counters

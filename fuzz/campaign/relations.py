@@ -65,7 +65,7 @@ def races(test: LitmusTest) -> bool:
     Between two runs of one graph this is not looked for.
     """
     relations = NodeRelations(test)
-    nodes = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
+    nodes = {n.name: n for n in test.nodes}
     for cluster in test.clusters:
         members = [nodes[name] for name in cluster.members]
         inside = [each for each in all_nodes(members) if each.resources]

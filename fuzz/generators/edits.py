@@ -18,6 +18,8 @@ from litmusfuzz.corpus.model import (
     Run,
     all_nodes,
     bodies,
+    head,
+    redirected,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
@@ -32,7 +34,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from litmusfuzz.corpus.rewriter import Rewriter, head, referring
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import refitted, with_dtype
 
 if TYPE_CHECKING:
@@ -318,7 +320,7 @@ def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
         taken[node.name] = _fresh(test, node.name, taken.values())
 
     def renamed(node: Node) -> Node:
-        node = replace(referring(node, lambda n: taken.get(n, n)), name=taken[node.name])
+        node = replace(redirected(node, lambda n: taken.get(n, n)), name=taken[node.name])
         if isinstance(node.attrs, SectionAttrs):
             members = tuple(taken[name] for name in node.attrs.members)
             node = replace(node, attrs=SectionAttrs(members))
@@ -347,7 +349,7 @@ def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
     for name in sorted(used):
         taken[name] = _fresh(test, name, taken.values())
     constants = tuple(replace(n, name=taken[n.name]) for n in nodes if n.name in taken)
-    moved = tuple(referring(node, lambda n: taken.get(n, n)) for node in chain)
+    moved = tuple(redirected(node, lambda n: taken.get(n, n)) for node in chain)
     other = _fresh(test, "beside")
     sketch = Rewriter.of(test)
     rest = tuple(node for node in nodes if node.name not in names)
@@ -383,7 +385,7 @@ def _holding(test: LitmusTest) -> tuple[Variable | Queue, ...]:
 
 def _nodes(test: LitmusTest, op: str = "") -> list[Node]:
     """All nodes, or those of one op."""
-    nodes = (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    nodes = test.nodes
     return [node for node in nodes if op in ("", node.op)]
 
 

@@ -34,7 +34,7 @@ _ALIASES: Final = ("ReadVariableOp", "AssignVariableOp", "Identity")
 
 def serialized(test: LitmusTest, cluster: Cluster) -> str:
     """The members in SSA order."""
-    nodes = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
+    nodes = {n.name: n for n in test.nodes}
     members = [nodes[name] for name in cluster.members]
     variables = dict.fromkeys(v for n in all_nodes(members) for v in n.resources)
     literals = _literals(nodes.values())

@@ -88,7 +88,7 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
 def devices_of(test: LitmusTest) -> tuple[str, ...]:
     """The devices that a placed test is on, in the order of their names."""
     placed: list[Resource | Node] = [*test.variables, *test.mutexes, *test.queues]
-    placed += (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    placed += test.nodes
     return tuple(sorted({each.device for each in placed}, key=lambda d: (d[:4], int(d[4:]))))
 
 
@@ -96,16 +96,14 @@ def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     """Where each resource lives."""
     resources: list[Resource] = [*test.variables, *test.queues, *test.mutexes]
     together = {each.name: {each.name} for each in resources}
-    for graph in test.graphs:
-        for node in all_nodes(graph.nodes):
-            _join(node.resources, together)
+    for node in test.nodes:
+        _join(node.resources, together)
     for members in _members(test):
         _join([name for node in members for name in node.resources], together)
     told = {each.name: {each.device} - {""} for each in resources}
-    for graph in test.graphs:
-        for node in all_nodes(graph.nodes):
-            for name in node.resources:
-                told[name] |= {node.device} - {""}
+    for node in test.nodes:
+        for name in node.resources:
+            told[name] |= {node.device} - {""}
     lives: dict[str, str] = {}
     turn = count()
     for each in resources:
@@ -125,7 +123,7 @@ def _join(names: Iterable[str], together: dict[str, set[str]]) -> None:
 
 def _members(test: LitmusTest) -> Iterator[list[Node]]:
     """Of each cluster the nodes in it, and those inside them."""
-    nodes = {node.name: node for graph in test.graphs for node in all_nodes(graph.nodes)}
+    nodes = {node.name: node for node in test.nodes}
     for cluster in test.clusters:
         yield list(all_nodes(nodes[name] for name in cluster.members))
 

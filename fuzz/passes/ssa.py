@@ -117,7 +117,7 @@ class Function:
 
 def convert(test: LitmusTest, cluster: Cluster) -> Function:
     """The function that `cluster`, one of `test`'s, computes."""
-    everything = {n.name: n for graph in test.graphs for n in all_nodes(graph.nodes)}
+    everything = {n.name: n for n in test.nodes}
     members = [everything[name] for name in cluster.members]
     inside = {node.name: node for node in all_nodes(members)}
     effects = [node for node in inside.values() if node.resources]

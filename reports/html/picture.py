@@ -189,14 +189,13 @@ class _Picture:
     def _lines(self, boxes: set[str]) -> list[Line]:
         """Data edges, and of the control edges those that no others imply."""
         kinds: dict[tuple[str, str], str] = {}
-        for graph in self.test.graphs:
-            for node in all_nodes(graph.nodes):
-                if node.name not in boxes:
-                    continue
-                for name, kind in self._sources(node):
-                    if name in boxes and name != node.name:
-                        # Where both lead, the data edge is the one to draw: "data" > "control".
-                        kinds[name, node.name] = max(kind, kinds.get((name, node.name), kind))
+        for node in self.test.nodes:
+            if node.name not in boxes:
+                continue
+            for name, kind in self._sources(node):
+                if name in boxes and name != node.name:
+                    # Where both lead, the data edge is the one to draw: "data" > "control".
+                    kinds[name, node.name] = max(kind, kinds.get((name, node.name), kind))
         into: dict[str, set[str]] = {}
         for source, target in kinds:
             into.setdefault(target, set()).add(source)

@@ -18,10 +18,12 @@ from litmusfuzz.corpus.model import (
     Graph,
     LoopAttrs,
     MalformedTest,
+    head,
+    map_bodies,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.rewriter import Rewriter, head, with_bodies
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.reducer import normalized
@@ -81,7 +83,7 @@ def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
         if isinstance(attrs, BranchAttrs):
             places = rng.sample(range(len(attrs.results)), len(attrs.results))
             node = replace(node, attrs=replace(attrs, results=pick(attrs.results, places)))
-            node = with_bodies(node, lambda b: Body(b.nodes, pick(b.results, places)))
+            node = map_bodies(node, lambda b: Body(b.nodes, pick(b.results, places)))
         elif isinstance(attrs, LoopAttrs):
             places = [0, *rng.sample(range(1, len(inputs)), len(inputs) - 1)]
             following = replace(attrs.body, results=pick(attrs.body.results, places))
@@ -91,7 +93,7 @@ def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
             node = replace(node, attrs=attrs)
         node = replace(node, after=shuffled(node.after))
         # The order of a body inside a member is its SSA order.
-        return node if node.name in clustered else with_bodies(node, body)
+        return node if node.name in clustered else map_bodies(node, body)
 
     runs, client = {run.name: run for run in sketch.client}, []
     while runs:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
-from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
@@ -47,7 +46,7 @@ def drawn(family: str) -> tuple[LitmusTest, ...]:
 
 
 def nodes(test: LitmusTest) -> list[Node]:
-    return [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    return list(test.nodes)
 
 
 # --- all families ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from native.helpers_native import all_outcomes
 
-from litmusfuzz.corpus.model import LitmusTest, LoopAttrs, Node, all_nodes
+from litmusfuzz.corpus.model import LitmusTest, LoopAttrs, Node
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
@@ -36,7 +36,7 @@ def of(name: str) -> list[LitmusTest]:
 
 
 def nodes(test: LitmusTest) -> list[Node]:
-    return [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    return list(test.nodes)
 
 
 def count(test: LitmusTest, op: str, resource: str) -> int:

@@ -493,7 +493,7 @@ def renamed(
 ) -> tuple[LitmusTest, Callable[[Outcome], Outcome]]:
     """The test with every name changed, and resources in another order; what outcomes become."""
     old = [v.name for v in (*test.variables, *test.mutexes, *test.queues)]
-    for node in (n for graph in test.graphs for n in all_nodes(graph.nodes)):
+    for node in test.nodes:
         old.append(node.name)
         old += [inner for inner, _ in taken_from_outside(node)]
         if isinstance(node.attrs, LoopAttrs):
@@ -584,7 +584,7 @@ def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
     """By name: `LitmusTest.features`, then finer ones, then what its sets hold."""
     yield from test.features
     yield from set(_details(test))
-    everything = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    everything = list(test.nodes)
     clustered = {name for cluster in test.clusters for name in cluster.members}
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
         if any(node.definition.kind is kind for node in everything):
@@ -636,10 +636,9 @@ def _details(test: LitmusTest) -> Iterator[str]:
     top = {node.name for graph in test.graphs for node in graph.nodes}
     if members - top:
         yield "clusters: in a body"
-    for graph in test.graphs:
-        for node in all_nodes(graph.nodes):
-            if node.name in members and bodies(node):
-                yield "clusters: with a loop or conditional"
+    for node in test.nodes:
+        if node.name in members and bodies(node):
+            yield "clusters: with a loop or conditional"
 
 
 def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
@@ -709,9 +708,7 @@ def smaller(test: LitmusTest) -> Iterator[LitmusTest]:
     for position in range(len(test.clusters)):
         rest = (*test.clusters[:position], *test.clusters[position + 1 :])
         yield from valid(lambda rest=rest: replace(test, clusters=rest))
-    used = {
-        name for graph in test.graphs for node in all_nodes(graph.nodes) for name in node.resources
-    }
+    used = {name for node in test.nodes for name in node.resources}
     for kind in ("variables", "mutexes", "queues"):
         left = tuple(each for each in getattr(test, kind) if each.name in used)
         yield from valid(lambda kind=kind, left=left: replace(test, **{kind: left}))

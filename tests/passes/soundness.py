@@ -171,7 +171,7 @@ def ask(family: str, seed: int, index: int, tally: Tally) -> None:
             tally.pairs += len(wanted)
             if wanted != got:
                 tally.problems.append((f"unsafe pairs: {sorted(wanted ^ got)}", dumps(Entry(test))))
-    nodes = {node.name: node for graph in test.graphs for node in all_nodes(graph.nodes)}
+    nodes = {node.name: node for node in test.nodes}
     for clustered in dict.fromkeys(clusterings(test, random.Random(index))):
         if not clustered.clusters:
             tally.clusterings["none"] += 1

@@ -19,7 +19,6 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Node,
     Variable,
-    all_nodes,
     taken_from_outside,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
@@ -442,7 +441,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     """Those of bodies too: a result's edge is its node's, that of a taken value its source's."""
     test = load(path).test
     nodes, edges = read_dot(dot(test))
-    inside = [n for graph in test.graphs for n in all_nodes(graph.nodes)]
+    inside = list(test.nodes)
     loops = [n for n in inside if isinstance(n.attrs, LoopAttrs)]
     names = [f"var {r.name}" for r in (*test.variables, *test.mutexes, *test.queues)]
     names += [n.name for n in inside]
@@ -484,15 +483,9 @@ def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     test = load(path).test
     shown = "\n".join(drawn(test))
     results = {
-        name
-        for graph in test.graphs
-        for n in all_nodes(graph.nodes)
-        if isinstance(n.attrs, BranchAttrs)
-        for name in n.attrs.results
+        name for n in test.nodes if isinstance(n.attrs, BranchAttrs) for name in n.attrs.results
     }
-    effects = [
-        n.name for graph in test.graphs for n in all_nodes(graph.nodes) if n.definition.has_effect
-    ]
+    effects = [n.name for n in test.nodes if n.definition.has_effect]
     effects += [cluster.name for cluster in test.clusters]
     found = re.findall(r"\| +(?!chain |next )(\w+)(?::| =)", shown)
     assert sorted(name for name in found if name not in results) == sorted(effects)

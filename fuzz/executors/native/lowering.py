@@ -279,7 +279,7 @@ def lower(
     if test.clusters and not compiles:
         raise Refused("clusters")
     # As it is told, not as it is placed: what the promise is about is the test given.
-    everything = (node for graph in test.graphs for node in all_nodes(graph.nodes))
+    everything = test.nodes
     loops = (node for node in everything if isinstance(node.attrs, LoopAttrs))
     spans = {node.name: test.spans_devices(node) for node in loops}
     try:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from litmusfuzz.corpus.model import MalformedTest, all_nodes
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
@@ -248,7 +248,7 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
     Diverged
         If the halves of an update are apart.
     """
-    nodes = {node.name: node for graph in test.graphs for node in all_nodes(graph.nodes)}
+    nodes = {node.name: node for node in test.nodes}
     sizes = {queue.name: len(queue.init) for queue in test.queues}
     waiting: set[Instance] = set()
     steps: list[_Step] = []

@@ -59,7 +59,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -168,7 +167,7 @@ def lower(test: LitmusTest) -> Template:
     """
     if test.clusters:
         raise Refused("clusters")
-    nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
+    nodes = list(test.nodes)
     devices = 1
     for what, each in (
         *(("resource", resource) for resource in test.resources),

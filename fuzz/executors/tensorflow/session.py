@@ -64,7 +64,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
-from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
@@ -131,7 +130,7 @@ class LiveSession:
     ) -> None:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
-        nodes = [node for graph in self._test.graphs for node in all_nodes(graph.nodes)]
+        nodes = list(self._test.nodes)
         self._closes = any(node.op == "QueueCloseV2" for node in nodes)
         self._put = {n.resources[0] for n in nodes if n.op.startswith("QueueEnqueue")}
         self.usable = True

@@ -1,0 +1,92 @@
+"""Names: the rule that they obey, references to values, and new names.
+
+A *reference* names a node beside it, a value that comes into a body, or one result of
+a loop or conditional, ``loop.last``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.ops import MalformedTest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
+"""Characters that no text may hold: control characters, and code points without a character."""
+MAX_BASE: Final = 56
+"""Characters of a wanted name that `FreshNames.like` keeps: 64 less room for a number."""
+# `fullmatch`, and ASCII only: these become TensorFlow node names.
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+def check_name(name: str, path: tuple[str | int, ...]) -> None:
+    """Refuse a name that TensorFlow, a shell or a reader could misread.
+
+    Raises
+    ------
+    MalformedTest
+        With `path`.
+    """
+    if not _NAME.fullmatch(name):
+        raise MalformedTest(
+            f"a name is a letter, then letters, digits or _, at most 64; got {name[:80]!r}", path
+        )
+
+
+def head(reference: str) -> str:
+    """The first part of a reference: ``loop`` of ``loop.last``."""
+    return reference.partition(".")[0]
+
+
+def after_dot(reference: str) -> str:
+    """The rest of a reference or key: ``loop.last`` of ``run.loop.last``."""
+    return reference.partition(".")[2]
+
+
+class FreshNames:
+    """A source of names that nothing else has.
+
+    Parameters
+    ----------
+    taken : iterable of str
+        Names that it does not give. It gives no name twice either.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+        self._count = 0
+
+    def take(self, *names: str) -> None:
+        """Never give these names."""
+        self._taken.update(names)
+
+    def like(self, wanted: str) -> str:
+        """The wanted name, or else that name with _2, _3, ..."""
+        wanted = wanted[:MAX_BASE]
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+    def numbered(self, prefix: str) -> str:
+        """The prefix with the least free number, from 0."""
+        number = self._next.get(prefix, 0)  # names are never freed: all lower numbers are taken
+        while f"{prefix}{number}" in self._taken:
+            number += 1
+        self._next[prefix] = number + 1
+        self._taken.add(f"{prefix}{number}")
+        return f"{prefix}{number}"
+
+    def counted(self, prefix: str) -> str:
+        """The prefix with the next number of one count for all prefixes, from 1."""
+        self._count += 1
+        while f"{prefix}{self._count}" in self._taken:
+            self._count += 1
+        self._taken.add(f"{prefix}{self._count}")
+        return f"{prefix}{self._count}"

@@ -1,0 +1,117 @@
+"""The one fold and the one map over the nodes of graphs and of the bodies inside nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.model.graph import Body, BranchAttrs, Graph, LoopAttrs, bodies
+from litmusfuzz.corpus.model.names import after_dot
+from litmusfuzz.corpus.ops import SectionAttrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from litmusfuzz.corpus.model.graph import Node
+
+Level = tuple["Node", ...]
+"""All nodes of one graph or one body."""
+
+
+def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes, each followed by the nodes inside it."""
+    for node in nodes:
+        yield node
+        for _, body in bodies(node):
+            yield from all_nodes(body.nodes)
+
+
+def levels(
+    nodes: Level, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[Level, tuple[str | int, ...]]]:
+    """A level, then those inside it, each with its path: the keys from `path` to its nodes."""
+    yield nodes, path
+    for node in nodes:
+        for field, body in bodies(node):
+            yield from levels(body.nodes, (*path, node.name, field, "nodes"))
+
+
+def map_bodies(node: Node, change: Callable[[Body], Body]) -> Node:
+    """The node with its own bodies changed, if it has any."""
+    attrs = node.attrs
+    if isinstance(attrs, BranchAttrs):
+        attrs = replace(attrs, then=change(attrs.then), orelse=change(attrs.orelse))
+    elif isinstance(attrs, LoopAttrs):
+        attrs = replace(attrs, condition=change(attrs.condition), body=change(attrs.body))
+    else:
+        return node
+    return replace(node, attrs=attrs)
+
+
+def map_levels(graphs: Iterable[Graph], change: Callable[[Body], Body]) -> tuple[Graph, ...]:
+    """The graphs with each graph and each body changed, innermost first.
+
+    A graph counts as a body without results.
+    """
+
+    def deep(body: Body) -> Body:
+        return change(replace(body, nodes=tuple(map_bodies(node, deep) for node in body.nodes)))
+
+    return tuple(Graph(graph.name, deep(Body(graph.nodes, ())).nodes) for graph in graphs)
+
+
+def map_nodes(graphs: Iterable[Graph], change: Callable[[Node], Node]) -> tuple[Graph, ...]:
+    """The graphs with each node changed, innermost first."""
+    return map_levels(graphs, lambda body: replace(body, nodes=tuple(map(change, body.nodes))))
+
+
+def redirected(node: Node, swap: Callable[[str], str]) -> Node:
+    """The node with other references to what stands beside it."""
+    attrs = node.attrs
+    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        attrs = replace(attrs, takes=tuple((inner, swap(outer)) for inner, outer in attrs.takes))
+    inputs = tuple(map(swap, node.inputs))
+    after = dict.fromkeys(swap(name) for name in node.after)
+    return replace(
+        node, inputs=inputs, after=tuple(name for name in after if name not in inputs), attrs=attrs
+    )
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The node, and all that is inside it, under other names.
+
+    Parameters
+    ----------
+    names : mapping
+        New names of nodes, of values that come into bodies, of resources, and of results as
+        ``node.result``. A name that is not in it stays.
+    """
+
+    def new(name: str) -> str:
+        return names.get(name, name)
+
+    def every(old: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(new, old))
+
+    def inside(body: Body) -> Body:
+        return Body(tuple(renamed(each, names) for each in body.nodes), every(body.results))
+
+    attrs = node.attrs
+    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        attrs = replace(attrs, takes=tuple((new(a), new(b)) for a, b in attrs.takes))
+    if isinstance(attrs, BranchAttrs):
+        full = every(f"{node.name}.{result}" for result in attrs.results)
+        attrs = replace(attrs, results=tuple(map(after_dot, full)))
+    elif isinstance(attrs, LoopAttrs):
+        attrs = replace(attrs, carried=every(attrs.carried))
+    elif isinstance(attrs, SectionAttrs):
+        attrs = SectionAttrs(every(attrs.members))
+    changed = replace(
+        node,
+        name=new(node.name),
+        inputs=every(node.inputs),
+        resources=every(node.resources),
+        after=every(node.after),
+        attrs=attrs,
+    )
+    return map_bodies(changed, inside)
