@@ -17,7 +17,7 @@ ONE_THREAD: Final = ("inline", "controlled")
 BUILT_IN: Final = ("pool", "fifo", "stealing", "gang", *ONE_THREAD)
 
 SCHEDULERS: Final = ("random", "pct", "pos", "urw", "surw", "uniform")
-"""Of the controlled engine (``docs/schedulers.md``)."""
+"""Of the controlled engine (``docs/engines.md``)."""
 MAX_DEPTH: Final = 64
 
 # What the machine that builds must have for them.

@@ -33,7 +33,7 @@ NO_RUN = {
     "docs/herd.md": 1,
     "docs/nightly.md": 1,
     "docs/several-machines.md": 2,
-    "docs/tensorflow-scripts.md": 1,
+    "docs/tensorflow.md": 1,
     "docs/tutorial.md": 2,
 }
 """Blocks that are marked ``no-run``: another is seen in a diff of these lines."""

@@ -91,7 +91,7 @@ def test_all_outcomes_of_iriw_are_shown(name: str) -> None:
 
     Each has an order with odds of at least 1/4**6 in a walk, 1/180 where orders are
     alike, and 1/(4 * 6**2) under PCT, since two changes of priority are enough. POS and
-    SURW see all within some hundreds (docs/schedulers.md).
+    SURW see all within some hundreds (docs/engines.md).
     """
     seen = under(name, litmus(IRIW)).run(200_000, Noise(), 0)
     assert len(seen) == 15

@@ -73,7 +73,7 @@ def controlled_config(name: str, scheduler: str, depth: int = 0, *, split_update
     scheduler : str
         What draws the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
         or ``uniform``, which takes small tests without conditionals and loops
-        only. See ``docs/schedulers.md``.
+        only. See ``docs/engines.md``.
     depth : int
         Of ``pct``: 1 to 64.
     split_updates : bool
@@ -210,7 +210,7 @@ class NativeExecutor:
         Plain is a pool of threads that takes what is ready at random; fifo one
         that takes it in turn; inline has one thread. Some do one event at a time:
         controlled each possible one with the same probability, pct, pos, urw and
-        surw by the scheduler of that name (``docs/schedulers.md``). Those over a
+        surw by the scheduler of that name (``docs/engines.md``). Those over a
         runtime that is missing (tbb, openmp) are unavailable. Two_devices and
         two_processes are split, and put what has no device on two in turn, each
         with a pool of its own. So do gpu, for the host and a GPU, and emulated_gpu,
