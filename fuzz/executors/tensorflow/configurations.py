@@ -2,7 +2,7 @@
 
 A *profile* is a `Config` with a name. Its settings are those of `Settings`, whole;
 its environment holds what TensorFlow reads once, when it is imported or first used.
-What a setting makes of a session is in `options`. docs/tensorflow-configurations.md has
+What a setting makes of a session is in `options`. docs/tensorflow.md has
 them as a table.
 
 The promise is `executor` without XLA and `rfc` with it; `acd` where automatic

@@ -56,7 +56,7 @@ def with_regions(test: LitmusTest, rng: random.Random) -> LitmusTest:
 
 
 def _compiles(node: Node) -> bool:
-    """Whether XLA does, as far as TensorFlow tells it (docs/tensorflow-clusters.md).
+    """Whether XLA does, as far as TensorFlow tells it (docs/tensorflow.md).
 
     A loop or conditional it would, but not in the form in which we write them.
     """
