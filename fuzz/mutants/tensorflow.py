@@ -4,7 +4,7 @@ The test is changed before TensorFlow sees it, and what that shows is reported u
 names of the test as it was: TensorFlow itself keeps to what it was told. Beside these
 stands one that we did not write, `UncheckedClusters`. The tests in
 ``tests/kills/test_tensorflow_mutants.py`` have for each the shape that kills it and one
-that it survives; docs/decisions/0011-tensorflow-mutants.md says which mutants of the
+that it survives; docs/decisions/0006-mutants.md says which mutants of the
 native executor cannot be said like this.
 """
 

@@ -2,7 +2,7 @@
 
 References
 ----------
-``docs/decisions/0007-gpu.md``.
+``docs/decisions/0005-devices.md``.
 """
 
 from __future__ import annotations
