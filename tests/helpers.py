@@ -19,6 +19,9 @@ SMALL_ORDERS = 2_000
 BY_FEATURE = ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed")
 """Families whose tests have the features that they are about, and few others."""
 LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
+CLUSTERED = [path for path in LITMUS if "\nclusters:\n" in path.read_text(encoding="utf-8")]
+"""Corpus tests with clusters of their own, which only the JAX executor runs."""
+UNCLUSTERED = [path for path in LITMUS if path not in CLUSTERED]
 
 
 def is_small(test: LitmusTest) -> bool:

@@ -165,6 +165,22 @@ def test_every_source_has_a_docstring_and_no_stars() -> None:
                 assert all(alias.name != "*" for alias in node.names), path
 
 
+def test_no_test_returns_early() -> None:
+    """An item that returns may return before it asserts; it is parametrized instead."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        todo: list[ast.AST] = [
+            each
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+            for each in node.body
+        ]
+        while todo:
+            node = todo.pop()
+            assert not isinstance(node, ast.Return), f"{path}:{node.lineno}"
+            if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+                todo += ast.iter_child_nodes(node)
+
+
 def test_no_large_blob() -> None:
     large = [path for path in tracked() if path.stat().st_size > MAX_BLOB_BYTES]
     assert not large

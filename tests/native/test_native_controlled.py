@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import LITMUS
+from helpers import UNCLUSTERED
 from native.helpers_native import as_strict_as_allowed, keys, prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -28,11 +28,9 @@ def forced(test, model, order):
     raise reason
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
     test = load(path).test
-    if test.clusters:
-        return
     for model in MODELS.values():
         witnesses = explorer.allowed_outcomes(test, model).witnesses
         for outcome, order in witnesses.items():

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
-from helpers import LITMUS
+from helpers import UNCLUSTERED
 from native.generated import draw
 from native.helpers_native import CONFIGS, all_outcomes
 
@@ -48,12 +48,10 @@ def on_two(test: LitmusTest) -> LitmusTest:
     return replace(test, variables=placed.variables, mutexes=placed.mutexes, queues=placed.queues)
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
     """Explanation where its resources are, or placed: in both models, both ways."""
     test = load(path).test
-    if test.clusters:
-        return
     for model in MODELS.values():
         for placed in (on_two(test), place(test, TWO)):
             found = all_outcomes(placed, model, LIMIT)
@@ -63,14 +61,12 @@ def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> Non
             assert found[0] == set(allowed.witnesses)
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 @pytest.mark.parametrize(
     ("config", "delay_us"), [("two_devices", 0), ("two_devices", 100), ("two_processes", 0)]
 )
 def test_every_outcome_is_allowed(native, path, config: str, delay_us: int) -> None:
     test = load(path).test
-    if test.clusters:
-        return
     refusal = ""
     try:
         prepared = native.prepare(test, CONFIGS[config])
@@ -80,14 +76,14 @@ def test_every_outcome_is_allowed(native, path, config: str, delay_us: int) -> N
         assert config == "two_processes"
         assert "in two processes" in refusal
         assert {"loops", "conditionals", "critical sections"} & test.features
-        return
-    seen = prepared.run(64, Noise(transfer_delay_us_max=delay_us), seed=3)
-    prepared.close()
-    assert sum(seen.values()) == 64
-    judge = Explorer(test, RFC)
-    for outcome in seen:
-        verdict = judge.judge(outcome)
-        assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), str(outcome)
+    else:
+        seen = prepared.run(64, Noise(transfer_delay_us_max=delay_us), seed=3)
+        prepared.close()
+        assert sum(seen.values()) == 64
+        judge = Explorer(test, RFC)
+        for outcome in seen:
+            verdict = judge.judge(outcome)
+            assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), str(outcome)
 
 
 @pytest.mark.parametrize("chunk", range(2))

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import LITMUS
+from helpers import UNCLUSTERED
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -42,12 +42,10 @@ def test_noise_shows_nothing_that_is_not_allowed(name: str, engine: str) -> None
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_lanes_change_no_outcome(path) -> None:
     """The same choices, with one lane and with three."""
     test = load(path).test
-    if test.clusters:
-        return
     prepared = PreparedTest(test, INLINE)
     narrow = prepared.run(32, Noise(), 7)
     wide = prepared.run(32, Noise(lanes=3), 7)

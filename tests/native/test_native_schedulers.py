@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import islice, pairwise, permutations
 
 import pytest
-from helpers import LITMUS
+from helpers import UNCLUSTERED
 from native.generated import draw
 from native.helpers_native import prepared
 
@@ -51,11 +51,9 @@ def test_each_strategy_is_a_configuration_with_either_promise() -> None:
 # --- sound -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_every_outcome_is_allowed(path) -> None:
     test = load(path).test
-    if test.clusters:
-        return
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}
     for config in CONFIGS:
         seen = PreparedTest(test, config).run(50, Noise(), seed=1)

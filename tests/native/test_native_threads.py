@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import UNCLUSTERED
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -36,11 +36,9 @@ THREADED = [c for c in CONFIGS.values() if dict(c.settings)["engine"] != "contro
 COUNT = 320
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_every_outcome_is_allowed(path) -> None:
     test = load(path).test
-    if test.clusters:
-        return
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}
     for config in THREADED:
         executor = PreparedTest(test, config)

@@ -26,9 +26,7 @@ def test_the_verdict_is_that_of_the_two_sets(path) -> None:
     """The corpus has the clustered set; the other is the explorer's, or judged by it."""
     entry = load(path)
     test = replace(entry.test, clusters=())
-    found = validate(entry.test, SMALL)
-    if found.verdict is Soundness.UNKNOWN:
-        return
+    found = validate(entry.test)
     original = explorer.allowed_outcomes(test, RFC)
     assert original.complete
     clustered = explorer.allowed_outcomes(entry.test, RFC)

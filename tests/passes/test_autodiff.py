@@ -261,16 +261,20 @@ def test_gradients_are_tensorflows_bit_for_bit(seed: int) -> None:
             assert np.array_equal(theirs, ours[name].astype(theirs.dtype)), name
 
 
-@pytest.mark.parametrize("seed", range(GRAPHS))
-def test_gradients_are_jaxs_bit_for_bit_but_at_ties(seed: int) -> None:
-    test, target, values, ours = with_gradients(seed)
-    if has_ties(test, values):
-        return
-    for name, theirs in by_jax(test, target).items():
-        if name in ours:
-            assert np.array_equal(theirs, ours[name].astype(theirs.dtype)), name
-        else:
-            assert not theirs.any()
+@pytest.mark.parametrize("first", range(10))
+def test_gradients_are_jaxs_bit_for_bit_but_at_ties(first: int) -> None:
+    compared = 0
+    for seed in range(first, GRAPHS, 10):
+        test, target, values, ours = with_gradients(seed)
+        if has_ties(test, values):
+            continue
+        for name, theirs in by_jax(test, target).items():
+            if name in ours:
+                assert np.array_equal(theirs, ours[name].astype(theirs.dtype)), (seed, name)
+            else:
+                assert not theirs.any(), (seed, name)
+        compared += 1
+    assert compared >= GRAPHS / 10 / 4
 
 
 def test_the_graphs_have_every_op_ties_and_gradients() -> None:
