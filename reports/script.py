@@ -84,7 +84,7 @@ def _missing(test: LitmusTest, found: Finding) -> str:
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
     put = {n.resources[0] for n in _nodes(test) if n.op.startswith("QueueEnqueue")}
     if test.mutexes and len(test.runs) > 1 and len(put) > 1:
-        return "several full queues beside sections of several runs"  # as `LiveSession` has it
+        return "several full queues and critical sections in several runs"  # as in `LiveSession`
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
 
 

@@ -116,7 +116,7 @@ def test_what_a_lock_that_we_set_free_may_have_changed_is_not_told(
     queues = dict.fromkeys("PQRS" if full else "PQS", 1)
     test = litmus(SECTIONS[other].format(full), queues=queues)
     if told is None:
-        with pytest.raises(Refused, match="sections of several runs"):
+        with pytest.raises(Refused, match="sections in several runs"):
             execute(test, 1, Noise(1))
     else:
         (outcome,) = execute(test, 4, Noise(2))

@@ -170,9 +170,9 @@ NOT_EXPRESSED = {
     "h-section-in-a-loop": "a section inside a body (loop)",
     "h-section-around-a-loop": "a loop or conditional in a section (loop)",
     "section-not-between": "an op between the members of a section, or of two",
-    "section-member-edge-in": "an edge into a member beside queues (m1)",
+    "section-member-edge-in": "an edge into a member of a section, in a test with queues (m1)",
     # The edge that it adds would let this one block, always; the test forbids that.
-    "section-member-edge-out": "an edge out of a member beside queues (m1)",
+    "section-member-edge-out": "an edge out of a member of a section, in a test with queues (m1)",
 }
 
 

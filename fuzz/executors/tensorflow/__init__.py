@@ -1,31 +1,35 @@
-"""TensorFlow's own graph executor, on the CPU, as a system under test.
+"""Executor `tf`: runs litmus tests on TensorFlow's graph executor on the CPU.
 
-Terms: a *copy* is the test once more under other names; a *step* executes all
-copies of a graph once; a *helper* is a node that the test does not have.
+Terms: a *copy* is one renamed instance of the test inside a larger graph; a *step*
+executes all copies of a graph once; a *helper* is a node of that graph which the test
+does not have.
 
-- `lowering`: test -> GraphDef; adds no order to the test, and says why. A copy of a
-  graph is written by `emission`, a node by `protos`.
-- `session`: GraphDef -> arrays, in a few runs a step; says why what it sees is
-  what a node returned. `quiescence` tells what is blocked.
-- `histogram`: arrays -> histogram of outcomes. Knows NumPy only.
-- `profiles`: the configurations, as data; `options` makes sessions of them.
-- Other front ends: `functions` (`tf.function`, `jit_compile`, with `regions`),
-  `functional` (While, If), `sections` (`tf.CriticalSection`), `model_code` around
-  the races, `workers` (gRPC; each is a `task`).
-- `clusters`: what TensorFlow dumps -> the clusters that it chose.
-- `forced`: one total order, by gates that the client opens.
-- `steady`, `handwritten`: what others are measured beside.
-- `executor`: the protocol.
+- `executor`: the executor protocol. Begin here.
+- `configurations`: the named configurations and their settings; `session_options`
+  translates settings to TensorFlow's session options.
+- `lowering`: translates a test to a GraphDef without adding order to it. `emission`
+  writes one copy of a graph, `node_defs` one node.
+- `session`: runs a GraphDef and returns arrays, in a few `Session.run` calls a step.
+  `quiescence` detects a deadlock.
+- `histogram`: counts the outcomes in those arrays. It needs NumPy only.
+- Front ends, each another way to build the same graph: `functions` (`tf.function`, and
+  `jit_compile` for the parts that `regions` chooses), `functional` (While and If),
+  `sections` (`tf.CriticalSection`), `model_code` (layers and losses around the test),
+  `workers` (several processes over gRPC; `task` is the program of one).
+- `clusters`: reads from TensorFlow's dumps which clusters XLA compiled.
+- `forced`: makes TensorFlow follow one given total order.
+- `clock`: measures the executor's time by activity.
+- `baselines`: loops that the benchmarks compare with.
 
-A defect of TensorFlow may outlive the test that shows it: in 2.21,
-ResourceStridedSliceAssign beside an op that replaces its variable's buffer
-(AssignVariableOp, AssignAddVariableOp, ResourceApplyGradientDescent) writes
-into freed memory. The process then crashes, or worse, does not, and another
-test shows the damage. A finding thus counts only when a fresh process shows it
-again with this test alone.
+A defect of TensorFlow may corrupt the process that shows it: in 2.21,
+ResourceStridedSliceAssign that runs together with an op that replaces its variable's
+buffer (AssignVariableOp, AssignAddVariableOp, ResourceApplyGradientDescent) writes
+into freed memory. The process crashes then or later, or a later test shows a wrong
+value. A finding therefore counts only when a fresh process shows it again with this
+test alone.
 
-TensorFlow is imported when a test is prepared, not before. Nothing here knows
-what is allowed.
+TensorFlow is imported when the first test is prepared. This package does not know which
+outcomes are allowed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a worker's time goes."""
+"""Stopwatch of a worker process: seconds by activity, such as building or running graphs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Seconds by name of a part, in this process."""
+    """Sum of the wall-clock seconds of each named activity in this process.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        By name of the activity.
+    """
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What is done inside counts for `name`."""
+        """Context manager that adds the time of its body to `name`."""
         start = time.perf_counter()
         try:
             yield

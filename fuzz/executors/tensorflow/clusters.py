@@ -1,16 +1,15 @@
-"""The clusters that TensorFlow chose, read from what it dumps.
+"""Clusters that TensorFlow chose for XLA, read from TensorFlow's debug dumps.
 
-With ``--tf_xla_clustering_debug`` TensorFlow writes a graph after it has marked
-it for compilation (``mark_for_compilation*.pbtxt``): nodes of one cluster have
-one value of the attribute ``_XlaCluster``. That says who the members are. The
-order in which they are made a pure function is that in which XLA's compiler
-translates the cluster's own graph, which it writes just before
-(``xla_compile_graph_CLUSTER_*.pbtxt``, at log level 2).
+With ``--tf_xla_clustering_debug`` TensorFlow writes each graph after it has marked
+nodes for compilation (``mark_for_compilation*.pbtxt``). Nodes of one cluster have the
+same value of the attribute ``_XlaCluster``: these are the members. Their SSA order is
+the order in which XLA's compiler translates the cluster's own graph, which it writes
+before it compiles (``xla_compile_graph_CLUSTER_*.pbtxt``, at log level 2).
 
-Nodes that the test does not have, such as arguments and index constants, are
-dropped: they touch no resource. A constant that TensorFlow has cloned
-(``NODE/clone_N``), to have one for each that needs it, is a member only where
-all that need it are: others do not wait for the cluster.
+Helper nodes, such as arguments and index constants, are dropped: they touch no
+resource. TensorFlow may clone a constant (``NODE/clone_N``) so that each consumer has
+its own. Such a constant is a member only if all its consumers are in the cluster:
+other consumers do not wait for the cluster.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
 
 _PREFIX: Final = "c0/"
-"""Of the nodes of the only copy."""
+"""Prefix of the node names in the only copy."""
 
 
 @contextmanager
 def dumping() -> Iterator[Path]:
-    """A folder into which TensorFlow dumps graphs meanwhile.
+    """Context manager: a temporary folder into which TensorFlow dumps graphs.
 
-    Without one its dumps come to a line in the log each.
+    Without such a folder TensorFlow only logs a line for each dump.
     """
     with tempfile.TemporaryDirectory(prefix="litmusfuzz-") as folder:
         os.environ["TF_DUMP_GRAPH_PREFIX"] = folder
@@ -52,13 +51,13 @@ def dumping() -> Iterator[Path]:
 
 
 def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
-    """Members of each cluster, in the order in which XLA translates them.
+    """Members of each cluster, in SSA order: the order in which XLA translates them.
 
     Parameters
     ----------
     test : LitmusTest
     folder : Path
-        With the dumps of one session over one copy of the test, run once.
+        Contains the dumps of one session over one copy of the test, run once.
 
     Raises
     ------
@@ -71,10 +70,10 @@ def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
     cloned = {name.partition("/clone_")[0] for name in marked if "/clone_" in name}
     members: dict[str, list[str]] = {}
     for name in nodes:
-        needing = [name]
+        consumers = [name]
         if name in cloned:
-            needing = [n.name for n in nodes.values() if name in (*n.inputs, *n.after)]
-        homes = {home.get(each, "") for each in needing}
+            consumers = [n.name for n in nodes.values() if name in (*n.inputs, *n.after)]
+        homes = {home.get(each, "") for each in consumers}
         if len(homes) == 1 and "" not in homes:
             members.setdefault(homes.pop(), []).append(name)
     found: dict[str, list[str]] = {}
@@ -83,19 +82,19 @@ def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
         rank = {name.removeprefix(_PREFIX): index for index, name in enumerate(order)}
         for name in names:
             if name not in rank and nodes[name].definition.has_effect:
-                raise Refused(f"node {name}, marked for {cluster}, but compiled elsewhere")
+                raise Refused(f"node {name}: marked for {cluster}, but not compiled with it")
         found[cluster] = _in_order([nodes[name] for name in names], rank)
     return found
 
 
 def translation_order(graph: graph_pb2.GraphDef) -> list[str]:
-    """The nodes of a cluster's graph in the order in which XLA's compiler takes them.
+    """Nodes of a cluster's graph in the order in which XLA's compiler translates them.
 
-    It is the reverse post-order of a depth-first search from the node before all
-    others, a node's successors taken by name from the last to the first
-    (``GraphCompiler::Compile``: "XLA requires determinism, generate a stable
-    ordering from DFS"). Written anew; that it is TensorFlow's, the values which
-    its clusters compute say (`tests/executors/test_tensorflow_clusters.py`).
+    It is the reverse post-order of a depth-first search from the source node; the
+    successors of a node are visited by name, last to first (``GraphCompiler::Compile``:
+    "XLA requires determinism, generate a stable ordering from DFS"). This function is
+    our own implementation; `tests/executors/test_tensorflow_clusters.py` compares it
+    with the values that TensorFlow's clusters compute.
     """
     source = ""
     followers: dict[str, set[str]] = {}
@@ -114,16 +113,16 @@ def translation_order(graph: graph_pb2.GraphDef) -> list[str]:
             seen.add(name)
             stack.append((name, True))
             stack += ((follower, False) for follower in sorted(followers.get(name, ())))
-    return left[-2::-1]  # all but the source
+    return left[-2::-1]  # without the source
 
 
 def _marked(folder: Path) -> graph_pb2.GraphDef:
-    """The graph of the race as it was marked."""
+    """The dump of the race's graph, with nodes marked for compilation."""
     for path in sorted(folder.glob("mark_for_compilation*.pbtxt")):
         graph = _parse(path)
         if any(node.name == RACE for node in graph.node):
             return graph
-    raise AssertionError("TensorFlow dumped no race; is TF_XLA_FLAGS set?")
+    raise AssertionError(f"TensorFlow dumped no graph with {RACE!r}; is TF_XLA_FLAGS set?")
 
 
 def _translated(folder: Path, cluster: str) -> list[str]:
@@ -136,9 +135,9 @@ def _parse(path: Path) -> graph_pb2.GraphDef:
 
 
 def _in_order(members: list[Node], rank: Mapping[str, int]) -> list[str]:
-    """A topological order, by rank where it leaves a choice.
+    """A topological order of the members; the lower rank goes first among ready nodes.
 
-    What has no rank was folded into a constant, and stands as early as can be.
+    A member without a rank was folded into a constant, and goes as early as possible.
     """
     names = {node.name for node in members}
     waits = {node.name: names.intersection((*node.inputs, *node.after)) for node in members}

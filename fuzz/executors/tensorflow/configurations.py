@@ -1,12 +1,13 @@
-"""The configurations of TensorFlow, as data: what each is made of, and what it promises.
+"""Named configurations of the TensorFlow executor: settings, environment and guarantee.
 
-A *profile* is a `Config` with a name. Its settings are those of `Settings`, whole;
-its environment holds what TensorFlow reads once, when it is imported or first used.
-What a setting makes of a session is in `options`. docs/tensorflow.md has
-them as a table.
+A configuration is a `Config`, chosen by its name: ``--executors tf:grappler``. Its
+settings are all fields of `Settings`. Its environment holds the variables that
+TensorFlow reads once, when it is imported or first used. `session_options` translates
+the settings to session options. docs/tensorflow.md lists all
+configurations.
 
-The promise is `executor` without XLA and `rfc` with it; `acd` where automatic
-control dependencies add to the order of `executor`.
+The guarantee is the memory model `executor` without XLA, `rfc` with XLA, and `acd`
+(automatic control dependencies) for `tf.function`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.graph import FEATURES
 from litmusfuzz.fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:
@@ -23,42 +24,60 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a configuration of TensorFlow is made of.
+    """Settings of one configuration of TensorFlow.
+
+    =================  ====  =========================================================
+    field              type  choices or range; default first
+    =================  ====  =========================================================
+    inter_op_threads   int   4; 1 or more
+    pool               str   own, per_session, second, global, run_handler, caller
+    intra_op_threads   int   1; 1 or more
+    executor_type      str   "", SINGLE_THREADED_EXECUTOR
+    rewrites           str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
+    compiled           str   "", clusters, region
+    in_background      bool  false, true
+    front_end          str   graph, function, functional, functional_kernels,
+                             critical_section
+    model_code         bool  false, true
+    workers            int   0; 0 or more
+    =================  ====  =========================================================
 
     Parameters
     ----------
     inter_op_threads : int
-        Of the pool that runs ops. Four: with two, the second is mostly asleep when a
-        racing op is ready, and two scatters of 16 lanes tear in 1 session of 10
-        instead of in each; with eight nothing is gained.
+        Threads of the pool that runs ops. With two threads, the second is mostly asleep
+        when a racing op is ready; more than four show no more outcomes.
     pool : str
-        Whose it is. ``own``: the session's, and goes with it. ``per_session``: the
-        same by ``use_per_session_threads``. ``second``: the second of two that the
-        session has, chosen by ``RunOptions``. ``global``: the process's.
-        ``run_handler``: the process's, shared out by run handlers. ``caller``: none,
-        the thread that calls runs all ops.
+        The thread pool that runs ops. ``own``: one of the session, released with it.
+        ``per_session``: the same, by the option ``use_per_session_threads``. ``second``:
+        the second of two pools of the session, selected by ``RunOptions``. ``global``:
+        the pool of the process. ``run_handler``: the pool of the process, distributed by
+        run handlers. ``caller``: no pool; the thread that calls `Session.run` runs all
+        ops.
     intra_op_threads : int
-        Of the pool that shares out the work of one op; it is the process's.
+        Threads of the pool, one for the process, that share the work of a single op.
     executor_type : str
-        "" for the default.
+        "" for TensorFlow's default executor.
     rewrites : str
-        What grappler may do: "" nothing, ``all`` what it does by default, else
-        fields of ``RewriterConfig`` with their values, ``remapping=ON``, and all
-        others off.
+        Graph optimizations of grappler: "" for none, ``all`` for its defaults, else the
+        fields of ``RewriterConfig`` to set, such as ``remapping=ON``; all other
+        optimizers are off.
     compiled : str
-        What XLA compiles: "" nothing, ``clusters`` that TensorFlow chooses, ``region``
-        a function with ``jit_compile`` around a part of the test.
+        Parts that XLA compiles: "" for none, ``clusters`` for auto-clustering,
+        ``region`` for a function with ``jit_compile`` around a part of the test.
     in_background : bool
-        Whether XLA compiles beside the runs, which take ops one by one until it is done.
+        True if XLA compiles in the background; runs execute op by op until it is done.
     front_end : str
-        Who makes the graph: ``graph`` we, edge by edge; ``function`` a ``tf.function``,
-        which adds edges. ``functional``: loops and conditionals are While and If, which
-        TensorFlow lowers; ``functional_kernels``, which their kernels run.
-        ``critical_section``: a section is a `tf.CriticalSection`, which adds edges.
+        How the graph is built. ``graph``: edge by edge. ``function``: by a
+        `tf.function`, which adds automatic control dependencies. ``functional``: loops
+        and conditionals are While and If nodes, which TensorFlow lowers;
+        ``functional_kernels``: the same, executed by their kernels.
+        ``critical_section``: a critical section is a `tf.CriticalSection`, which adds
+        edges.
     model_code : bool
-        Whether ordinary model code stands around the races.
+        True if layers, losses and metrics surround the test.
     workers : int
-        Processes of their own that the graph runs in, over gRPC; 0 for none.
+        gRPC worker processes that run the graph; 0 to run it in this process.
     """
 
     inter_op_threads: int = 4
@@ -74,62 +93,71 @@ class Settings:
 
     @classmethod
     def of(cls, config: Config) -> Settings:
-        """Those of one of our configurations."""
+        """Settings of a configuration of this executor."""
         return cls(**dict[str, Any](config.settings))
 
     @property
     def shared_handles(self) -> bool:
-        """Whether the ops of a copy on one variable share its handle.
+        """True if all ops of a copy that use a variable share one VarHandleOp.
 
-        XLA takes no variable twice, and a `tf.function` knows it by its handle.
+        XLA rejects two handles of one variable, and a `tf.function` identifies a variable
+        by its handle.
         """
         return bool(self.compiled) or self.front_end == "function"
 
     @property
     def refuses(self) -> frozenset[str]:
-        """Features of a test that it cannot run.
+        """Features of a test that this configuration cannot run.
 
-        The single-threaded executor has neither v1 control flow nor Recv, and an op
-        that waits holds its only thread, so that nothing else goes on.
+        The single-threaded executor supports neither v1 control flow nor Recv, and an op
+        that blocks would hold its only thread.
         """
         if self.front_end == "function" or self.executor_type:
             return FEATURES - {"several runs"}
         if self.pool == "run_handler" or self.workers:
-            # Threads that wake up again and again, and other processes: `quiescence`
-            # cannot tell what is blocked.
+            # `quiescence` cannot detect a deadlock when threads wake up periodically
+            # (run handlers) or when other processes take part.
             return frozenset({"queues", "critical sections"})
         return frozenset()
 
     @property
     def one_device(self) -> bool:
-        """Whether all of a test must be on one device."""
+        """True if the whole test must be on one device."""
         return bool(self.executor_type) or self.front_end == "functional_kernels"
 
     @property
     def may_wait(self) -> bool:
-        """Whether an op can be held at a gate: others need a thread, and each to be an op."""
+        """True if a total order can be forced with gates (`forced`).
+
+        While one op waits at its gate, other ops need a thread; and each op of the test
+        must be executed as an op of its own.
+        """
         plain = self.front_end == "graph" and not self.compiled and not self.executor_type
         return plain and not self.workers and self.pool in ("own", "global")
 
     @property
     def of_the_process(self) -> str:
-        """What the first session fixes for its whole process; "" if nothing."""
+        """Settings that the first session fixes for its whole process; "" if none."""
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
         if self.workers:
             shared.append(f"workers={self.workers}")
         if self.front_end == "critical_section":
-            shared.append("eager")  # it makes the process's eager context
+            shared.append("eager")  # tf.CriticalSection creates the process's eager context
         if self.pool in ("global", "run_handler"):
             shared.append(f"{self.pool}={self.inter_op_threads}")
         return ",".join(shared)
 
 
 PROCESS: Final = "LITMUSFUZZ_TENSORFLOW_PROCESS"
-"""Read by nobody: profiles that differ in it get worker processes of their own."""
+"""A variable that no program reads: it keeps configurations in separate processes.
+
+A worker process serves configurations of one environment, and some settings are fixed
+for a process by its first session.
+"""
 
 
 QUIET: Final = (("TF_CPP_MIN_LOG_LEVEL", "2"),)
-"""A queue that is cancelled writes a line for each op that waits at it."""
+"""Without this, a cancelled queue logs a line for each op that waits at it."""
 
 
 def configuration(
@@ -138,7 +166,7 @@ def configuration(
     environment: tuple[tuple[str, str], ...] = QUIET,
     **changed: int | str | bool,
 ) -> Config:
-    """A configuration by what it changes of the plain `Settings`."""
+    """A configuration, from the settings that differ from their defaults."""
     settings = Settings(**changed)  # type: ignore[arg-type]
     if settings.of_the_process:
         environment += ((PROCESS, settings.of_the_process),)
@@ -146,9 +174,9 @@ def configuration(
 
 
 def clustering_configuration(name: str, *flags: str, **changed: int | str | bool) -> Config:
-    """A configuration in which XLA compiles clusters, with further flags for it.
+    """A configuration in which XLA compiles clusters, with additional XLA flags.
 
-    A flag that stands twice has its last value.
+    Of a repeated flag the last value holds.
     """
     environment = (
         ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))),
@@ -160,7 +188,7 @@ def clustering_configuration(name: str, *flags: str, **changed: int | str | bool
 _XLA_FLAGS: Final = (
     "--tf_xla_cpu_global_jit",
     "--tf_xla_min_cluster_size=1",
-    # Else the first executions may run a cluster's ops one by one.
+    # Otherwise the first executions may run a cluster's ops one by one.
     "--tf_xla_enable_lazy_compilation=false",
     "--tf_xla_clustering_debug",  # for `clusters.read`
 )
@@ -169,22 +197,23 @@ OPTIMIZERS: Final = {
     "pruning": "disable_model_pruning=false",
     "constant_folding": "constant_folding=ON",
     "arithmetic": "arithmetic_optimization=ON",
-    # Grappler has it only beside the arithmetic optimizer.
+    # Grappler runs this optimizer only together with the arithmetic optimizer.
     "elimination": "common_subgraph_elimination=ON,arithmetic_optimization=ON",
     "remapping": "remapping=ON",
     "loop": "loop_optimization=ON",
     "dependency": "dependency_optimization=ON",
     "memory": "memory_optimization=HEURISTICS",
 }
-"""Grappler's optimizers, and what switches each on alone.
+"""Grappler's optimizers, with the ``RewriterConfig`` fields that enable each one alone.
 
-Left out are those that do nothing to what we run on a CPU: `layout_optimizer`,
+Optimizers without effect on litmus tests on a CPU have no entry: `layout_optimizer`,
 `pin_to_host_optimization`, `auto_parallel` and swapping to the host (GPUs only),
 `scoped_allocator_optimization` (collectives only), `debug_stripper`,
 `shape_optimization`, `implementation_selector`, `function_optimization` and
-`experimental_conditional_code_motion` (ops that we do not have), plug-ins (there
-are none); and mixed precision, whose values are not exact. `tfg_optimizer`, which
-sorts nodes, runs beside others only: in `grappler` and `grappler_aggressive`.
+`experimental_conditional_code_motion` (ops that tests do not have), and plug-ins
+(none are installed). Automatic reduction to 16-bit floats has no entry because its
+values are not exact. `tfg_optimizer`, which sorts nodes, runs only together with
+others: in `grappler` and `grappler_aggressive`.
 """
 
 _AGGRESSIVE: Final = ",".join(
@@ -245,4 +274,4 @@ def _configurations() -> Iterator[Config]:
 
 
 CONFIGURATIONS: Final = tuple(_configurations())
-"""All of them; the first is the default."""
+"""All configurations of the executor `tf`; the first is the default."""

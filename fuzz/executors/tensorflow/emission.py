@@ -1,4 +1,7 @@
-"""One copy of a graph as TensorFlow nodes, bodies and sections included; see `lowering`."""
+"""Writes one copy of a test's graph as TensorFlow nodes, with v1 control flow for bodies.
+
+The rules that keep the helper nodes from adding order are in `lowering`.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the copies of a test have in common, but for names and noise."""
+    """Parts that all copies of a test share: NodeDefs without names, inputs and noise.
+
+    `lines` holds the ops by node name, `handles` the handles by resource name.
+    """
 
     test: LitmusTest
     lines: Mapping[str, Line]
     handles: Mapping[str, node_def_pb2.NodeDef]
     devices: Mapping[str, str]
-    """Where each resource lives, where the test says so."""
+    """Device of each resource; "" where the test names none."""
 
 
 @dataclass(slots=True)
 class Level:
-    """A graph or body while it is emitted.
+    """State of one graph or body while it is emitted.
 
-    Everything in it comes after `pivot`, a control input. `names` says which
-    node has a value that comes from outside; the `invariant` ones are there
-    before the pivot is. `locks` are the acquires that a node comes after.
+    `pivot` is a control input that precedes every node of the level. `names` maps values
+    from the enclosing level to the nodes that provide them; the `invariant` ones do not
+    wait for the pivot. `locks` holds the mutex acquires that precede each node, `shared`
+    the shared handle of each variable.
     """
 
     nodes: Mapping[str, Node]
@@ -57,23 +64,24 @@ class Level:
 
 
 class Copy:
-    """Emits a copy of a graph.
+    """Emits one copy of a graph.
 
     Parameters
     ----------
     emit : Emitter
     frame : Frame
     prefix : str
-        Of the names of all its nodes.
+        Prefix of the names of all nodes in this copy.
     resources : str
-        Of the names by which its resources are shared.
+        Prefix of the shared names of this copy's resources.
     rng : numpy.random.Generator
-        All that is drawn.
+        Source of all random choices.
     padding : int
         As in `Noise`, for this copy.
     shuffle : bool
+        As in `Noise`.
     share_handles : bool
-        Whether the ops of one graph or body on one variable have one handle.
+        True if all ops of a graph or body that use a variable share one handle.
     """
 
     def __init__(
@@ -98,13 +106,13 @@ class Copy:
         self.share_handles = share_handles
 
     def graph(self, nodes: Sequence[Node], start: str) -> list[str]:
-        """Emit a graph behind a control input; control inputs that wait for its end."""
+        """Emit a graph after the control input `start`; control inputs that wait for its end."""
         return self._level(Level({n.name: n for n in nodes}, start, is_body=False))
 
     # --- nodes of one graph or body -------------------------------------------------------
 
     def _level(self, level: Level) -> list[str]:
-        """Emit the nodes; what waits until each instance is done."""
+        """Emit the nodes of a level; control inputs that wait for all their instances."""
         nodes = list(level.nodes.values())
         sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
         for section in sections:
@@ -129,7 +137,7 @@ class Copy:
         return self._ends(level)
 
     def _op(self, level: Level, node: Node) -> None:
-        """One op of the test, with its helpers."""
+        """Emit one op of the test, with its helpers."""
         line = self.frame.lines[node.name]
         name = self._name(node)
         inputs = [self._value(level, source) for source in node.inputs]
@@ -138,7 +146,7 @@ class Copy:
         if node.resources:
             device = device or self.frame.devices[node.resources[0]]
             gate = [level.pivot]
-            if self.rng.random() < 0.5:  # late
+            if self.rng.random() < 0.5:  # a late handle, see `lowering`
                 gate += [*(f"^{source}" for source in inputs), *waits]
             if self.padding and self.rng.random() < 0.5:
                 gate = [f"^{self._pad(level, name, gate)}"]
@@ -147,13 +155,13 @@ class Copy:
                 handles = [level.shared[resource] for resource in node.resources]
             else:
                 handles = self._handles(node, gate)
-            # At the top constants wait for nothing: they are there when the copy starts.
+            # Outside bodies, constants wait for nothing: they are ready when the copy starts.
             here = [level.pivot] if level.is_body else []
             constants = [
                 self.emit.node(f"{name}/constant{position}", constant, here)
                 for position, constant in enumerate(line.constants)
             ]
-            # DequeueMany takes the queue, then how many; all others are alike.
+            # Order of inputs: handles, constants (for DequeueMany the count), operands.
             inputs = handles + constants + inputs
         elif level.is_body and self._may_run_early(level, (*node.inputs, *node.after)):
             waits.append(level.pivot)
@@ -162,7 +170,7 @@ class Copy:
     def _section(
         self, level: Level, node: Node, attrs: SectionAttrs, sections: Iterable[Node]
     ) -> None:
-        """Acquire before all members, release after them."""
+        """Emit a critical section: the acquire before all members, the release after them."""
         name = self._name(node)
         gate = [level.pivot]
         waits = self._waits(level, node)
@@ -173,7 +181,7 @@ class Copy:
         self.emit.helper(name, proto("ConsumeMutexLock"), [lock, *members, *inner])
 
     def _loop(self, level: Level, node: Node, attrs: LoopAttrs) -> None:
-        """A frame of TensorFlow's (``tf.compat.v1.while_loop`` makes the same)."""
+        """Emit a loop as ``tf.compat.v1.while_loop`` does, with a frame of its own."""
         name = self._name(node)
         waits = [*self._waits(level, node), level.pivot]
         kinds = [self._type(source).dtype for source in attrs.carried]
@@ -231,7 +239,7 @@ class Copy:
         self._structure(f"{name}/token/next", "NextIteration", BOOL, [again])
 
     def _branch(self, level: Level, node: Node, attrs: BranchAttrs) -> None:
-        """A Switch for each value that goes in, a Merge for each that comes out."""
+        """Emit a conditional: a Switch for each captured value, a Merge for each result."""
         name = self._name(node)
         waits = [*self._waits(level, node), level.pivot]
         predicate = self._predicate(f"{name}/predicate", level, node.inputs[0], waits)
@@ -266,7 +274,7 @@ class Copy:
     # --- helpers ---------------------------------------------------------------------------
 
     def _handles(self, node: Node, gate: list[str]) -> list[str]:
-        """An op's own handles, in a line behind `gate`."""
+        """Emit an op's own handles, one after the other, the first after `gate`."""
         handles: list[str] = []
         for role, resource in zip(node.definition.roles, node.resources, strict=True):
             handles.append(self._handle(f"{self._name(node)}/{role}", resource, gate))
@@ -279,9 +287,9 @@ class Copy:
         return self.emit.handle(name, template, f"{self.resources}{resource}", gate, device)
 
     def _pad(self, level: Level, name: str, gate: list[str]) -> str:
-        """Pure work of random length, short ones as likely as long ones (log-uniform).
+        """Emit pure work of random (log-uniform) length.
 
-        Digamma costs about 10 ns an element, so that a short constant goes far.
+        Digamma takes about 10 ns an element, so that a small constant is enough.
         """
         constant = typed("Const", "float32")
         tensor = constant.attr["value"].tensor
@@ -293,7 +301,7 @@ class Copy:
         return self.emit.helper(f"{name}/padding", typed("Digamma", "float32"), [work, *gate])
 
     def _predicate(self, name: str, level: Level, source: str, waits: list[str]) -> str:
-        """A scalar: lane 0 of the value (semantics.md, section 1)."""
+        """Emit a scalar predicate: lane 0 of the value (semantics.md, section 1)."""
         value = self._value(level, source)
         kind = self._type(source)
         if level.is_body and self._may_run_early(level, (source,)):
@@ -354,23 +362,23 @@ class Copy:
         return kind
 
     def _value(self, level: Level, name: str) -> str:
-        """The node that has a value."""
+        """Name of the node that provides a value."""
         return level.names.get(name) or f"{self.prefix}{name}"
 
     def _waits(self, level: Level, node: Node) -> list[str]:
-        """What the node waits for, its data apart."""
+        """Control inputs of a node: its control edges and the locks of its sections."""
         edges = [each for source in node.after for each in self._done(level, source)]
         return edges + level.locks.get(node.name, [])
 
     def _done(self, level: Level, name: str) -> list[str]:
-        """Control inputs for an edge from a node: of a loop or conditional, from its results."""
+        """Control inputs for an edge from a node; for a loop or conditional, all its results."""
         node = level.nodes.get(name)
         if node is None or not bodies(node):
             return [f"^{self._value(level, name)}"]
         return [f"^{self._name(node)}.{result}" for result in _results(node)]
 
     def _ended(self, level: Level, name: str) -> list[str]:
-        """Control inputs that wait for all instances of a node."""
+        """Control inputs that wait for all instances of a node and of its bodies."""
         node = level.nodes[name]
         return self._done(level, name) + ([f"^{self._name(node)}/ended"] if bodies(node) else [])
 
@@ -394,7 +402,7 @@ class Copy:
 
     @staticmethod
     def _may_run_early(level: Level, sources: Iterable[str]) -> bool:
-        """Whether nothing that a node of a body waits for comes after the pivot."""
+        """True if all sources are invariant, so that the node needs the pivot as an input."""
         return all(source in level.invariant for source in sources)
 
 

@@ -1,4 +1,4 @@
-"""The executor protocol over TensorFlow sessions."""
+"""The executor `tf`: prepares a litmus test and runs it in TensorFlow sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
-from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
 from litmusfuzz.fuzz.passes.placement import place
 
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
-# Compiling a cluster takes some 10 ms: on random graphs, 32 copies come to 700
-# executions a second, 8 copies to 1,600.
+# Compiling a cluster takes about 10 ms, so that fewer copies give more executions a second.
 _CLUSTERED_COPIES: Final = 8
 
-# A session is spent when an execution blocks or closes a queue, and another takes some
-# 100 ms to make: 3,072 executions of a test that always blocks would take half a minute.
-_MOST_SPENT: Final = 16
+# A session is unusable after an execution that blocks or closes a queue, and a new one takes
+# about 100 ms. The limit bounds the time for a test that always blocks.
+_MOST_UNUSABLE: Final = 16
 
 
 class TensorFlowExecutor:
@@ -50,17 +49,17 @@ class TensorFlowExecutor:
         self._workers: Workers | None = None
 
     def counters(self) -> Mapping[str, float]:
-        """Seconds spent on building graphs and sessions, on running, on counting outcomes."""
+        """Seconds of building graphs and sessions, of running, and of counting outcomes."""
         return {name: round(seconds, 3) for name, seconds in self._clock.seconds.items()}
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """All of `profiles`."""
+        """All configurations of TensorFlow; the first, `plain`, is the default."""
         return CONFIGURATIONS
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
-        """Of TensorFlow, NumPy and Python."""
+        """Versions of TensorFlow, NumPy and Python."""
         return {
             "tensorflow": str(_import_tensorflow().__version__),
             "numpy": np.__version__,
@@ -68,14 +67,14 @@ class TensorFlowExecutor:
         }
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
-        """Lower the test; graphs and sessions are built by each run.
+        """Lower the test; each run builds its own graphs and sessions.
 
         Raises
         ------
         Refused
-            Naming the op or device.
+            If the configuration cannot run the test; names the feature, op or device.
         Unavailable
-            Without TensorFlow.
+            If TensorFlow is not installed.
         """
         _import_tensorflow()
         settings = Settings.of(config)
@@ -86,13 +85,13 @@ class TensorFlowExecutor:
 
 
 class PreparedTest:
-    """A lowered test. Holds nothing between runs, and a session between forced orders.
+    """A lowered test. It keeps a session between forced orders, and nothing between runs.
 
     Parameters
     ----------
     test : LitmusTest
     config : Config
-        Of `TensorFlowExecutor.configurations`.
+        One of `TensorFlowExecutor.configurations`.
     clock : Clock
     target : str
         As in `LiveSession`.
@@ -111,7 +110,7 @@ class PreparedTest:
         if self._settings.front_end == "critical_section":
             sections.check(test)
         if self._settings.workers and "loops" not in test.features:
-            # A loop's iterations keep less order on several devices than on one.
+            # Loops stay on one worker: on several, iterations keep less order.
             test = place(test, [f"cpu:{number}" for number in range(self._settings.workers)])
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
@@ -127,14 +126,13 @@ class PreparedTest:
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `copies`, `steps`, `shuffle` and `padding` say something here:
-        the threads, and what they do between ops, are TensorFlow's own. With clusters
-        a graph has fewer copies, and more steps: each copy's clusters are compiled. Of a
-        test that blocks, or closes a queue, there are fewer executions than `count` if
-        that takes more than some sessions.
+        Of the noise, only `copies`, `steps`, `shuffle` and `padding` have an effect:
+        TensorFlow controls its own threads. With clusters a graph has fewer copies and
+        runs for more steps, since XLA compiles the clusters of each copy. A test that
+        blocks or closes a queue needs a new session each time, and may be executed
+        fewer than `count` times.
 
-        TensorFlow reports an op that fails as an exception of
-        `tensorflow.errors`, which ends the run.
+        An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
         from litmusfuzz.fuzz.executors.tensorflow import session
 
@@ -143,8 +141,8 @@ class PreparedTest:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
         builder = HistogramBuilder(self._template.test)
-        sequential, spent = True, 0
-        while builder.count < count and spent < _MOST_SPENT:
+        sequential, unusable = True, 0
+        while builder.count < count and unusable < _MOST_UNUSABLE:
             with self._clock.part("building_s"):
                 built = self._build(noise, rng, sequential=sequential)
                 live = session.LiveSession(
@@ -159,16 +157,16 @@ class PreparedTest:
                         builder.add(values)
                     if builder.count >= count or not live.usable:
                         break
-                spent += not live.usable
-                # Where most copies block, a row of them ends with its first.
+                unusable += not live.usable
+                # If most copies block, sequential copies would stop at the first.
                 sequential = sequential and 2 * (builder.count - before) >= noise.copies
         if not builder.count:
-            raise Refused(HELD_UP)
+            raise Refused(ALL_DROPPED)
         with self._clock.part("counting_s"):
             return builder.histogram()
 
     def _build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
-        """A graph of copies, as the profile's front end makes it."""
+        """A graph of copies, built by the configuration's front end."""
         from litmusfuzz.fuzz.executors.tensorflow import (
             functions,
             lowering,
@@ -178,7 +176,7 @@ class PreparedTest:
         )
 
         traced = self._settings.front_end == "function"
-        if traced:  # the order of creation is what is tested
+        if traced:  # automatic control dependencies follow the order of creation
             noise = replace(noise, shuffle=False)
         shared = self._settings.shared_handles
         built = lowering.build(
@@ -203,33 +201,33 @@ class PreparedTest:
         return built
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
-        """Of one copy, without noise, built and run once."""
+        """Clusters that XLA makes of one copy without noise, built and run once."""
         from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering, session
 
         test = self._template.test
         if self._settings.compiled != "clusters":
             raise Refused(NO_CLUSTERS)
         for feature in sorted(test.features):
-            raise Refused(feature)  # of which it has no clusters to tell
-        quiet = Noise(copies=1, shuffle=False, padding=0)
-        built = lowering.build(self._template, quiet, np.random.default_rng(0), share_handles=True)
+            raise Refused(feature)  # the semantics defines no clusters with such features
+        still = Noise(copies=1, shuffle=False, padding=0)
+        built = lowering.build(self._template, still, np.random.default_rng(0), share_handles=True)
         with clusters.dumping() as folder:
-            made = session.LiveSession(self._template, built, self._settings, quiet.copies)
+            made = session.LiveSession(self._template, built, self._settings, still.copies)
             with closing(made) as live:
                 live.step()
             return clusters.read(test, folder)
 
     def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
-        """The outcome of exactly that total order, by gates; see `forced`.
+        """The outcome of exactly that total order, forced by gates (`forced`).
 
         Raises
         ------
         Diverged
-            If TensorFlow does not follow it.
+            If TensorFlow does not follow the order.
         TimeoutError
-            If that takes longer.
+            If it takes longer than `timeout_s`.
         Refused
-            With clusters or the single-threaded executor, or of too many op instances.
+            If the configuration has no gates, or the test has too many op instances.
         """
         from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
 
@@ -240,7 +238,7 @@ class PreparedTest:
         return self._forcing.force(order, timeout_s)
 
     def close(self) -> None:
-        """Each run releases its sessions; what forces orders has one."""
+        """Release the session that forces orders, if there is one."""
         if self._forcing is not None:
             self._forcing.close()
             self._forcing = None
@@ -250,7 +248,7 @@ def _import_tensorflow() -> ModuleType:
     try:
         return importlib.import_module("tensorflow")
     except ModuleNotFoundError as error:
-        if error.name != "tensorflow":  # TensorFlow is there, but broken
+        if error.name != "tensorflow":  # TensorFlow is installed, but broken
             raise
         message = "tensorflow is not installed: pip install tensorflow-cpu"
         raise Unavailable(message) from None

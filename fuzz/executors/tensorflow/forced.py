@@ -1,17 +1,18 @@
-"""A total order forced on TensorFlow as it is, by gates that the client opens.
+"""Makes unmodified TensorFlow follow one given total order, by gates that the client opens.
 
-The test gets gates (`litmusfuzz.fuzz.passes.gates`): queues that nothing but the client fills, and
-out of which each instance of an op takes an element before it begins. The client opens
-one, waits until the instance has put its number into the queue of what is done, and
-opens the next. A dequeue that waits holds no thread, so that there are as many gates as
-instances, and none can starve another. What was done, and in which order, stands in that
-queue in the end, and is compared with the order that was asked for.
+The test gets gates (`litmusfuzz.fuzz.passes.gates`): a gate is a queue that only the
+client fills, and from which an op instance takes an element before it begins. The
+client opens a gate, waits until the instance has put its number into the *done queue*,
+and opens the next gate. A blocked dequeue holds no thread, so that there can be as many
+gates as instances. At the end the done queue shows which instances ran, and in which
+order; this is compared with the requested order.
 
-Two things that TensorFlow does as one cannot be forced apart: the halves of an update,
-and elements that a many-op could put or take at once. Beside a many-op that waits for its
-next element, queues must hold what they hold in the order, after each event.
+Two things that TensorFlow does in one step cannot be separated: the read and write of
+an update, and the elements that a many-op (QueueEnqueueMany, QueueDequeueMany) can put
+or take at once. While a many-op waits for its next element, the sizes of the queues
+must equal those of the requested order after each event.
 
-Where an order ends all gates that are left are opened: nothing may happen any more.
+After the last event all remaining gates are opened: nothing else may happen then.
 
 References
 ----------
@@ -32,7 +33,7 @@ from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
-from litmusfuzz.fuzz.executors.tensorflow.histogram import HELD_UP, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, typed
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
@@ -48,27 +49,27 @@ if TYPE_CHECKING:
 
 _STILL: Final = Noise(copies=1, shuffle=False, padding=0)
 _COPY: Final = "c0"
-_LOOKS: Final = 50
-"""How often to ask for the number before a look at the threads: an event takes
-microseconds, a look at all threads a millisecond."""
+_POLLS: Final = 50
+"""Reads of the done queue's size before a check of all threads: an event takes
+microseconds, a check of all threads a millisecond."""
 _GROWTH: Final = {"put": 1, "take": -1}
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What comes of one gate.
+    """Expected effect of opening one gate.
 
     Parameters
     ----------
     name : str
-        Of the instance behind the gate.
+        Name of the instance behind the gate.
     gate : Gate
     ended : tuple of Gate
-        Those of the instances that are done then: it, and many-ops that waited.
+        Gates of the instances that are then done: this one, and blocked many-ops.
     at_once : bool
-        Whether no many-op has a part in it.
+        True if no many-op is still waiting for an element.
     sizes : tuple of int
-        How many elements each queue of the test holds then.
+        Expected size of each queue of the test after the step.
     """
 
     name: str
@@ -79,7 +80,7 @@ class _Step:
 
 
 class Forcing:
-    """A test with gates, and a session over it for as long as that can be used.
+    """Forces total orders of one test; keeps its session while that is usable.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class Forcing:
     Raises
     ------
     Refused
-        If the test has too many instances.
+        If the test has too many op instances.
     """
 
     def __init__(self, test: LitmusTest, settings: Settings) -> None:
@@ -129,26 +130,28 @@ class Forcing:
         else:
             live.abandon()
         if drive.late:
-            raise TimeoutError(f"after {drive.at} of {len(steps)} ops {timeout_s:g} s were over")
+            raise TimeoutError(
+                f"after {drive.at} of {len(steps)} ops: not finished within {timeout_s:g} s"
+            )
         if not builder.count:
-            raise Refused(HELD_UP)
+            raise Refused(ALL_DROPPED)
         (outcome,) = builder.histogram()
         if outcome.status is not Status.FAILED:
             _check(self._test, self._gated, steps, drive, dict(outcome.values))
         return _original(self._test, self._gated.test, outcome)
 
     def close(self) -> None:
-        """End the session, if there is one."""
+        """Close the session, if there is one."""
         if self._live is not None:
             self._live.abandon()
             self._live = None
 
 
 class _GatedSession(LiveSession):
-    """A session over one copy of a test with gates."""
+    """A session over one copy of a test with gates, which the client can open."""
 
     def watch(self, test: LitmusTest, gated: Gated) -> None:
-        """Prepare what the client runs meanwhile."""
+        """Prepare the callables that the client runs during the race."""
         self._open: dict[str, Callable[[], Any]] = {}
         done = dict.fromkeys(gate.done for gate in gated.gates.values())
         self._done = callable_of(self._session, [f"{_COPY}/{name}/size:0" for name in done])
@@ -157,21 +160,21 @@ class _GatedSession(LiveSession):
         self.gates = [gate.queue for gate in gated.gates.values()]
 
     def open(self, gate: str) -> None:
-        """Let one instance begin."""
+        """Open a gate: let one instance begin."""
         if gate not in self._open:
             self._open[gate] = callable_of(self._session, (), f"open/{gate}")
         self._open[gate]()
 
     def done(self) -> int:
-        """How many instances are done."""
+        """Number of instances that are done."""
         return sum(map(int, self._done()))
 
     def held(self) -> tuple[int, ...]:
-        """How many elements each queue of the test holds."""
+        """Current size of each queue of the test."""
         return tuple(map(int, self._held()))
 
     def abandon(self) -> None:
-        """Cancel what still runs, and release it."""
+        """Cancel the runs that have not ended, and release the session."""
         self._session.close()
         del self._open, self._done, self._held
         self.close()
@@ -179,16 +182,16 @@ class _GatedSession(LiveSession):
 
 @dataclass(slots=True)
 class _Drive:
-    """Opens gates in order; called again and again while the runs are under way.
+    """Opens the gates in order; `LiveSession.step` calls it repeatedly during the race.
 
     Attributes
     ----------
     at : int
-        How many steps are over.
+        Number of completed steps.
     astray : bool
-        Whether TensorFlow has done more at once than the next step.
+        True if TensorFlow has done more than the current step at once.
     late : bool
-        Whether its time is up.
+        True if the deadline has passed.
     """
 
     live: _GatedSession
@@ -202,7 +205,7 @@ class _Drive:
     opened: set[str] = field(default_factory=set)
 
     def __call__(self) -> bool:
-        """Go as far as possible; whether nothing happens any more."""
+        """Open gates as far as possible; true if no op can go on."""
         while self.at < len(self.steps):
             self.late = time.monotonic() >= self.deadline
             if self.late or self.astray:
@@ -211,7 +214,7 @@ class _Drive:
             self.open(step.gate.queue)
             over = self.over(step)
             if not over:
-                # Perhaps it waits for the end of a run, with which another begins.
+                # The step may need a run that only begins when another ends.
                 return over is None
             self.ended += len(step.ended)
             self.sizes = step.sizes
@@ -227,9 +230,9 @@ class _Drive:
             self.live.open(gate)
 
     def over(self, step: _Step) -> bool | None:
-        """Whether all that comes of a step has come; None if nothing happens any more."""
+        """True if the step's effects are complete, None if no op can go on before that."""
         wanted = self.ended + len(step.ended)
-        if step.at_once and any(self.live.done() >= wanted for _ in range(_LOOKS)):
+        if step.at_once and any(self.live.done() >= wanted for _ in range(_POLLS)):
             return True
         if not is_quiescent():
             return False
@@ -241,12 +244,12 @@ class _Drive:
 
 
 def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_Step]:
-    """The order, gate by gate.
+    """The order as a sequence of gates to open.
 
     Raises
     ------
     Diverged
-        If the halves of an update are apart.
+        If the order separates the read and the write of an update.
     """
     nodes = {node.name: node for node in test.nodes}
     sizes = {queue.name: len(queue.init) for queue in test.queues}
@@ -261,14 +264,14 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
         halves = [key for key in keys if key.access in ("R", "W")]
         if node.definition.kind is Kind.UPDATE and 0 < len(halves) < 2 * len(node.resources):
             name = "".join(instance[1:3])
-            raise Diverged(f"the halves of update {name} are apart: there is no gate between")
+            raise Diverged(f"the order splits update {name}: there is no gate inside an update")
         goes_on = instance in waiting
         ends = keys[-1].part == _parts(test, node) - 1
         (waiting.discard if ends else waiting.add)(instance)
         gate = gated.gates[instance]
         ended = (gate,) if ends else ()
         step = _Step("".join(instance[1:3]), gate, ended, not waiting, tuple(sizes.values()))
-        if goes_on:  # by itself, as soon as it can
+        if goes_on:  # it continues by itself, as soon as it can
             last = steps.pop()
             ended = (*last.ended, *ended)
             step = replace(last, ended=ended, at_once=False, sizes=step.sizes)
@@ -277,7 +280,7 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
 
 
 def _parts(test: LitmusTest, node: Node) -> int:
-    """How many elements an op puts or takes, one event each."""
+    """Number of elements that an op puts or takes, one event each."""
     if isinstance(node.attrs, CountAttrs):
         return node.attrs.count
     return test.type_of(node.inputs[0]).shape[0] if "Many" in node.op else 1
@@ -291,17 +294,17 @@ def _instance(key: EventKey) -> Instance:
 def _check(
     test: LitmusTest, gated: Gated, steps: Sequence[_Step], drive: _Drive, seen: Mapping[str, Value]
 ) -> None:
-    """Whether what happened is the order: by the numbers put, and by what queues hold.
+    """Compare the done queue and the sizes of all queues with the requested order.
 
     Raises
     ------
     Diverged
-        Saying how far it is.
+        If they differ; the message says after how many ops.
     """
     if drive.astray:
         raise Diverged(
             f"after {drive.at} of {len(steps)} ops: {steps[drive.at].name} puts or takes at "
-            "once what the order has apart"
+            "once elements that the order separates"
         )
     for queue in dict.fromkeys(gate.done for gate in gated.gates.values()):
         put = [number[0] for number in _elements(seen[queue])]
@@ -319,13 +322,13 @@ def _check(
 
 
 def _elements(contents: Value) -> Sequence[tuple[int, ...]]:
-    """What a queue holds; it is not torn, since one op at a time works on it."""
+    """Elements of a queue. They are not torn: ops use the queue one at a time."""
     assert isinstance(contents, tuple)
     return cast("Sequence[tuple[int, ...]]", contents)
 
 
 def _original(test: LitmusTest, gated: LitmusTest, outcome: Outcome) -> Outcome:
-    """An outcome of the test with gates, as one of the test."""
+    """The outcome of the original test, from one of the test with gates."""
     values = dict(outcome.values)
     names = zip(test.names, (*gated.observe, *test.names[len(test.observe) :]), strict=True)
     return Outcome.of(

@@ -1,17 +1,18 @@
-"""Loops and conditionals as TensorFlow 2 has them: While and If, their bodies functions.
+"""Front end that writes loops and conditionals as TensorFlow 2 does: While and If nodes.
 
-TensorFlow makes frames of them again, and writes the bodies in (*lowers* them); or
-their kernels call the functions, which is stricter: one iteration at a time, begun
-when all its values are there, and no result before all instances are done.
+The bodies are functions. TensorFlow either *lowers* the nodes, which inlines the bodies
+and restores v1 control flow, or executes them by their kernels. The kernels are
+stricter: they run one iteration at a time, start it when all its values are ready, and
+return no result before all instances are done.
 
-A body's arguments all come after its pivot. Its resources are opened inside, by name.
-It passes on a token as `emission` does; a condition cannot, since its only result is
-the predicate. Where nothing that waits for the predicate waits for all of a condition,
-the predicate itself does; semantics.md allows that together with waiting for all
-values at the start of an iteration, and so that is done as well.
+All arguments of a body come after its pivot. A body opens its resources inside, by name.
+It passes on a token as `emission` does. A condition cannot pass on a token, since its
+only result is the predicate. If some node of a condition precedes no result, the
+predicate waits for that node. semantics.md allows this if an iteration also waits for
+all its values at the start, so `FunctionalCopy` adds that wait too.
 
-No function has control outputs, which `tf.function` gives to all of its own: TensorFlow
-would let the next iteration wait for them, and the token does what they are for.
+The functions have no control outputs, unlike those that `tf.function` makes: TensorFlow
+would make the next iteration wait for the control outputs. The token replaces them.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class FunctionalCopy(Copy):
-    """Emits a copy of a graph, its bodies as functions.
+    """Emits one copy of a graph, with bodies as functions.
 
     Parameters
     ----------
     library : FunctionDefLibrary
-        Of the graph that it emits into.
+        The function library of the target graph.
     lowered : bool
-        Whether TensorFlow is to lower While and If.
+        True if TensorFlow lowers While and If; false if their kernels run.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class FunctionalCopy(Copy):
         tails = [e for e in self._ends(condition) if e != f"^{self._value(condition, result)}"]
 
         def pivot(inside: str) -> str:
-            """What an iteration waits for: if need be, all values."""
+            """Control input that precedes an iteration; it waits for all values if `tails`."""
             if not tails:
                 return "^arg0"
             all_values = [f"^arg{position}" for position in range(len(inner))]
@@ -149,9 +150,9 @@ class FunctionalCopy(Copy):
         returned: Sequence[str],
         inside: Callable[[], list[str]],
     ) -> str:
-        """A function of what `inside` emits, which says what it returns.
+        """Add a function with the nodes that `inside` emits; `inside` returns the results.
 
-        Its arguments are called ``arg0``, ``arg1`` and so on.
+        The arguments are named ``arg0``, ``arg1`` and so on.
         """
         scratch = graph_pb2.GraphDef()
         around, self.emit = self.emit, Emitter(scratch)
@@ -174,7 +175,7 @@ class FunctionalCopy(Copy):
 
 
 def _inside(source: str, ops: Mapping[str, str]) -> str:
-    """How a function's nodes name what they take: ``node:output:number``."""
+    """The name of an input as FunctionDefs spell it: ``node:output:number``."""
     name, _, number = source.partition(":")
     if name not in ops:  # a control input, or an argument
         return source

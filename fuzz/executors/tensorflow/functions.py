@@ -1,16 +1,18 @@
-"""Parts of a built graph as functions: traced by `tf.function`, and called in their place.
+"""Front ends that move parts of a built graph into functions traced by `tf.function`.
 
-Tracing adds automatic control dependencies: what touches one resource runs in the
-order in which it was traced, reads among themselves in any. Two front ends:
+Tracing adds automatic control dependencies (acd): ops on one resource run in the order
+in which they were traced; reads among themselves stay unordered. Two front ends use it:
 
 - `as_function`: the whole race is one function, traced in the order of the file.
-  Its promise is the model `acd`.
-- `as_compiled`: each cluster of the test is a function with ``jit_compile``, which
-  XLA compiles whole, traced in SSA order. The values that a cluster computes depend
-  on the order on each variable alone: the function is that cluster, exactly.
+  The guarantee is the model `acd`.
+- `as_compiled`: each cluster of the test is a function with ``jit_compile``, traced in
+  SSA order and compiled by XLA as a whole. The values that a cluster computes depend
+  only on the order of its ops on each variable, so that the function computes exactly
+  what the semantics says of the cluster.
 
-An edge into a node of a function leads to the call, and an edge out of one leaves the
-call, which is what edges of a cluster do. Of a whole race no such edge is left.
+The call replaces the nodes of its function: an edge into one of them becomes an edge to
+the call, and an edge out of one an edge from the call, like the edges of a cluster. A
+function that holds a whole race has no such edges.
 """
 
 from __future__ import annotations
@@ -34,16 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Nodes that become one call.
+    """Nodes that one call replaces.
 
     Parameters
     ----------
     call, function : str
-        Names. Parts of one function differ in the `prefix` of their nodes' names.
+        Names. Calls of the same function differ in the `prefix` of their nodes' names.
+    prefix : str
     nodes : tuple of str
-        In the order in which they are traced.
+        In the order of tracing.
     compiled : bool
-        Whether XLA compiles it.
+        True if XLA compiles the function (``jit_compile``).
     """
 
     call: str
@@ -54,12 +57,12 @@ class _Part:
 
 
 def as_function(built: Built) -> Built:
-    """All that a run executes in one function, traced in the order of the nodes.
+    """Move all nodes of each run into one function, traced in the order of the nodes.
 
     Parameters
     ----------
     built : Built
-        With shared handles, and without bodies.
+        Built with shared handles, from a test without bodies.
     """
     by_name = {node.name: node for node in built.graph_def.node}
     parts = []
@@ -78,14 +81,14 @@ def as_function(built: Built) -> Built:
 
 
 def as_compiled(built: Built, test: LitmusTest) -> Built:
-    """Each cluster of each copy as a call of one function that XLA compiles.
+    """Replace each cluster of each copy by a call of a function that XLA compiles.
 
     Parameters
     ----------
     built : Built
-        With shared handles.
+        Built with shared handles.
     test : LitmusTest
-        With clusters, none of them inside a body.
+        The test with clusters, none of them inside a body.
     """
     constants: dict[str, list[str]] = {}
     for node in built.graph_def.node:
@@ -104,7 +107,7 @@ def as_compiled(built: Built, test: LitmusTest) -> Built:
 
 
 def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
-    """For each node of the test's graphs what stands before its name: of a copy and run."""
+    """Prefixes (copy and run) under which each node of the test's graphs stands in the GraphDef."""
     found: dict[str, list[str]] = {}
     for node in graph_def.node:
         if match := re.fullmatch(r"(c\d+/(?:run\.\w+/)?)(\w+)", node.name):
@@ -113,9 +116,9 @@ def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
 
 
 def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb2.GraphDef:
-    """The graph with a call in place of each part's nodes."""
+    """The graph in which a call replaces the nodes of each part."""
     home = {name: part for part in parts for name in part.nodes}
-    nodes = {node.name: node for node in _waiting_themselves(graph_def, home)}
+    nodes = {node.name: node for node in _with_own_waits(graph_def, home)}
     leaving: dict[str, set[str]] = {part.call: set() for part in parts}
     for node in nodes.values():
         for source in node.input:
@@ -165,17 +168,18 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb
 
 
 def _numbered(names: Iterable[str]) -> Iterable[tuple[int, str]]:
-    """In an order that is the same in each copy, whatever the order of the nodes."""
+    """Names with their positions, in an order that is the same in each copy."""
     return enumerate(sorted(names))
 
 
-def _waiting_themselves(
+def _with_own_waits(
     graph_def: graph_pb2.GraphDef, home: Mapping[str, _Part]
 ) -> Iterable[node_def_pb2.NodeDef]:
-    """The nodes, changed in two ways so that a call waits for what its part waited for.
+    """The nodes, changed in two ways so that a call waits for the same nodes as its part.
 
-    What a handle waits for, the ops on it in a part wait for; it is an argument of the
-    call. And what pads a node of a part does not wait for that part.
+    A handle is an argument of the call, so that the ops of the part take over the
+    control inputs of the handle. And the padding of a part's node no longer waits for
+    other nodes of that part.
     """
     gates = {
         node.name: [source for source in node.input if source[0] == "^"]
@@ -211,7 +215,7 @@ def _without(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
 
 
 def type_of(node: node_def_pb2.NodeDef) -> tf.DType:
-    """Of a node's only output."""
+    """Dtype of a node's only output."""
     if node.op == "VarHandleOp":
         return tf.resource
     if node.op in ("Less", "Equal"):
@@ -220,7 +224,7 @@ def type_of(node: node_def_pb2.NodeDef) -> tf.DType:
         return tf.int32
     if "component_types" in node.attr:
         return tf.as_dtype(node.attr["component_types"].list.type[0])
-    # To look an attribute up that is not there would add it.
+    # `node.attr[...]` would add a missing attribute.
     return tf.as_dtype(node.attr["T" if "T" in node.attr else "dtype"].type)
 
 
@@ -231,13 +235,13 @@ def _traced(
     *,
     compiled: bool,
 ) -> function_pb2.FunctionDef:
-    """What a real `tf.function` makes of these nodes, called one by one in that order."""
+    """The FunctionDef that `tf.function` makes when it traces these nodes in this order."""
 
     def program(*given: tf.Tensor) -> list[tf.Tensor]:
         graph: Any = tf.compat.v1.get_default_graph()
         tensors = dict(zip(arguments, given, strict=True))
         for name, node in arguments.items():
-            if node.op == "VarHandleOp":  # else ops do not know what they work on
+            if node.op == "VarHandleOp":  # shape inference needs the dtype and shape
                 shape = tf.TensorShape(node.attr["shape"].shape)
                 dtype = tf.as_dtype(node.attr["dtype"].type)
                 known = handle_data_util.create_handle_data(shape, dtype)

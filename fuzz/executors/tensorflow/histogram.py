@@ -1,7 +1,7 @@
-"""Arrays of many copies -> histogram of outcomes.
+"""Counts outcomes: turns NumPy arrays of many executions into a histogram.
 
-Works on all copies at once. Python runs once for each distinct outcome of a
-batch, not for each execution.
+It works on all copies at once, without TensorFlow. Python code runs once for each
+distinct outcome of a batch, not for each execution.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
 
-_BATCH: Final = 1 << 21
-"""Ints that are held before they are counted: 16 MiB."""
-_HELD_BYTES: Final = 1 << 20
-"""Of values that are held before they are made rows: what a core's cache takes."""
+_PENDING_INTS: Final = 1 << 21
+"""Ints of pending rows before they are counted: 16 MiB."""
+_BUFFER_BYTES: Final = 1 << 20
+"""Bytes of buffered values before they are encoded as rows; fits a core's cache."""
 
 _INT64_SAFE: Final = float(1 << 62)
 
@@ -35,17 +35,16 @@ def one_lane(
     """Lane 0 of each value, and which values are torn.
 
     A value is torn if some lane differs from lane 0, bit by bit (-0.0 being
-    0.0). A float that is no integer below 2**62 counts as torn as well: NaN,
-    an infinity, a fraction. All values of a test are integers below 2**24 in
-    every total order (semantics.md, section 1), so that no total order gives
-    such a one, which is what torn says of a value.
+    0.0). A float that is not an integer below 2**62 counts as torn as well: NaN, an
+    infinity, a fraction. In every total order all values of a test are integers below
+    2**24 (semantics.md, section 1), so that such a float is never allowed either.
 
     Parameters
     ----------
     array : (n, rows, *lanes) or (n,)
         n values of one type.
     whole : bool
-        Whether values are whole matrices, without lanes.
+        True if values are whole matrices, without lanes.
 
     Returns
     -------
@@ -67,9 +66,9 @@ def one_lane(
     first = values[:, :, 0]
     if values.dtype.kind == "f":
         # Comparisons with NaN are false, and trunc(inf) is inf.
-        sound = (np.abs(first) < _INT64_SAFE) & (np.trunc(first) == first)
-        torn |= ~sound.all(axis=1)
-        first = np.where(sound, first, 0)
+        exact = (np.abs(first) < _INT64_SAFE) & (np.trunc(first) == first)
+        torn |= ~exact.all(axis=1)
+        first = np.where(exact, first, 0)
     lane = first.astype(np.int64)
     lane[torn] = 0
     return lane, torn
@@ -77,20 +76,20 @@ def one_lane(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What several executions of one test showed.
+    """Values of several executions of one test.
 
     Parameters
     ----------
     values : mapping of str to (n, *shape) array
-        Each observed node, and each variable. The arrays may lie in a framework's
-        memory.
+        Values of each observed node and each variable. The arrays may share memory with
+        a framework.
     contents : mapping of str to ((n,) array, (total, *shape) array)
-        Each queue: how many elements it holds in each execution, and all of them,
-        one execution after the other.
+        For each queue: its number of elements in each execution, and the elements of
+        all executions, concatenated.
     status : (n,) int array, or None
-        Index in `STATUSES` of how each ended, or `DROPPED`; if None all are complete.
+        Index in `STATUSES` for each execution, or `DROPPED`; if None all completed.
     absent : mapping of str to (n,) bool array
-        Where a value is not there, since its run did not end.
+        True where a value is missing because its run did not end.
     """
 
     values: Mapping[str, npt.NDArray[Any]]
@@ -101,72 +100,84 @@ class Batch:
 
 STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 DROPPED: Final = -1
-"""An execution that had not begun in all of its runs: nothing is known of it."""
-HELD_UP: Final = "several full queues beside sections of several runs, where it blocks"
-"""Why nothing at all may be known of a test: all executions are dropped."""
+"""Status of an execution that is not counted: some run that could begin had not."""
+ALL_DROPPED: Final = "several full queues and critical sections in several runs that block"
+"""Reason to refuse a test of which all executions are dropped."""
 _TORN, _ABSENT = 1, 2
 
 
 class HistogramBuilder:
-    """Counts outcomes of one test.
+    """Counts the outcomes of one test.
 
-    An execution is a row of ints: its status; for each name whether it is torn or
-    absent, and how many elements it has; then all elements, a queue's padded to its
+    Each execution is encoded as a row of ints: the status; for each name a flag (torn,
+    absent) and its number of elements; then all elements, a queue's padded to its
     capacity.
+
+    Parameters
+    ----------
+    test : LitmusTest
+
+    Attributes
+    ----------
+    count : int
+        Executions counted so far.
     """
 
     def __init__(self, test: LitmusTest) -> None:
         self._test = test
-        self._room = {queue.name: queue.capacity for queue in test.queues}
+        self._capacity = {queue.name: queue.capacity for queue in test.queues}
         self._widths = [
-            test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
+            test.size_of(test.type_of(name).shape) * self._capacity.get(name, 1)
+            for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
-        self._held: dict[str, npt.NDArray[Any]] = {}
-        self._room_held = self._filled = 0  # in executions
+        self._buffer: dict[str, npt.NDArray[Any]] = {}
+        self._buffer_rows = self._filled = 0  # in executions
         self._pending: list[npt.NDArray[np.int64]] = []
         self._pending_rows = 0
         self._counts: Counter[bytes] = Counter()
         self.count = 0
 
     def add(self, batch: Batch) -> None:
-        """Count some executions. Nothing of the batch is kept but copies."""
+        """Count a batch of executions. The batch's arrays may be reused afterwards."""
         if batch.status is not None or batch.absent or batch.contents:
-            self.count += self._count(batch)
+            self.count += self._encode(batch)
             return
-        # A step is few executions, and NumPy's calls cost more than their work: what
-        # several steps showed is looked at together.
+        # A step has few executions, and a NumPy call costs more than its work: the
+        # values of several steps are encoded together.
         count = len(next(iter(batch.values.values())))
         self.count += count
-        if not self._held:
+        if not self._buffer:
             each = max(1, sum(array.nbytes for array in batch.values.values()) // count)
-            self._room_held = _HELD_BYTES // each
-            if self._room_held >= 2 * count:
-                self._held = {
-                    name: np.empty((self._room_held, *array.shape[1:]), array.dtype)
+            self._buffer_rows = _BUFFER_BYTES // each
+            if self._buffer_rows >= 2 * count:
+                self._buffer = {
+                    name: np.empty((self._buffer_rows, *array.shape[1:]), array.dtype)
                     for name, array in batch.values.items()
                 }
-        if count > self._room_held // 2:
-            self._count(batch)
+        if count > self._buffer_rows // 2:
+            self._encode(batch)
             return
-        if self._filled + count > self._room_held:
-            self._release()
+        if self._filled + count > self._buffer_rows:
+            self._encode_buffer()
         for name, array in batch.values.items():
-            self._held[name][self._filled : self._filled + count] = array
+            self._buffer[name][self._filled : self._filled + count] = array
         self._filled += count
 
-    def _release(self) -> None:
-        """Count what is held."""
+    def _encode_buffer(self) -> None:
+        """Encode the buffered values."""
         if self._filled:
-            self._count(Batch({name: array[: self._filled] for name, array in self._held.items()}))
+            self._encode(
+                Batch({name: array[: self._filled] for name, array in self._buffer.items()})
+            )
             self._filled = 0
 
-    def _count(self, batch: Batch) -> int:
-        """Make rows of a batch; how many."""
+    def _encode(self, batch: Batch) -> int:
+        """Encode a batch as rows; the number of rows."""
         whole, names = self._test.whole, self._test.names
         flags, lengths, columns = [], [], []
         for name in names:
-            if name in self._room:
+            if name in self._capacity:
                 flag, length, column = self._queue(name, *batch.contents[name])
             else:
                 column, torn = one_lane(batch.values[name], whole=whole)
@@ -186,18 +197,18 @@ class HistogramBuilder:
             [status[:, None], np.stack(flags, axis=1), np.stack(lengths, axis=1), *columns], axis=1
         )
         failed = status == STATUSES.index(Status.FAILED)
-        rows[failed, 1:] = 0  # nothing of it is compared
+        rows[failed, 1:] = 0  # values of a failed execution are not compared
         rows = np.ascontiguousarray(rows[status != DROPPED])
         self._pending.append(rows)
         self._pending_rows += len(rows)
-        if self._pending_rows * self._row >= _BATCH:
+        if self._pending_rows * self._row >= _PENDING_INTS:
             self._flush()
         return len(rows)
 
     def _queue(
         self, name: str, sizes: npt.NDArray[Any], elements: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Whether contents are torn, how many elements, and these, padded."""
+        """Flags (torn), numbers of elements, and elements padded to the capacity."""
         size = self._test.size_of(self._test.type_of(name).shape)
         lane, torn = np.zeros((0, size), np.int64), np.zeros(0, bool)
         if len(elements):
@@ -205,7 +216,7 @@ class HistogramBuilder:
         lengths = sizes.astype(np.int64)
         owner = np.repeat(np.arange(len(sizes)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        column = np.zeros((len(sizes), self._room[name], size), np.int64)
+        column = np.zeros((len(sizes), self._capacity[name], size), np.int64)
         column[owner, place] = lane
         flag = np.zeros(len(sizes), np.int64)
         flag[owner[torn]] = _TORN
@@ -216,13 +227,13 @@ class HistogramBuilder:
     def _flush(self) -> None:
         if self._pending:
             rows = np.concatenate(self._pending)
-            # One opaque item a row; the loop over them is Counter's, in C.
+            # One opaque item for each row, so that Counter loops over them in C.
             self._counts.update(rows.view(f"V{rows.itemsize * self._row}").ravel().tolist())
             self._pending, self._pending_rows = [], 0
 
     def histogram(self) -> dict[Outcome, int]:
-        """How often each outcome was added, the most frequent first."""
-        self._release()
+        """Counts of the outcomes, the most frequent first."""
+        self._encode_buffer()
         self._flush()
         return {self._outcome(row): count for row, count in self._counts.most_common()}
 
@@ -239,8 +250,8 @@ class HistogramBuilder:
             if flag == _TORN:
                 values[name] = TORN
             elif flag != _ABSENT:
-                size = width // self._room.get(name, 1)
+                size = width // self._capacity.get(name, 1)
                 parts = [tuple(rest[i * size : (i + 1) * size]) for i in range(length)]
-                values[name] = tuple(parts) if name in self._room else parts[0]
+                values[name] = tuple(parts) if name in self._capacity else parts[0]
             rest = rest[width:]
         return Outcome.of(self._test, values, status)

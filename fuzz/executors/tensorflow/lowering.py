@@ -1,52 +1,47 @@
-"""A litmus test as a TensorFlow ``GraphDef``: renamed copies, each with its own noise.
+"""Translates a litmus test to a TensorFlow ``GraphDef``: renamed copies with noise.
 
-The nodes and edges of the test become nodes and edges of TensorFlow, one for
-one. Around them stand *helpers*: handles and index constants, which TensorFlow
-needs, and padding. None may order two nodes that the test leaves unordered.
-One rule sees to that:
+Each node and edge of the test becomes one node and one edge of TensorFlow. *Helpers*
+surround them: handles and index constants, which TensorFlow needs, and padding. A
+helper must not order two nodes that the test leaves unordered. One rule ensures this:
 
-    A helper leads to its own node and to nothing else, and what leads to it
-    is its copy's start, other helpers of that node, or predecessors of that
-    node in the test.
+    A helper has edges only to its own node and to other helpers of that node. It has
+    edges only from its copy's start, from other helpers of its node, and from
+    predecessors of its node in the test.
 
-Every path between two nodes of one copy that goes through a helper is thus a
-path of the test already. A copy's *start* precedes its helpers, as the source
-of a run precedes all its instances, and comes after the copy before it: copies
-run one after the other, and no edge leads back.
+Every path between two nodes of one copy that goes through a helper is thus a path of
+the test already. A copy's *start* is a NoOp that precedes its helpers, as the source of
+a run precedes all its op instances. It comes after the copy before: copies run one
+after the other, and no edge leads back.
 
 Bodies
 ------
-Loops and conditionals are written as TensorFlow's own control flow has them
-(Enter, Merge, Switch, NextIteration, Exit), a section as a MutexLock and a
-ConsumeMutexLock. In a body the *pivot* stands for the copy's start: the first
-carried value of the iteration, as the condition has it; the same once the
-condition holds; the branch taken. Everything in a body comes after its pivot
-(semantics.md, 3, "Loops"), which is what puts it into that iteration.
+Loops and conditionals use TensorFlow's own control flow (Enter, Merge, Switch,
+NextIteration, Exit); a critical section is a MutexLock and a ConsumeMutexLock. In a
+body the *pivot* takes the place of the copy's start. It is the first carried value of
+the iteration in a condition, the same value once the condition holds in a loop's body,
+and the predicate in a branch. Every node of a body comes after its pivot (semantics.md,
+section 3, "Loops"), so that TensorFlow executes it in that iteration.
 
-What no value of a body depends on TensorFlow would drop. A loop or conditional
-thus passes on a *token*: it waits for such nodes, and what waits for it is the
-end of the run, or of a section around. No node of the test follows a token,
-which so orders none of them.
+TensorFlow would drop a node that no result of the body depends on. A loop or
+conditional therefore returns a *token*, which waits for such nodes. Only the end of the
+run, or of an enclosing critical section, waits for the token. No node of the test
+follows a token, so that tokens add no order.
 
-What makes outcomes differ
---------------------------
-All of this was measured, and the order of magnitude is in the choice:
-
-- *Copies in a row, not side by side.* A thread of TensorFlow's pool takes the
-  newest of its own closures and steals the oldest of others, so that with many
-  copies at once each thread works on a copy of its own, and ops of one copy
-  seldom meet. With one copy at a time all threads fight over its ops: two
-  scatters then tear 50 times as often, and IRIW shows its fifteen outcomes in
-  the first thousands of copies.
-- *A handle for each op, early or late.* TensorFlow counts handles as expensive:
-  each goes to the pool as a closure of its own, and its op runs on the thread
-  that finishes last. A handle that waits for nothing but the start (early) may
-  come long after its op's predecessors, which leaves room for others in
-  between; one that waits for them (late) runs the op at once. A handle shared
-  by several ops would run them one after the other. Where XLA makes clusters
-  they share one all the same: it takes no variable twice.
-- *Padding in some copies only.* Padding spreads ops out, which gives rare
-  orders; without it they collide, which gives torn values.
+Sources of different outcomes
+-----------------------------
+- *Sequential copies.* A thread of TensorFlow's pool takes the newest of its own closures
+  and steals the oldest of others. With many concurrent copies each thread works on a
+  copy of its own, and ops of one copy seldom race. With one copy at a time all threads
+  compete for its ops, and rare outcomes show far more often.
+- *A handle for each op, early or late.* TensorFlow treats handle ops as expensive: each
+  goes to the pool as a closure of its own, and its op runs on the thread that finishes
+  last. A handle that waits only for the start (early) may finish long after its op's
+  predecessors, and ops of other chains can run in between. A handle that waits for those
+  predecessors (late) lets the op run at once. A handle shared by several ops would run
+  them one after the other. With XLA clusters ops share handles nevertheless, because XLA
+  rejects two handles of one variable.
+- *Padding in about half of the copies.* Padding spreads ops out, which shows rare
+  orders. Without it ops collide, which shows torn values.
 """
 
 from __future__ import annotations
@@ -83,10 +78,9 @@ FLAG: Final = TensorType(BOOL, ())
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One tensor that a run fetches: values of one type, stacked along axis 0.
+    """A tensor that a run fetches: values of one type, stacked along axis 0.
 
-    `names` are in stacking order, each with all copies: row ``i * copies + c``
-    is ``names[i]`` of copy c.
+    `names` are in stacking order. Row ``i * copies + c`` is ``names[i]`` of copy c.
     """
 
     tensor: str
@@ -96,9 +90,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A graph that one `Session.run` executes in all its copies.
+    """A graph, in all its copies, that one `Session.run` of `target` executes.
 
-    `runs` are those runs of the test that are runs of it.
+    `runs` are the test's runs of this graph. `observed` is fetched.
     """
 
     target: str
@@ -109,7 +103,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a queue holds at the end: how many elements in each copy, then all of them."""
+    """Tensors with a queue's final contents: its size in each copy, and all elements."""
 
     queue: Queue
     sizes: str
@@ -118,14 +112,15 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A GraphDef, and what to fetch from it.
+    """A GraphDef, and the targets and tensors of its runs.
 
-    A step is a run of target `INIT`; for each run of the test one of its unit's
-    target, with `Unit.observed`; then runs that fetch `final`, and `contents`. Where
-    something waits, one of target `HOLD` comes before `contents`.
-    Of a test that may block nothing is fetched from a unit, since it may not
-    end: what is observed is then part of `final`, as are flags that say whether
-    a run has begun, and whether it is done, in each copy (`begun_key`, `done_key`).
+    A step consists of a run of target `INIT`; for each run of the test, a run of its
+    unit's target that fetches `Unit.observed`; then runs that fetch `final` and
+    `contents`. If ops are blocked, a run of target `HOLD` comes before `contents`.
+
+    If a test may block, its units may never end, and nothing is fetched from them.
+    `final` then contains the observed values as well, and for each copy two flags for
+    each run: whether the run has begun and whether it is done (`begun_key`, `done_key`).
     """
 
     graph_def: graph_pb2.GraphDef
@@ -136,9 +131,9 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A test, lowered except for names, order and noise.
+    """A test, lowered except for names, order of creation and noise.
 
-    `may_block` says whether it has ops that block; `devices` how many CPUs.
+    `may_block` is true if the test has ops that can block; `devices` counts its CPUs.
     """
 
     test: LitmusTest
@@ -148,22 +143,25 @@ class Template:
 
 
 def begun_key(run: str) -> str:
-    """Whether that run has begun, among the final values; no name has a slash."""
+    """Name of the flag "this run has begun" among the final values.
+
+    The slash keeps it apart from names of the test.
+    """
     return f"{run}/begun"
 
 
 def done_key(run: str) -> str:
-    """Whether that run is done, among the final values."""
+    """Name of the flag "this run is done" among the final values."""
     return f"{run}/done"
 
 
 def lower(test: LitmusTest) -> Template:
-    """Lower what all copies of a test have in common.
+    """Lower the parts that all copies of a test share.
 
     Raises
     ------
     Refused
-        Naming the op, device or feature that is not supported.
+        If an op, device or feature is not supported; the message names it.
     """
     if test.clusters:
         raise Refused("clusters")
@@ -196,17 +194,21 @@ def build(
     sequential: bool = True,
     front_end: str = "graph",
 ) -> Built:
-    """One graph of `noise.copies` copies, with order and padding drawn from `rng`.
+    """One graph of `noise.copies` copies, with random order of creation and padding.
 
     Parameters
     ----------
+    template : Template
+    noise : Noise
+    rng : numpy.random.Generator
+        Source of all random choices.
     share_handles : bool
-        Whether the ops of one copy on one variable have one handle: XLA refuses
-        a cluster that gets two ("Duplicate variable passed to XLA cluster").
+        True if all ops of a copy that use a variable share one handle. XLA rejects a
+        cluster with two ("Duplicate variable passed to XLA cluster").
     sequential : bool
-        Whether each copy waits for the one before; not if most block.
+        True if each copy waits for the copy before; false if most copies block.
     front_end : str
-        As in `Settings`: what bodies are made of.
+        As in `Settings`; decides how bodies are written.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
@@ -225,7 +227,7 @@ def build(
         before: list[str] = []
         ends: list[str] = []
         for copy in copies:
-            # A dot first, as in no name of a test.
+            # No name of a test begins with a dot.
             start = f"{copy}/{prefix}.{name}.start"
             emit.helper(start, node_defs.proto("NoOp"), before)
             last = make(
@@ -242,7 +244,7 @@ def build(
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
             before = last if sequential else []
             ends += last
-        # All nodes run: what has no successor is asked for, the rest it needs.
+        # Every node runs: the target needs all nodes without successors, hence all nodes.
         target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
         emit.helper(target, node_defs.proto("NoOp"), ends)
         stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
@@ -252,7 +254,7 @@ def build(
 
 
 def on_workers(built: Built) -> Built:
-    """The same, each device a worker's only one."""
+    """The same graph with each CPU device replaced by the CPU of one gRPC worker."""
     for node in built.graph_def.node:
         number = node.device.rpartition(":")[2] or "0"
         node.device = f"/job:worker/task:{number}/device:CPU:0"
@@ -260,11 +262,11 @@ def on_workers(built: Built) -> Built:
 
 
 def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
-    """Copies of a test and nothing else, to measure TensorFlow by; `build` is for testing.
+    """Concurrent copies of a test without noise or fetches, for benchmarks of TensorFlow.
 
-    Copies do not wait for each other, each variable has one handle, and nothing is
-    fetched. Target `INIT` sets the variables, `RACE` executes all copies. For tests of
-    one graph without bodies.
+    Copies do not wait for each other, and each variable has one handle. Target `INIT`
+    sets the variables, `RACE` executes all copies. It takes tests of one graph without
+    bodies.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
@@ -297,9 +299,10 @@ def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
 
 
 def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...]]]:
-    """Each graph with its runs; if runs may block, each run with a graph of its own.
+    """Name, graph and runs of each unit.
 
-    Only then can be told, after a step, which of two runs of one graph is done.
+    If the test may block, each run is a unit of its own: otherwise it is unknown, after
+    a step, which of two runs of one graph is done.
     """
     test = template.test
     graphs = {graph.name: graph for graph in test.graphs}
@@ -314,12 +317,12 @@ def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...]]]:
 
 
 def observed_key(test: LitmusTest, run: str, node: str) -> str:
-    """What a node is called in an outcome."""
+    """Name of a node in an outcome."""
     return node if len(test.runs) == 1 else f"{run}.{node}"
 
 
 def _observed(test: LitmusTest, runs: Iterable[str]) -> tuple[tuple[TensorType, list[str]], ...]:
-    """Nodes of a unit that some run of it shows, by type."""
+    """Observed nodes of a unit, grouped by type."""
     nodes = test.nodes_by_key()
     keys = {observed_key(test, run, node): node for run in runs for node in nodes.values()}
     groups: dict[TensorType, list[str]] = {}
@@ -331,7 +334,7 @@ def _observed(test: LitmusTest, runs: Iterable[str]) -> tuple[tuple[TensorType, 
 
 
 class _State:
-    """What sets the resources of all copies before a race, and gets them after it."""
+    """Emits the nodes that set all resources before the race and read them after it."""
 
     def __init__(
         self, emit: Emitter, template: Template, copies: Sequence[str], rng: np.random.Generator
@@ -373,10 +376,10 @@ class _State:
         start: str,
         ends: Iterable[str],
     ) -> list[str]:
-        """Let a run write down that it has begun, what it shows, and that it is done.
+        """Store in helper variables that a run has begun, its observed values, and its end.
 
-        Other variables hold it: each is assigned once, and shares its memory with
-        the value at most, as a fetched value does.
+        Each helper variable is assigned once. It shares memory at most with the value
+        assigned, as a fetched value does.
         """
         begun = self._flag(copy, begun_key(run), [start])
         waits = [begun, *ends]
@@ -402,7 +405,7 @@ class _State:
         value: str,
         waits: Sequence[str],
     ) -> str:
-        """Emit a variable of ours that `value` is assigned to; waits for that."""
+        """Emit a helper variable and assign `value` to it; a control input for that."""
         names = self.kept.setdefault(kind, [])
         if key not in names:
             names.append(key)
@@ -423,16 +426,16 @@ class _State:
         emit = self.emit
         handle = emit.handle(f"{name}/handle", template, name, (), device)
         if kind.dtype != BOOL and self.rng.random() < 0.5:
-            # An assignment takes over its value's buffer. A constant keeps its
-            # own reference, so that the first update must copy; a computed
-            # value is given away whole, so that it may work in place.
+            # A variable adopts the buffer of the value assigned. A constant keeps its
+            # own reference, so that the first update must copy; the buffer of a
+            # computed value has no other reference, so that updates work in place.
             value = emit.helper(f"{name}/owned", typed("Maximum", kind.dtype), (value, value))
         put = emit.helper(f"{name}/set", typed("AssignVariableOp", kind.dtype), (handle, value))
         emit.helper(f"{name}/get", typed("ReadVariableOp", kind.dtype), (handle,))
         self.sets.append(f"^{put}")
 
     def _queue(self, copy: str, queue: Queue) -> None:
-        """Empty a queue and fill it anew; count it, then take what it holds."""
+        """Emit the nodes that empty and fill a queue, count its elements, and take them."""
         emit, name = self.emit, f"{copy}/{queue.name}"
         handle = emit.handle(
             f"{name}/handle", self.frame.handles[queue.name], name, (), queue.device
@@ -453,10 +456,10 @@ class _State:
         if not self.may_block:
             emit.helper(f"{name}/elements", take, [handle, size])
             return
-        # Of two counts one is 0: what is full is taken after all that is not.
-        room = self._constant(f"room/{queue.capacity}", np.array(queue.capacity, np.int32))
+        # One of the two counts is 0. Full queues are read after all others.
+        capacity = self._constant(f"capacity/{queue.capacity}", np.array(queue.capacity, np.int32))
         none = self._constant("none", np.array(0, np.int32))
-        full = emit.helper(f"{name}/full", typed("Equal", "int32"), [size, room])
+        full = emit.helper(f"{name}/full", typed("Equal", "int32"), [size, capacity])
         parts = []
         for part, counts, after in (
             ("rest", (none, size), "counted"),
@@ -470,7 +473,7 @@ class _State:
         self._held(name, queue, handle, full)
 
     def _joined(self, name: str, queue: Queue, parts: Sequence[str]) -> str:
-        """Elements of a queue, one after the other."""
+        """Emit the concatenation of a queue's elements."""
         joined = typed("ConcatV2", queue.dtype)
         joined.attr["N"].i = len(parts)
         joined.attr["Tidx"].type = node_defs.DATA_TYPES["int32"]
@@ -478,7 +481,7 @@ class _State:
         return self.emit.helper(name, joined, [*parts, axis])
 
     def _held(self, name: str, queue: Queue, handle: str, full: str) -> None:
-        """Close a queue if it is full: only then may an op wait to put something."""
+        """Emit a close of the queue if it is full: only then can an enqueue be blocked."""
         switch = node_defs.proto("Switch")
         switch.attr["T"].type = types_pb2.DT_RESOURCE
         chosen = self.emit.helper(f"{name}/if_full", switch, [handle, full], queue.device)
@@ -493,13 +496,13 @@ class _State:
         return name
 
     def end(self) -> None:
-        """Emit the target that sets all, and that after which nothing is put any more."""
+        """Emit the targets `INIT` and `HOLD`: sets all resources; ends blocked enqueues."""
         self.emit.helper(INIT, node_defs.proto("NoOp"), self.sets)
         if self.holds:
             self.emit.helper(HOLD, node_defs.proto("NoOp"), self.holds)
 
     def final(self) -> tuple[Shown, ...]:
-        """Emit the stacks of all variables, ours included."""
+        """Emit the stacks of all variables, helper variables included."""
         stacks = []
         for position, (kind, names) in enumerate(self.kept.items()):
             tensor = self._stack(f"final{position}", kind, [f"{n}/get" for n in names])
@@ -509,7 +512,7 @@ class _State:
     def show(
         self, name: str, groups: Iterable[tuple[TensorType, list[str]]], prefix: str
     ) -> tuple[Shown, ...]:
-        """Emit the stacks of what is observed."""
+        """Emit the stacks of the observed values."""
         stacks = []
         for position, (kind, names) in enumerate(groups):
             tensor = self._stack(f"{name}{position}", kind, [f"{prefix}{n}" for n in names])
@@ -523,12 +526,12 @@ class _State:
         return self.emit.helper(name, template, inputs)
 
     def contents(self) -> tuple[Contents, ...]:
-        """Emit the contents of all queues: those of one queue, copy by copy, in a row."""
+        """Emit the contents of all queues; those of one queue are concatenated copy by copy."""
         if not self.test.queues:
             return ()
         found = []
         count = TensorType("int32", ())
-        # Where something may wait: all are counted before one is touched.
+        # If ops may be blocked, all queues are counted before one is emptied.
         sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
         self.emit.helper("contents/counted", node_defs.proto("NoOp"), sizes)
         if self.may_block:

@@ -1,9 +1,10 @@
-"""Ordinary model code around the races, since that is what optimizers match.
+"""Adds ordinary model code to a test's graph, because grappler's patterns match such code.
 
-Layers, losses, reductions and lookups, fed by what nodes of the test return and by
-constants. What comes out goes into a variable of its own, as a metric does, or
-optimizers would drop it all; nobody reads that, and the assignment leads to the end of
-the run and to nothing else: no node of the test waits for it.
+The code consists of layers, losses, reductions and embedding lookups. Its inputs are
+values of the test's nodes, and constants. The result is assigned to a variable of its
+own, like a metric, or optimizers would remove the code. Nothing reads that variable.
+Only the end of the run waits for the assignment, so that no node of the test waits for
+model code.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _WIDEST: Final = 64
-"""Elements that go into a layer as they are; of more it takes their mean."""
+"""Largest input of a layer, in elements; a larger value is replaced by its mean."""
 
 _FLOAT: Final = "float32"
 _UNITS: Final = 4
 
 
 def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Built:
-    """The graph, with model code behind about half of the values that it computes."""
+    """The graph with model code after about half of the numbers that it computes."""
     graph_def = graph_pb2.GraphDef()
     graph_def.CopyFrom(built.graph_def)
     places = placed(graph_def)
@@ -44,7 +45,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
             if kind is None or kind.dtype == BOOL or node.op == "Const":
                 continue
             for prefix in places[node.name]:
-                # Where each run has nodes of its own, those of this one.
+                # If each run has nodes of its own, only the nodes of this unit's run.
                 mine = "/run." not in prefix or prefix.endswith(f"/run.{unit.runs[0]}/")
                 if mine and rng.random() < 0.5:
                     code = _Code(emit, f"{prefix}{node.name}/model", rng)
@@ -54,7 +55,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
 
 
 class _Code:
-    """Emits model code under one name."""
+    """Emits model code whose node names begin with one prefix."""
 
     def __init__(self, emit: Emitter, name: str, rng: np.random.Generator) -> None:
         self.emit = emit
@@ -98,7 +99,7 @@ class _Code:
         return self.reduced("sum", "Sum", loss, [0, 1])
 
     def kept(self, loss: str) -> str:
-        """What to wait for, when the loss is in a variable."""
+        """Assign the loss to a new variable; the name of the assignment."""
         template = proto("VarHandleOp")
         template.attr["dtype"].type = DATA_TYPES[_FLOAT]
         template.attr["shape"].shape.SetInParent()

@@ -1,4 +1,4 @@
-"""Single TensorFlow nodes: an op of the test as a ``NodeDef``, and what writes them down."""
+"""Translates single ops of a test to TensorFlow ``NodeDef``s, and appends them to a GraphDef."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 # The numbers of TensorFlow's enum DataType.
 DATA_TYPES: Final = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, BOOL: 10}
 
-# How TensorFlow calls the attribute that holds an op's dtype; None if it has
-# none. Also the ops that are one node: TensorFlow 2.21 has CPU kernels for each
-# of them in every dtype that `corpus.ops` permits, as the tests check one by one.
+# The attribute that holds an op's dtype; None for an op without one. The table lists all
+# ops of a test that become one node. TensorFlow 2.21 has CPU kernels for each of them in
+# every dtype that `corpus.ops` permits; the tests check each pair.
 _TYPE_ATTR: Final[dict[str, str | None]] = {
     "NoOp": None,
     **dict.fromkeys(("Identity", "Neg", "Relu", "AddV2", "Sub", "Mul", "Maximum", "Minimum"), "T"),
@@ -64,7 +64,7 @@ _VALUE_FIELD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A node of the test, and the constants among its helpers."""
+    """A node of the test as a NodeDef without inputs, and its constant helpers."""
 
     node: Node
     proto: node_def_pb2.NodeDef
@@ -84,7 +84,7 @@ class Emitter:
         inputs: Iterable[str] = (),
         device: str = "",
     ) -> str:
-        """Emit a node; its name. `device` is as tests have it, "" for any."""
+        """Append a node and return its name. `device` is spelled as in tests; "" for any."""
         node = self._nodes.add()
         node.MergeFrom(template)
         node.name = name
@@ -100,7 +100,7 @@ class Emitter:
         inputs: Iterable[str] = (),
         device: str = "",
     ) -> str:
-        """Emit a node that XLA may not take into a cluster: it is none of the test's."""
+        """Append a helper, which XLA must not put into a cluster."""
         self.node(name, template, inputs, device)
         self._nodes[-1].attr["_XlaCompile"].b = False
         return name
@@ -113,19 +113,22 @@ class Emitter:
         gate: Iterable[str] = (),
         device: str = "",
     ) -> str:
-        """Emit a handle; all handles of one `resource` stand for the same."""
+        """Append a handle; all handles with the same `resource` share that resource."""
         self.helper(name, template, gate, device)
         self._nodes[-1].attr["shared_name"].s = resource.encode()
         return name
 
 
 def line(test: LitmusTest, node: Node) -> Line:
-    """Lower one node; data inputs of an effect: its handles, `constants`, its operands.
+    """Lower one node.
+
+    The data inputs of an op on a resource are its handles, `Line.constants`, then its
+    operands.
 
     Raises
     ------
     Refused
-        Naming the op.
+        If the op is not supported; the message names it.
     """
     op = {"Send": "Identity", "Recv": "Identity"}.get(node.op, node.op)
     if op not in _TYPE_ATTR:
@@ -135,7 +138,7 @@ def line(test: LitmusTest, node: Node) -> Line:
         resources: tuple[Variable | Queue, ...] = (*test.variables, *test.queues)
         dtype = next(each.dtype for each in resources if each.name == node.resources[0])
     elif node.inputs:
-        kind = test.types[node.inputs[-1]]  # the last: a Select's first is its condition
+        kind = test.types[node.inputs[-1]]  # not the first, the condition of a Select
         assert kind is not None
         dtype = kind.dtype
     result = typed(op, dtype) if dtype else proto(op)
@@ -148,13 +151,13 @@ def line(test: LitmusTest, node: Node) -> Line:
         constants = (const(indices[:, None] if "Nd" in op else indices),)
         result.attr["Tindices"].type = DATA_TYPES["int32"]
     elif isinstance(attrs, SliceAttrs):
-        # One entry, for the rows; TensorFlow takes the other axes whole.
+        # The slice selects rows; TensorFlow takes the other axes whole.
         constants = tuple(
             const(np.array([v], np.int32)) for v in (attrs.begin, attrs.end, attrs.strides)
         )
         result.attr["Index"].type = DATA_TYPES["int32"]
         if attrs.strides != 1:
-            # TensorFlow would cluster it, and fail: "Strides != 1 or -1 are not yet implemented".
+            # XLA fails on it in a cluster: "Strides != 1 or -1 are not yet implemented".
             result.attr["_XlaCompile"].b = False
     elif isinstance(attrs, MomentumAttrs):
         result.attr["use_nesterov"].b = attrs.use_nesterov
@@ -164,12 +167,12 @@ def line(test: LitmusTest, node: Node) -> Line:
 
 
 def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -> npt.NDArray[Any]:
-    """A literal as an array: one for each row is spread over the row's lanes.
+    """A literal as an array of the given shape; a row's number fills all lanes of the row.
 
     Returns
     -------
     numpy.ndarray
-        Of that shape; an int gives a view whose elements share memory.
+        May be a broadcast view, whose elements share memory.
     """
     array = np.array(value, dtype)
     if array.ndim and not whole:
@@ -178,12 +181,12 @@ def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -
 
 
 def proto(op: str) -> node_def_pb2.NodeDef:
-    """A node without attributes."""
+    """A NodeDef without attributes."""
     return node_def_pb2.NodeDef(op=op)
 
 
 def typed(op: str, dtype: str) -> node_def_pb2.NodeDef:
-    """A node that works on values of one dtype."""
+    """A NodeDef whose dtype attribute is set."""
     result = proto(op)
     name = _HELPERS.get(op) or _TYPE_ATTR[op]
     if name in _LISTS:
@@ -194,7 +197,7 @@ def typed(op: str, dtype: str) -> node_def_pb2.NodeDef:
 
 
 def handle(resource: Resource) -> node_def_pb2.NodeDef:
-    """What gives a resource to an op; the name that it is shared by is missing."""
+    """A NodeDef that provides a resource's handle; the caller sets its shared name."""
     if isinstance(resource, Mutex):
         return proto("MutexV2")
     if isinstance(resource, Variable):
@@ -211,7 +214,7 @@ def handle(resource: Resource) -> node_def_pb2.NodeDef:
 
 
 def const(array: npt.NDArray[Any]) -> node_def_pb2.NodeDef:
-    """A constant."""
+    """A Const NodeDef."""
     dtype = array.dtype.name
     result = typed("Const", dtype)
     tensor = result.attr["value"].tensor
@@ -220,8 +223,8 @@ def const(array: npt.NDArray[Any]) -> node_def_pb2.NodeDef:
     for extent in array.shape:
         tensor.tensor_shape.dim.add().size = extent
     flat = array.ravel()
-    # One element stands for all: TensorFlow repeats the last. It keeps large
-    # lanes out of the message, which is copied for each copy of the test.
+    # TensorFlow repeats the last element of a short list. One element keeps the message,
+    # which exists once for each copy of the test, small.
     content = flat[:1] if (flat == flat[:1]).all() else flat
     if content.size == 1:
         getattr(tensor, _VALUE_FIELD[dtype]).append(content[0].item())

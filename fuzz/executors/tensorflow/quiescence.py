@@ -1,10 +1,10 @@
-"""Whether nothing happens in this process any more: a deadlock told without a clock.
+"""Detects that no other thread of this process can go on: a deadlock, without a timeout.
 
-Two looks at all other threads, one after the other: if each is asleep in both, and
-none was switched to in between, then none ran between the end of the first look and
-the beginning of the second. A thread that has been woken counts as runnable at once,
-whether or not it has a core. What could still wake one is a timer, or another
-process: TensorFlow's executor has neither in a session of this process.
+It reads the state of all other threads twice from ``/proc/self/task``. If every thread
+is asleep both times, and none was scheduled in between, then none ran between the end
+of the first read and the start of the second. Linux counts a woken thread as runnable
+at once, even before it gets a core. Only a timer or another process could still wake a
+thread, and TensorFlow's executor uses neither in a session of this process.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TASKS: Final = Path("/proc/self/task")
 _NEEDED: Final = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
-def thread_states() -> dict[int, tuple[str, ...]] | None:
-    """How often each other thread has been switched; None if one is not asleep.
+def sleeping_threads() -> dict[int, tuple[str, ...]] | None:
+    """Context-switch counts of each other thread; None if some thread is not asleep.
 
     Raises
     ------
     Unavailable
-        Where the system does not tell.
+        On a system without ``/proc/self/task``.
     """
     mine = threading.get_native_id()
     seen: dict[int, tuple[str, ...]] = {}
@@ -40,7 +40,7 @@ def thread_states() -> dict[int, tuple[str, ...]] | None:
         try:
             text = (_TASKS / str(thread) / "status").read_text(encoding="ascii", errors="replace")
         except (FileNotFoundError, ProcessLookupError):
-            return None  # it has just ended
+            return None  # the thread has just ended
         lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
         state, *switches = (lines[name].strip() for name in _NEEDED)
         if not state.startswith("S"):
@@ -50,6 +50,6 @@ def thread_states() -> dict[int, tuple[str, ...]] | None:
 
 
 def is_quiescent() -> bool:
-    """Whether no other thread runs, nor ran between two looks."""
-    first = thread_states()
-    return first is not None and first == thread_states()
+    """True if no other thread runs, or ran between two reads of the thread states."""
+    first = sleeping_threads()
+    return first is not None and first == sleeping_threads()

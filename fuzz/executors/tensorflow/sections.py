@@ -1,10 +1,11 @@
-"""Critical sections as a user writes them: by a real `tf.CriticalSection`.
+"""Front end that writes critical sections with the real `tf.CriticalSection`.
 
-Its `execute` takes the lock when all that the section's ops wait for is there, and gives
-what they return to others when the lock is free again. That adds edges, from what a
-member waits for to the acquire, and from the release to what waits for a member. Added
-edges take away total orders, so that what completes keeps its promise. What blocks may
-not: beside queues, a test is refused where an edge is added that could matter.
+`CriticalSection.execute` acquires the lock when all inputs of the section's ops are
+ready, and returns their results when the lock is free again. This adds edges: from each
+predecessor of a member to the acquire, and from the release to each successor of a
+member. Added edges only remove total orders, so that executions that complete still
+keep the guarantee. Blocked executions may not: in a test with queues, a section is
+refused if an added edge could make an execution block.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _HELPERS: Final = (
     *("work", "padding", "var", "accum", "queue"),
     *("constant0", "constant1", "constant2"),
 )
-"""What `emission` has before an op, in its order."""
+"""Suffixes of the helpers that `emission` writes before an op, in its order."""
 
 
 def check(test: LitmusTest) -> None:
-    """Refuse what `tf.CriticalSection` cannot express.
+    """Refuse a test with sections that `tf.CriticalSection` cannot express.
 
     Raises
     ------
     Refused
-        Naming the section.
+        The message names a node of the section.
     """
     for graph in test.graphs:
         _check_places(graph)
@@ -61,13 +62,13 @@ def check(test: LitmusTest) -> None:
 
 
 def as_written(built: Built, test: LitmusTest) -> Built:
-    """Each section of each copy made by `tf.CriticalSection`.
+    """Replace each section of each copy by one that `tf.CriticalSection` makes.
 
     Parameters
     ----------
     built : Built
     test : LitmusTest
-        That `check` lets pass.
+        A test that `check` accepts.
     """
     nodes = {node.name: node for node in built.graph_def.node}
     found = graph_pb2.GraphDef(versions=built.graph_def.versions)
@@ -102,7 +103,7 @@ def _executed(
     section: Node,
     members: Iterable[Node],
 ) -> tuple[list[node_def_pb2.NodeDef], set[str], dict[str, str]]:
-    """A section of a copy: its nodes, those it replaces, what stands for members outside."""
+    """New nodes of one section, the nodes they replace, and the new names of the results."""
     name = f"{prefix}{section.name}"
     handle, lock = nodes[f"{name}/mutex"], nodes[f"{name}/lock"]
     inside: dict[str, node_def_pb2.NodeDef] = {}
@@ -164,12 +165,12 @@ def _members(node: Node) -> tuple[str, ...]:
 
 
 def _sources(node: Node) -> set[str]:
-    """The nodes beside it that a node has edges from."""
+    """Nodes of the same graph that have edges to a node."""
     return {source.partition(".")[0] for source in (*node.inputs, *node.after)}
 
 
 def _check_places(graph: Graph) -> None:
-    """Refuse sections inside bodies or around them, and nested ones."""
+    """Refuse nested sections, and sections that are inside a body or contain one."""
     taken: set[str] = set()
     for node in graph.nodes:
         if any(_members(each) for _, body in bodies(node) for each in all_nodes(body.nodes)):
@@ -184,7 +185,7 @@ def _check_places(graph: Graph) -> None:
 
 
 def _check_edges(graph: Graph, home: Mapping[str, str]) -> None:
-    """Refuse an edge of a member that makes a section wait, or others for it."""
+    """Refuse edges of members that would delay the acquire, or follow the release."""
     above = {node.name: names for node, names in predecessors(graph)}
     effects = {node.name for node in graph.effects}
     for node in graph.nodes:
@@ -194,6 +195,8 @@ def _check_edges(graph: Graph, home: Mapping[str, str]) -> None:
                 continue
             late = effects & {source, *above[source]}
             if here and late - above[here]:
-                raise Refused(f"an edge into a member beside queues ({node.name})")
+                edge = "an edge into a member of a section, in a test with queues"
+                raise Refused(f"{edge} ({node.name})")
             if there:
-                raise Refused(f"an edge out of a member beside queues ({source})")
+                edge = "an edge out of a member of a section, in a test with queues"
+                raise Refused(f"{edge} ({source})")

@@ -1,55 +1,52 @@
-"""One TensorFlow session over one built graph: a step is a few runs.
+"""Runs a built graph in one TensorFlow session; a step takes a few `Session.run` calls.
 
 1. `INIT` gives all resources of all copies their initial contents.
-2. The race: for each run of the test one `Session.run` of its graph, in all copies,
-   from a thread of its own where there are several; one that comes after others
-   starts when these have ended. What is observed is fetched.
-3. The final runs read all variables, then count and take what is in the queues.
-   `Session.run` returns when every op of a run has finished, fetched or not, so that
-   nothing runs beside this one.
+2. The race: for each run of the test one `Session.run` of its graph, in all copies. If
+   there are several, each has a thread of its own. A run that comes after other runs
+   starts when those have ended. The observed values are fetched.
+3. The final runs read all variables, then count and take the elements of the queues.
+   `Session.run` returns when every op of a run has finished, fetched or not, so that no
+   op runs at the same time as a final run.
 
-Blocked
--------
-A race that may not end is watched. When nothing happens in the process any more
-(`quiescence`: no clock decides), the state is read while its runs wait: variables,
-flags that say which copies are done, what these showed, then queues; the session
-is then closed, which cancels them.
+Blocked executions
+------------------
+A race that may block is watched. When no thread of the process can go on
+(`quiescence`), the state is read while the blocked runs still wait: variables, flags
+that say which copies are done, their observed values, then queues. Closing the session
+then cancels the blocked runs.
 
-To look into a queue is to take what it holds, and that lets an op go on that waits to
-put something, and those after it, which may take from another queue before we do. At a
-queue that is not full nothing waits to put: those are looked into first. If one is
-left in each copy, all of it is taken at once. If several are, they are closed before
-(`HOLD`), which ends their puts, and with them their runs; what they hold stays. Locks
-that such a run holds then go to other runs: a copy in which another has not ended
-either is dropped.
+Reading a queue means taking its elements. That lets a blocked enqueue go on, and the ops
+after it, which may take from another queue before it is read. No enqueue can be blocked
+on a queue that is not full, so such queues are read first. If one full queue is left in
+each copy, all its elements are taken at once. If several are left, they are closed first
+(`HOLD`): this cancels their blocked enqueues, and hence the runs, and keeps the elements.
+If such a run held a lock, another run may then acquire it. A copy in which another run
+has not ended either is therefore dropped.
 
-Copies stand in a row, so that one that blocks keeps those after it from beginning:
-they are dropped, as is every copy in which a run could begin and has not (a flag in the
-graph tells). An op that fails ends its copy in the same way.
+Copies are sequential: after a copy that blocks, the others never begin. They are
+dropped, as is every copy in which a run could begin and has not (a flag in the graph
+shows it). An op that fails ends its copy, and the later copies are dropped too.
 
-Why what we see is what a node returned
----------------------------------------
-- *Nothing is cut off.* A run executes what its targets need; `RACE` needs
-  every node without successor, hence every node.
-- *Stacking adds no order and no tear.* ``Pack`` comes after the nodes that it
-  stacks and before nothing else of the test. It reads their results, which are
-  values: TensorFlow must not change a tensor that a node has returned, and if
-  it did, every other reader could see that as well. A torn stacked value is
-  thus a torn value. In particular it never looks at a variable.
-- *Results may share memory with a variable.* A read returns the variable's
-  buffer itself, and counts a reference; an update works in place only if it
-  holds the last one. A sparse update first makes the buffer its own, and from
-  then on reads copy (``copy_on_read_mode``). Whether TensorFlow keeps to that
-  is what we test; a stacked result is a copy made inside the run, so that
-  nothing later can touch it.
-- *Fetched arrays may share memory with TensorFlow*, also a stack of one, which
-  ``Pack`` does not copy. No run is under way while they are compared, the one
-  run between the race and the comparison only reads, and `HistogramBuilder.add` keeps no
-  view of them.
-- *Constants may share memory with a variable*: assigning one takes over its
-  buffer. The reference that the constant keeps makes updates copy it first. A
-  violation would show as a wrong initial value in a later step; tests of the
-  executor look for one.
+Why an observed value is the value that the node returned
+---------------------------------------------------------
+- *No node is pruned.* A run executes all nodes that its targets need; `RACE` needs
+  every node without successors, hence every node.
+- *Stacking adds no order and no tear.* ``Pack`` comes after the nodes that it stacks,
+  and before no other node of the test. It reads their results, never a variable.
+  TensorFlow must not change a tensor that a node has returned; if it did, every other
+  consumer could see that as well. A torn stacked value is thus a torn value.
+- *Results may share memory with a variable.* A read returns the variable's buffer and
+  adds a reference; an update works in place only if it holds the last reference. A
+  sparse update first makes the buffer its own, and from then on reads copy
+  (``copy_on_read_mode``). Whether TensorFlow obeys these rules is what the tests check.
+  A stacked result is a copy made inside the run, so that nothing later can change it.
+- *Fetched arrays may share memory with TensorFlow*, even a stack of one, which ``Pack``
+  does not copy. No run is under way while they are counted, the final runs only read,
+  and `HistogramBuilder.add` keeps no view of them.
+- *Constants may share memory with a variable*: the variable adopts the buffer of the
+  constant assigned to it. The constant keeps a reference, so that updates must copy the
+  buffer first. A violation would show as a wrong initial value in a later step; tests of
+  the executor check for one.
 """
 
 from __future__ import annotations
@@ -87,7 +84,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
 
 _PATIENCE_S: Final = 0.002
-"""How long a race that may block goes on before it is looked at."""
+"""Seconds between two checks of a race that may block."""
 
 
 def callable_of(
@@ -96,18 +93,18 @@ def callable_of(
     *targets: str,
     options: config_pb2.RunOptions | None = None,
 ) -> Callable[..., Any]:
-    """A run of a session.
+    """A callable that runs a session with fixed fetches and targets, given by name.
 
-    The public `Session.make_callable` wants Python objects for what it
-    fetches; the names do. Each has an executor of its own. One that outlives
-    its session cannot be released.
+    The public `Session.make_callable` takes Python objects instead of names. Each
+    callable has an executor of its own. A callable that outlives its session cannot be
+    released.
     """
     wanted = config_pb2.CallableOptions(fetch=fetches, target=targets, run_options=options)
     return session._make_callable_from_options(wanted)  # type: ignore[no-any-return]
 
 
 class LiveSession:
-    """A session, with threads of its own until it is closed.
+    """A session over one built graph; it owns threads until it is closed.
 
     Parameters
     ----------
@@ -115,9 +112,15 @@ class LiveSession:
     built : Built
     settings : Settings
     copies : int
-        Copies in `built`.
+        Number of copies in `built`.
     target : str
-        What runs it; "" for this process.
+        Address of the gRPC worker to connect to; "" for this process.
+
+    Attributes
+    ----------
+    usable : bool
+        False once a run is blocked or has failed, or a queue may be closed: another
+        step then needs a new session.
     """
 
     def __init__(
@@ -134,7 +137,6 @@ class LiveSession:
         self._closes = any(node.op == "QueueCloseV2" for node in nodes)
         self._put = {n.resources[0] for n in nodes if n.op.startswith("QueueEnqueue")}
         self.usable = True
-        """Whether it can do another step: no run is blocked or has failed, no queue is closed."""
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
         self._session = tf.compat.v1.Session(target, load(built.graph_def), config)
@@ -153,18 +155,19 @@ class LiveSession:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
     def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
-        """Execute each copy once; as many as came to an end, or to where they block.
+        """Execute each copy once.
 
         Parameters
         ----------
         stuck : callable, optional
-            Called again and again meanwhile, if the test may block: whether nothing
-            happens any more. It may first do something about it. Else `is_quiescent`.
+            Called repeatedly during the race if the test may block; true if no op can go
+            on. It may do something that lets ops go on. Default: `is_quiescent`.
 
         Returns
         -------
         Batch
-            Its arrays may lie in TensorFlow's memory: look at them before the next step.
+            The executions that completed or blocked. The arrays may share memory with
+            TensorFlow: use them before the next step.
 
         Raises
         ------
@@ -200,31 +203,31 @@ class LiveSession:
         return Batch(values, contents, status, absent)
 
     def _crowded(self) -> bool:
-        """Whether ops of a copy may wait to put something into several queues."""
+        """True if enqueues of one copy may be blocked on several full queues."""
         sizes = [each.sizes for each in self._built.contents if each.queue.name in self._put]
         if len(sizes) < 2:
             return False
-        held = callable_of(self._session, sizes)()
-        room = [q.capacity for q in self._test.queues if q.name in self._put]
-        full = sum(each == most for each, most in zip(held, room, strict=True))
+        found = callable_of(self._session, sizes)()
+        capacities = [q.capacity for q in self._test.queues if q.name in self._put]
+        full = sum(each == most for each, most in zip(found, capacities, strict=True))
         return bool((full > 1).any())
 
     def _endings(
         self, race: _Race, values: Mapping[str, npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.bool_]]]:
-        """How each copy ended, and which values it does not have."""
+        """Status of each copy, and for each value the copies in which it is absent."""
         done = {run.name: values[done_key(run.name)] for run in self._test.runs}
         complete = np.all(list(done.values()), axis=0)
-        told = np.ones(self._copies, bool)
+        known = np.ones(self._copies, bool)  # every run that could begin has begun
         for run in self._test.runs:
             begun = values[begun_key(run.name)].copy()
             for name in run.after:
-                begun |= ~done[name]  # it may not begin
-            told &= done[run.name] | begun
+                begun |= ~done[name]  # `run` could not begin yet
+            known &= done[run.name] | begun
         status = np.where(complete, 0, STATUSES.index(Status.BLOCKED))
-        status[~told & ~complete] = DROPPED
+        status[~known & ~complete] = DROPPED
         if race.failure:
-            # The others that are not done were ended by it.
+            # The failure cancelled all other copies that were not done.
             status[~complete] = DROPPED
             status[_copy_of(race.failure)] = STATUSES.index(Status.FAILED)
         absent = {}
@@ -248,22 +251,22 @@ class LiveSession:
                 values[key] = array[position * self._copies : (position + 1) * self._copies]
 
     def _cancel(self, race: _Race) -> None:
-        """End what still runs."""
-        self._compiled()
+        """Cancel the runs that have not ended."""
+        self._wait_for_compiler()
         self._session.close()
         race.wait()
 
-    def _compiled(self) -> None:
-        """Wait until XLA compiles nothing beside the runs: to close before ends the process.
+    def _wait_for_compiler(self) -> None:
+        """Wait until XLA's background compilation is done.
 
-        As docs/tensorflow-findings.md has it.
+        Closing the session earlier ends the process (docs/tensorflow-findings.md).
         """
         while self._in_background and not is_quiescent():
             time.sleep(_PATIENCE_S)
 
     def close(self) -> None:
         """Release graph and threads."""
-        self._compiled()
+        self._wait_for_compiler()
         if self._threads is not None:
             self._threads.shutdown()
         del self._run_init, self._runs, self._run_final
@@ -273,15 +276,16 @@ class LiveSession:
 
 
 class _Race:
-    """The runs of one step, each after those that it waits for.
+    """The runs of one step, in an order that the client of the test permits.
 
     Attributes
     ----------
     shown : dict of str to list of array
-        What each run that has ended fetched.
+        Values that each ended run fetched.
     blocked : bool
-        Whether nothing happens any more, and not all have ended.
+        True if some runs have not ended and no thread can go on.
     failure : OpError or None
+        The error that ended a run.
     """
 
     def __init__(
@@ -297,7 +301,7 @@ class _Race:
         self.failure: tf.errors.OpError | None = None
 
     def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
-        """Run all, until they have ended; where `watched`, or nothing happens any more."""
+        """Execute all runs until they have ended or, if `watched`, until they are blocked."""
         if self._threads is None:
             ((name, call),) = self._calls.items()
             self.shown[name] = call()
@@ -313,11 +317,11 @@ class _Race:
                 if future in ended:
                     self._take(name, future, watched=watched)
             if watched and not ended:
-                # All runs that can begin have begun, so that only they could go on.
+                # Every run that can begin has begun: no other thread could go on.
                 idle = (stuck or is_quiescent)()
                 self.blocked = idle and not any(future.done() for future in pending)
         if self.failure:
-            self._settle()
+            self._wait_for_others()
 
     def _take(self, name: str, future: Future[list[npt.NDArray[Any]]], *, watched: bool) -> None:
         try:
@@ -327,18 +331,18 @@ class _Race:
                 raise
             self.failure = error
 
-    def _settle(self) -> None:
-        """Wait until the runs beside one that failed have ended, or block."""
+    def _wait_for_others(self) -> None:
+        """After a failure: wait until the other runs have ended or are blocked."""
         while not (all(future.done() for future in self._futures.values()) or is_quiescent()):
             wait(self._futures.values(), _PATIENCE_S)
 
     def wait(self) -> None:
-        """Until all have ended, however."""
+        """Wait until all runs have ended, also by cancellation."""
         wait(self._futures.values())
 
 
 def _copy_of(error: tf.errors.OpError) -> int:
-    """The copy that failed: TensorFlow names the node."""
+    """The copy that failed; TensorFlow's message names the node."""
     found = re.search(r"node c(\d+)/", error.message)
     if found is None:
         raise error
@@ -346,10 +350,10 @@ def _copy_of(error: tf.errors.OpError) -> int:
 
 
 def load(graph_def: graph_pb2.GraphDef) -> tf.Graph:
-    """A graph without the Python objects that `tf.import_graph_def` makes.
+    """Import a graph without the Python objects that `tf.import_graph_def` creates.
 
-    They would take five times as long as all the rest of this, and we name
-    nodes by strings. This is its C half.
+    Creating them takes five times as long as the rest of the import, and this package
+    refers to nodes by name. This is the C part of `tf.import_graph_def`.
     """
     graph = tf.Graph()
     options = pywrap_tf_session.TF_NewImportGraphDefOptions()

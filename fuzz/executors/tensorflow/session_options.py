@@ -1,4 +1,4 @@
-"""Settings of a profile -> what TensorFlow takes: options of a session, and of a run."""
+"""Translation of a configuration's settings to TensorFlow's session and run options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
-    """What a session is made of.
+    """Options of a session (`ConfigProto`).
 
     Parameters
     ----------
@@ -21,14 +21,14 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
 
     Notes
     -----
-    TensorFlow's default pool belongs to the process, has the size that its first
-    session asked for, and lives for ever; one of a session's own that has no name
-    goes with it. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
+    TensorFlow's default pool belongs to the process, keeps the size that the first
+    session asked for, and is never released. An unnamed pool of a session is released
+    with the session. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
     ``TF_XLA_FLAGS``.
     """
     config = config_pb2.ConfigProto(intra_op_parallelism_threads=settings.intra_op_threads)
     config.device_count["CPU"] = 1 if settings.workers else cpus
-    # A worker keeps what a session leaves, and shows it to the next.
+    # Otherwise a gRPC worker keeps a session's variables, and the next session sees them.
     config.isolate_session_state = bool(settings.workers)
     config.device_count["GPU"] = 0
     config.experimental.executor_type = settings.executor_type
@@ -41,7 +41,7 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
         config.use_per_session_threads = settings.pool == "per_session"
     options = config.graph_options
     if settings.rewrites:
-        # Small graphs are left alone otherwise.
+        # By default grappler skips small graphs.
         options.rewrite_options.min_graph_nodes = -1
         options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
         if settings.rewrites != "all":
@@ -56,7 +56,7 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
 
 
 def run_options(settings: Settings) -> config_pb2.RunOptions:
-    """What a run of the race is made of: the pool that it takes its threads from."""
+    """Options of a run of the race: the thread pool that it uses."""
     options = config_pb2.RunOptions()
     options.inter_op_thread_pool = {"second": 1, "caller": -1}.get(settings.pool, 0)
     options.experimental.use_run_handler_pool = settings.pool == "run_handler"
@@ -64,7 +64,7 @@ def run_options(settings: Settings) -> config_pb2.RunOptions:
 
 
 def _only(config: rewriter_config_pb2.RewriterConfig, rewrites: str) -> None:
-    """Switch on these optimizers of grappler's, and all others off."""
+    """Enable these optimizers of grappler, and disable all others."""
     for field in config.DESCRIPTOR.fields:
         if field.enum_type is not None and field.enum_type.name == "Toggle":
             setattr(config, field.name, rewriter_config_pb2.RewriterConfig.OFF)

@@ -1,9 +1,9 @@
-"""One gRPC worker.
+"""Program of one TensorFlow gRPC worker, which runs a part of a distributed graph.
 
 Run as ``python -m litmusfuzz.fuzz.executors.tensorflow.task NUMBER THREADS ADDRESS...``.
 
-Its standard input is a pipe that nobody writes to: it ends when the process that
-started this one has ended, however it did, and this one then ends at once.
+Its standard input is a pipe that carries no data. The pipe closes when the parent
+process ends, for whatever reason, and the worker then exits at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import tensorflow as tf
 
 
 def main() -> None:
-    """Serve until the input ends; says so when it does."""
+    """Print "serving" once the server accepts sessions, and exit at the end of the input."""
     number, threads, *addresses = sys.argv[1:]
-    # TensorFlow prints; the answer needs a channel of its own.
+    # TensorFlow prints to standard output: keep that for the answer alone.
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)
         config = tf.compat.v1.ConfigProto(

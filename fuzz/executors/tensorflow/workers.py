@@ -1,4 +1,4 @@
-"""TensorFlow's workers, in processes of their own, over gRPC on this machine."""
+"""Starts and stops TensorFlow's gRPC worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from typing import Final
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 _START_S: Final = 120.0
-"""For all of them to serve: each imports TensorFlow."""
+"""Until all workers accept sessions; each imports TensorFlow first."""
 _TRIES: Final = 3
-"""Another process may take a port between our finding it free and our using it."""
+"""Attempts to start: another process may take a port after it was found free."""
 
 
 class Workers:
-    """Processes that serve until they are closed, or this process ends.
+    """gRPC workers, which run until they are closed or this process ends.
 
-    And the other way round: if one of them ends by itself, so does this process. A
-    session would wait for it for ever, and a crash be taken for a hang.
+    If a worker exits by itself, this process exits too. Otherwise a session would wait
+    for the worker for ever, and a crash would be reported as a hang.
 
     Parameters
     ----------
     count : int
     threads : int
-        Of each one's pool for ops.
+        Inter-op threads of each worker.
 
     Attributes
     ----------
     target : str
-        What a session is connected to.
+        Address that a session connects to.
 
     Raises
     ------
     Unavailable
-        If they do not come to serve.
+        If the workers do not start.
     """
 
     def __init__(self, count: int, threads: int) -> None:
@@ -57,7 +57,7 @@ class Workers:
         raise Unavailable("TensorFlow's workers do not start: no free ports on 127.0.0.1?")
 
     def close(self) -> None:
-        """End them."""
+        """Kill all workers."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.kill()
@@ -70,13 +70,13 @@ class Workers:
         code = task.wait()
         if task in self._tasks:  # nobody closed it
             how = f"signal {-code}" if code < 0 else f"exit {code}"
-            sys.stderr.write(f"a worker of TensorFlow has ended: {how}\n")
+            sys.stderr.write(f"a TensorFlow gRPC worker exited: {how}\n")
             sys.stderr.flush()
             os._exit(1)
 
 
 def _free(count: int) -> list[str]:
-    """Addresses that nobody listens at."""
+    """Addresses with ports that are free at the moment."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ def _free(count: int) -> list[str]:
 
 
 def _start(number: int, threads: int, addresses: list[str]) -> subprocess.Popen[bytes]:
-    # Other children do not inherit the pipes, so that the input ends with this process.
+    # No other child inherits the pipe, so that it closes when this process ends.
     arguments = [str(number), str(threads), *addresses]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "litmusfuzz.fuzz.executors.tensorflow.task", *arguments],
@@ -97,7 +97,7 @@ def _start(number: int, threads: int, addresses: list[str]) -> subprocess.Popen[
 
 
 def _serves(task: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Whether it does, in time; not if it has ended."""
+    """True once the worker accepts sessions; false if it exits or is too late."""
     assert task.stdout is not None
     ready, _, _ = select.select([task.stdout], [], [], max(0.0, deadline - time.monotonic()))
     return bool(ready) and task.stdout.read() == b"serving"
