@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.graph import FEATURES
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.executors.protocol import Config
 
 if TYPE_CHECKING:

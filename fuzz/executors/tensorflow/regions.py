@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.graph import bodies
+from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.ops import SliceAttrs
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.passes.clustering import Clustering, chosen
@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.passes.clustering import Clustering, chosen
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.graph import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
 
 
 def without_clusters(test: LitmusTest) -> LitmusTest:
