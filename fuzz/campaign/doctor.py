@@ -50,7 +50,7 @@ _PACKAGES: Final = {
 """What we need, by the name to install it by, and the names that it may have."""
 _TOOLS: Final = (
     ("herd7", ("herd7",), "sets of other models: `herd`", "opam install herdtools7"),
-    ("graphviz", ("dot",), "DOT as a picture: `show --dot`", "apt install graphviz"),
+    ("graphviz", ("dot",), "DOT as a picture: `show --format dot`", "apt install graphviz"),
     (
         "Chromium",
         ("chromium", "chromium-browser", "google-chrome"),

@@ -268,7 +268,7 @@ class Campaign:
         self.record.interrupted = self.time_left_s > 0
 
     def _save(self) -> None:
-        """Keep the record, whole at any moment: what `litmusfuzz page` reads."""
+        """Write the record anew; its file is complete at any moment."""
         if not self.settings.saves:
             return
         self.saved = self.record.elapsed_s

@@ -1,4 +1,4 @@
-"""`litmusfuzz bench`: how fast, as ratios."""
+"""`litmusfuzz bench`: speed and reach of LitmusFuzz itself, as ratios."""
 
 from __future__ import annotations
 
@@ -12,68 +12,68 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.speed import SpeedReport
     from litmusfuzz.reports.targets import TargetsReport
 
-from litmusfuzz.fuzz.cli.common import json_option, parts_told, print_json
+from litmusfuzz.fuzz.cli.common import json_option, print_json, progress_line
 
 
-@click.group()
+@click.group(epilog="Example: litmusfuzz bench oracle --no-compare")
 def bench() -> None:
-    """Measure ourselves, with ratios to something slower."""
+    """Measure LitmusFuzz itself, as ratios to something slower."""
 
 
-@bench.command("oracle")
-@click.option("--compare/--no-compare", default=True, help="Run the reference beside it.")
+@bench.command("oracle", epilog="Example: litmusfuzz bench oracle --no-compare")
+@click.option("--compare/--no-compare", default=True, help="Also run the reference oracle.")
 @json_option
 def bench_oracle(compare: bool, as_json: bool) -> None:
-    """How fast the explorer finds sets and verdicts, and how that grows.
+    """Measure how fast the explorer finds sets and verdicts, and how the time grows.
 
-    Takes about two minutes, half of it the reference.
+    Takes about two minutes, half of it the reference oracle.
     """
     from litmusfuzz.fuzz.bench.oracle import report
 
-    with parts_told() as progress:
+    with progress_line() as progress:
         measured = report(progress, compare=compare)
     _show_bench(measured, as_json)
 
 
-@bench.command("native")
-@click.option("--compare/--no-compare", default=True, help="Run TensorFlow beside it.")
+@bench.command("native", epilog="Example: litmusfuzz bench native --json")
+@click.option("--compare/--no-compare", default=True, help="Also run TensorFlow.")
 @json_option
 def bench_native(compare: bool, as_json: bool) -> None:
-    """How fast the native executor is, by engine and scheduler, beside TensorFlow's.
+    """Measure the native executor, by engine and scheduler, against TensorFlow's.
 
     Takes half a minute on free cores.
     """
     from litmusfuzz.fuzz.bench.native import report
 
-    with parts_told() as progress:
+    with progress_line() as progress:
         measured = report(progress, compare=compare)
     _show_bench(measured, as_json)
 
 
-@bench.command("clusters")
+@bench.command("clusters", epilog="Example: litmusfuzz bench clusters")
 @json_option
 def bench_clusters(as_json: bool) -> None:
-    """How fast clusters are chosen, validated and executed.
+    """Measure how fast clusters are chosen, validated and executed.
 
     Takes some seconds.
     """
     from litmusfuzz.fuzz.bench.clusters import report
 
-    with parts_told() as progress:
+    with progress_line() as progress:
         measured = report(progress)
     _show_bench(measured, as_json)
 
 
-@bench.command("tensorflow")
+@bench.command("tensorflow", epilog="Example: litmusfuzz bench tensorflow")
 @json_option
 def bench_tensorflow(as_json: bool) -> None:
-    """How fast campaigns on TensorFlow are, and how much they reach.
+    """Measure how fast campaigns on TensorFlow are, and how much they reach.
 
     Takes about two minutes.
     """
     from litmusfuzz.fuzz.bench.tensorflow import report
 
-    with parts_told() as progress:
+    with progress_line() as progress:
         measured = report(progress)
     _show_bench(measured, as_json)
 

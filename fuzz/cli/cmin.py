@@ -1,4 +1,4 @@
-"""`litmusfuzz cmin`: as few tests as show all that a folder's show."""
+"""`litmusfuzz cmin`: a smallest set of tests with the coverage of a whole folder."""
 
 from __future__ import annotations
 
@@ -13,21 +13,26 @@ from litmusfuzz.fuzz.cli.common import (
     fail,
     json_option,
     load_or_fail,
-    parts_told,
     print_json,
+    progress_line,
 )
 
 
-@click.command()
+@click.command(epilog="Example: litmusfuzz cmin findings --out kept")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="FOLDER...")
-@click.option("--out", required=True, type=click.Path(), help="Folder for those that are kept.")
-@click.option("--kills/--no-kills", default=True, help="Whether mutants of `native` are run.")
+@click.option(
+    "--out", required=True, type=click.Path(), help="Folder that the kept tests are copied to."
+)
+@click.option(
+    "--kills/--no-kills", default=True, help="Whether the mutants of executor native run."
+)
 @json_option
 def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None:
-    """Keep as few tests of FOLDERS as show what they all show, and copy them to --out.
+    """Copy the fewest tests with the coverage of whole folders.
 
-    Of ops and features, of orders that allowed outcomes tell apart, of mutants that are
-    killed, of causes of findings. Prints what each is kept for, and whether fewer would do.
+    Copies tests of each FOLDER to --out. Coverage counts ops and features, orders that
+    allowed outcomes distinguish, killed mutants, and causes of findings. Prints what each
+    kept test covers, and whether the set is known to be smallest.
     """
     from litmusfuzz.fuzz.campaign.corpus_minimization import kills as killed
     from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
@@ -37,18 +42,18 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     files: dict[str, Path] = {}
     for folder in folders:
         if not Path(folder).is_dir():
-            fail(f"{folder}: no folder")
+            fail(f"{folder}: is not a folder")
         for file in sorted(Path(folder).rglob("*.yaml")):
             if file.name in files:
-                fail(f"{files[file.name]} and {file} have one name, which --out has no room for")
+                fail(f"{files[file.name]} and {file} have the same name; --out holds one of them")
             files[file.name] = file
     if not files:
-        fail(f"{', '.join(folders)}: no test in it (*.yaml)")
+        fail(f"{', '.join(folders)}: has no test (*.yaml)")
     if target.is_dir() and any(target.iterdir()):
         fail(f"--out: {out} is not empty")
     entries = {name: load_or_fail(str(file)) for name, file in files.items()}
     sets = {}
-    with parts_told() as progress:
+    with progress_line() as progress:
         for name, entry in entries.items():
             progress(name)
             sets[name] = shown(entry)

@@ -1,20 +1,23 @@
-"""What commands share: exit codes, arguments and options, errors in one line."""
+"""Exit codes, arguments, options and error messages that several commands share."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from litmusfuzz.corpus.textfile import Entry, FileError, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
-MAX_SEED = (1 << 63) - 1  # what a file holds
+MAX_SEED = (1 << 63) - 1  # of a finding's file
 MAX_LOG_BYTES = 1 << 28
 SUFFIXES = (".yaml", ".litmus")
 
@@ -46,22 +49,122 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
+class TestName(click.ParamType[str]):
+    """A test: the path of a file, or the name of a test of the corpus.
+
+    The command resolves it (`resolve_test`), so that all mistakes are reported alike.
+    """
+
+    name = "test"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names of tests of the corpus, and the shell's own completion of paths."""
+        from litmusfuzz.corpus.library import paths
+
+        return [
+            *(CompletionItem(name) for name in paths() if name.startswith(incomplete)),
+            CompletionItem(incomplete, type="file"),
+        ]
+
+
+class Names(click.ParamType[str]):
+    """Names, separated by commas; the command checks them.
+
+    Parameters
+    ----------
+    known : callable
+        Gives the names that the shell completes, from the options before.
+    """
+
+    name = "names"
+
+    def __init__(self, known: Callable[[click.Context], Iterable[str]]) -> None:
+        self.known = known
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The last of the names, with those before it."""
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{name}")
+            for name in self.known(ctx)
+            if name.startswith(last)
+        ]
+
+
+def _executors(_ctx: click.Context) -> Iterable[str]:
+    from litmusfuzz.fuzz.executors.table import names
+
+    return names()
+
+
+def _configurations(ctx: click.Context) -> Iterable[str]:
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, executor_class
+
+    try:
+        executor = executor_class(str(ctx.params.get("executors") or "tf"))
+    except UnknownExecutor:
+        return ()
+    return (config.name for config in executor.configurations())
+
+
+def _families(_ctx: click.Context) -> Iterable[str]:
+    from litmusfuzz.fuzz.generators import FAMILIES
+
+    return FAMILIES
+
+
+def _mutants(_ctx: click.Context) -> Iterable[str]:
+    from litmusfuzz.fuzz.executors.table import MUTANT
+
+    return (name for name in _executors(_ctx) if name.startswith(MUTANT))
+
+
+EXECUTORS = Names(_executors)
+CONFIGURATION = Names(_configurations)
+FAMILIES = Names(_families)
+MUTANTS = Names(_mutants)
+
+
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit 2."""
     click.echo(f"litmusfuzz: {message}", err=True)
     sys.exit(USAGE)
 
 
-def load_or_fail(path: str) -> Entry:
-    """A file, or its first mistake in one line and exit 2."""
+def resolve_test(argument: str) -> str:
+    """Path of a test that is given as a path or by name; an existing path wins."""
+    from difflib import get_close_matches
+
+    from litmusfuzz.corpus.library import paths
+
+    # What looks like a path is one: `load` says what is wrong with it.
+    if Path(argument).exists() or Path(argument).suffix in SUFFIXES or os.sep in argument:
+        return argument
+    names = paths()
+    if argument in names:
+        return str(names[argument])
+    cased = {name.lower(): name for name in names}
+    near = [cased[name] for name in get_close_matches(argument.lower(), cased, 3)]
+    hint = (
+        f"is it {' or '.join(near)}?" if near else "`litmusfuzz list tests` prints those there are"
+    )
+    fail(f"{argument}: no such file, and no test of the corpus has that name; {hint}")
+
+
+def load_or_fail(argument: str) -> Entry:
+    """A test by path or name; its first mistake in one line and exit 2."""
     try:
-        return load(path)
+        return load(resolve_test(argument))
     except FileError as error:
         fail(str(error))
 
 
 def model_of(name: str) -> Model:
-    """A memory model by what it is called after ``--model``."""
+    """A memory model, by its name."""
     from litmusfuzz.oracles.model import GUARANTEES
 
     return GUARANTEES[name]
@@ -70,7 +173,7 @@ def model_of(name: str) -> Model:
 def explore_or_fail(
     path: str, test: LitmusTest, model: Model, budget: int | None
 ) -> tuple[Explorer, AllowedSet]:
-    """The explorer of a file's test, and all that it allows, within the budget."""
+    """The explorer of a test and its allowed set, within the budget."""
     from litmusfuzz.oracles.allowed import NoAllowedSet
 
     explorer = explorer_for(path, test, model, budget)
@@ -81,7 +184,7 @@ def explore_or_fail(
 
 
 def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
-    """The explorer of a file's test."""
+    """The explorer of a test."""
     from litmusfuzz.oracles.allowed import NoAllowedSet
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 
@@ -93,12 +196,37 @@ def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) 
 
 
 def print_json(data: Any) -> None:
-    """What ``--json`` prints."""
+    """Print what ``--json`` asks for."""
     click.echo(json.dumps(data, indent=2))
 
 
+def print_text(text: str) -> None:
+    """Print a report; on a terminal FORBIDDEN is red, unless NO_COLOR is set."""
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        text = re.sub(r"\bFORBIDDEN\b", click.style("FORBIDDEN", fg="red", bold=True), text)
+    click.echo(text)
+
+
 file_argument = click.argument("file", type=click.Path())
+test_argument = click.argument("file", type=TestName(), metavar="TEST")
+tests_argument = click.argument(
+    "files", type=TestName(), metavar="TEST...", nargs=-1, required=True
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+configuration_option = click.option(
+    "--configuration",
+    "config_name",
+    type=CONFIGURATION,
+    default=None,
+    help="Configuration of the one executor that is named.",
+)
+log_option = click.option(
+    "--log",
+    "log_file",
+    type=click.Path(),
+    default=None,
+    help="Also write a log of what was observed, as litmus7 does.",
+)
 model_option = click.option(
     "--model",
     "model_name",
@@ -111,31 +239,35 @@ one_model_option = click.option(
     "model_name",
     type=click.Choice(["rfc", "executor", "acd"]),
     default=None,
-    help="Only that memory model; all if not given.",
+    help="Memory model; rfc and executor if not given.",
 )
 engine_option = click.option(
     "--engine",
     default=None,
-    help="Of executor native: a name, a shared library's path, or module:object in Python.",
+    help="Engine of executor native: a name, the path of a shared library, or module:object in "
+    "Python.",
 )
 threads_option = click.option(
-    "--threads", type=click.IntRange(1, 256), default=None, help="Of that engine: a hard limit."
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=None,
+    help="Limit on the threads of the engine.",
 )
 noise_option = click.option(
     "--noise",
     default=None,
-    help="What is varied between executions, as copies=64,pinned,delay_us_max=20.",
+    help="Variation between executions, as copies=64,pinned,delay_us_max=20.",
 )
 python_option = click.option(
     "--python",
     default=None,
-    help="Run executors with another environment's interpreter, and what is installed there.",
+    help="Interpreter of another environment, in which the executors run.",
 )
 budget_option = click.option(
     "--budget",
     type=click.IntRange(min=1),
     default=None,
-    help="States to look at before an answer is 'unknown'.",
+    help="Limit on the states of the search; beyond it the verdict is unknown.",
 )
 
 
@@ -151,8 +283,8 @@ def python_or_fail(path: str | None) -> str | None:
 
 
 @contextmanager
-def parts_told() -> Iterator[Callable[[str], None]]:
-    """What is being measured, on a terminal."""
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """A function that shows, on a terminal, the part that a command is at."""
     terminal = sys.stderr.isatty()
 
     def progress(part: str) -> None:

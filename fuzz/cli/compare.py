@@ -1,4 +1,4 @@
-"""`litmusfuzz compare`: two logs, side by side."""
+"""`litmusfuzz herd compare`: outcomes that only one of two logs has."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from litmusfuzz.fuzz.cli.common import (
     model_of,
     model_option,
     print_json,
+    print_text,
 )
 from litmusfuzz.fuzz.cli.herd import load_herd
 from litmusfuzz.fuzz.cli.oracle import membership
 
 
-@click.command()
+@click.command(epilog="Example: litmusfuzz herd compare ours.log herd.log --tests corpus/litmus")
 @click.argument("left", metavar="A", type=click.Path())
 @click.argument("right", metavar="B", type=click.Path())
 @click.option(
@@ -46,7 +47,7 @@ from litmusfuzz.fuzz.cli.oracle import membership
     "places",
     multiple=True,
     type=click.Path(),
-    help="Test file, ours or herd's, or a folder of them; may stand several times.",
+    help="A test of the logs, ours or herd's, or a folder of tests; may be given several times.",
 )
 @model_option
 @budget_option
@@ -59,12 +60,11 @@ def compare(
     budget: int | None,
     as_json: bool,
 ) -> None:
-    """Compare two logs: what only A or only B has.
+    """Compare two logs: the outcomes that only A or only B has.
 
-    A and B are of `herd log`, of `replay --log`, of herd7 or of litmus7. With
-    --tests the oracle says of each such outcome whether it is forbidden. Exits
-    0 if they say the same, 1 if they differ in a forbidden outcome, 3 if they
-    differ otherwise.
+    A and B are logs of `herd log`, `replay --log`, herd7 or litmus7. With --tests
+    the oracle judges each such outcome. Exits 0 if the logs agree, 1 if they differ
+    in a forbidden outcome, 3 if they differ in others.
     """
     from litmusfuzz.reports.comparison import Incomparable
     from litmusfuzz.reports.comparison import compare as compared
@@ -80,7 +80,7 @@ def compare(
     if as_json:
         print_json(report.as_json())
     else:
-        click.echo(report.text())
+        print_text(report.text())
     sys.exit(report.exit_code)
 
 

@@ -1,4 +1,4 @@
-"""`litmusfuzz doctor`: what works here."""
+"""`litmusfuzz doctor`: executors, engines and tools that work on this machine."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import sys
 
 import click
 
-from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, json_option, parts_told, print_json
+from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, json_option, print_json, progress_line
 
 
-@click.command()
+@click.command(epilog="Example: litmusfuzz doctor --json")
 @json_option
 def doctor(as_json: bool) -> None:
-    """Tell what works here, what is missing, and how to get it.
+    """Check what works on this machine, and how to get the rest.
 
-    Versions, machine, engines, executors and their configurations, XLA's flags, tools.
-    What may crash is tried in a process of its own. Exits 0 if the basics work, else 2.
+    Checks versions, machine, engines, executors and their configurations, XLA's flags,
+    and tools. A check that may crash runs in a process of its own. Exits 0 if the basics
+    work, else 2.
     """
     from litmusfuzz.fuzz.campaign.doctor import examine
     from litmusfuzz.reports.doctor import doctor_json, doctor_text, works
 
-    with parts_told() as progress:
+    with progress_line() as progress:
         checks = examine(progress)
     if as_json:
         print_json(doctor_json(checks))

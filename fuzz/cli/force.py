@@ -1,104 +1,165 @@
-"""`litmusfuzz force`: one total order, exactly."""
+"""`litmusfuzz force`: allowed outcomes, each by a total order that an executor has to follow."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.campaign.coverage import Limits
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.cover import CoverReport
 
 from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    EXECUTORS,
+    FORBIDDEN,
+    UNKNOWN,
     Duration,
     budget_option,
+    configuration_option,
     explorer_for,
     fail,
-    file_argument,
     json_option,
     load_or_fail,
+    log_option,
     model_of,
     model_option,
     print_json,
+    print_text,
+    progress_line,
+    tests_argument,
 )
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
 from litmusfuzz.fuzz.cli.replay import write_log
+from litmusfuzz.fuzz.cli.run import executors_of
 
 
-@click.command()
-@file_argument
+@click.command(epilog='Example: litmusfuzz force SB --executors tf --outcome "r0=0 r1=1"')
+@tests_argument
 @click.option(
     "--outcome",
     "wanted",
-    required=True,
-    help="An allowed one, as of `oracle`: r0=2,r1=0 or X=[1,2] or _status=blocked.",
+    default=None,
+    help="Force only this allowed outcome, of one test on one executor: r0=2,r1=0 or X=[1,2] "
+    "or _status=blocked.",
 )
-@click.option("--executor", "executor_name", default="native", help="One that can be forced.")
 @click.option(
-    "--config", "config_name", default=None, help="Else one that promises just the model."
+    "--executors",
+    type=EXECUTORS,
+    default="native",
+    help="Executors that can be forced, separated by commas; NAME or NAME:CONFIGURATION.",
 )
-@click.option("--time", "time_s", type=Duration(), default="60s", help="At most.")
+@configuration_option
+@click.option("--time", "time_s", type=Duration(), default="60s", help="Limit for each order.")
 @click.option(
-    "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
+    "--events", type=click.IntRange(min=1), default=40, help="Limit on the events of a test."
 )
+@click.option(
+    "--outcomes",
+    type=click.IntRange(min=1),
+    default=10_000,
+    help="Limit on the allowed outcomes of a test.",
+)
+@log_option
 @model_option
 @budget_option
 @json_option
 def force(
-    file: str,
-    wanted: str,
-    executor_name: str,
+    files: tuple[str, ...],
+    wanted: str | None,
+    executors: str,
     config_name: str | None,
     time_s: float,
+    events: int,
+    outcomes: int,
     log_file: str | None,
     model_name: str | None,
     budget: int | None,
     as_json: bool,
 ) -> None:
-    """Make an executor follow one total order of FILE, and print what that yields.
+    """Make executors show the allowed outcomes of each TEST.
 
-    The order is the oracle's witness of --outcome, as `oracle --explain` prints
-    it. Exits 1 if it yields another outcome, 3 if the executor cannot follow it.
+    For every allowed outcome an executor follows a total order: the witness that
+    `oracle --outcome` prints. Outcomes that need an update split in two cannot be
+    forced from outside; the report lists them apart. Exits 1 if an executor followed
+    an order and showed another outcome, 3 if it did not follow one or a test was
+    left out.
     """
-    from litmusfuzz.fuzz.campaign import replay as campaign
-    from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
-    from litmusfuzz.fuzz.executors.worker import Worker
-    from litmusfuzz.reports.allowed import Witnessed
-    from litmusfuzz.reports.forced import ForcedReport
+    from litmusfuzz.fuzz.campaign.coverage import Limits
 
-    test = load_or_fail(file).test
+    entries = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    if wanted is None:
+        for name, value in (("--log", log_file), ("--model", model_name), ("--budget", budget)):
+            if value is not None:
+                fail(f"{name}: needs --outcome")
+        chosen = _chosen(executors, config_name, "executor")
+        _force_all(entries, chosen, Limits(events, outcomes, time_s), as_json=as_json)
     model = model_of(model_name or "rfc")
-    try:
-        config = configuration(executor_name, config_name, model.name)
-    except UnknownExecutor as error:
-        fail(str(error))
+    chosen = _chosen(executors, config_name, model.name)
+    if len(entries) > 1 or len(chosen) > 1:
+        fail("--outcome: is of one test, on one executor")
+    (file, test), (name, config) = entries[0], chosen[0]
     order, outcome = _order(file, test, wanted, model, budget)
     if log_file is not None:
         # Now, so that a place where nothing can be written is known before the work.
         Path(log_file).write_text("", encoding="utf-8")
-    worker = Worker(executor_name)
-    try:
+    _force_one(file, test, (name, config), (model, order, outcome), time_s, log_file, as_json)
+
+
+def _chosen(executors: str, config_name: str | None, model: str) -> list[tuple[str, Config]]:
+    """The executors; where no configuration is named, one that guarantees just the model."""
+    from litmusfuzz.fuzz.executors.table import configuration
+
+    return [
+        (
+            name,
+            config if config_name or f"{name}:" in executors else configuration(name, None, model),
+        )
+        for name, config in executors_of(executors, config_name, None, None)
+    ]
+
+
+def _force_one(
+    file: str,
+    test: LitmusTest,
+    on: tuple[str, Config],
+    wanted: tuple[Model, Witness, Outcome],
+    time_s: float,
+    log_file: str | None,
+    as_json: bool,
+) -> NoReturn:
+    """Force one order, print the outcome, and exit."""
+    from litmusfuzz.fuzz.campaign import replay as campaign
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.reports.allowed import Witnessed
+    from litmusfuzz.reports.forced import ForcedReport
+
+    (executor, config), (model, order, outcome) = on, wanted
+    with closing(Worker(executor)) as worker:
         forced = campaign.force(test, worker, config, order, time_s)
-    finally:
-        worker.close()
     if forced.problem:
         fail(f"{file}: {forced.problem}")
     witness = Witnessed(model.name, outcome, tuple(map(str, order)))
-    report = ForcedReport(
-        test, executor_name, config.name, witness, forced.outcome, forced.diverged
-    )
+    report = ForcedReport(test, executor, config.name, witness, forced.outcome, forced.diverged)
     if log_file is not None and report.seen is not None:
         write_log(test, {report.seen: 1}, log_file)
     if as_json:
         print_json(report.as_json())
     else:
-        click.echo(report.text())
+        print_text(report.text())
     sys.exit(report.exit_code)
 
 
@@ -116,11 +177,73 @@ def _order(
         verdict, asked = membership(explorer, values, status)
     except NoAllowedSet as error:
         fail(f"{file}: {error}")
-    told = shown(({} if status is None else {STATUS_KEY: str(status)}) | plain_values(test, values))
+    given = ({} if status is None else {STATUS_KEY: str(status)}) | plain_values(test, values)
     if verdict is Verdict.UNKNOWN:
-        fail(f"{file}: {told}: over budget under {model.name}; see --budget")
+        fail(f"{file}: {shown(given)}: over budget under {model.name}; see --budget")
     if asked is None:
-        fail(f"{file}: {told}: forbidden under {model.name}, there is no order")
+        fail(f"{file}: {shown(given)}: forbidden under {model.name}, there is no order")
     order = explorer.witness(asked)
     assert order is not None, "allowed, but by no order"
     return order, outcome_of(test, model, order)
+
+
+def _force_all(
+    entries: Sequence[tuple[str, LitmusTest]],
+    chosen: Sequence[tuple[str, Config]],
+    limits: Limits,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Force every allowed outcome of each test on each executor, print a report, and exit."""
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.reports.cover import cover_text
+
+    reports: list[CoverReport] = []
+    try:
+        for name, config in chosen:
+            with closing(Worker(name)) as worker, progress_line() as progress:
+                for file, test in entries:
+                    reports.append(_forced(file, test, worker, config, limits, progress))
+    except KeyboardInterrupt:
+        click.echo("litmusfuzz: interrupted", err=True)
+    if as_json:
+        print_json([report.as_json() for report in reports])
+    else:
+        print_text(reports[0].text() if len(reports) == 1 else cover_text(reports))
+    codes = {report.exit_code for report in reports}
+    if len(reports) < len(entries) * len(chosen):
+        codes.add(UNKNOWN)
+    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def _forced(
+    file: str,
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    limits: Limits,
+    progress: Callable[[str], None],
+) -> CoverReport:
+    """All outcomes of one test on one executor, with the clusters that it runs the test with."""
+    from litmusfuzz.fuzz.campaign.coverage import cover as force_all
+    from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.fuzz.executors.table import executor_class
+    from litmusfuzz.reports.cover import CoverReport
+
+    made = executor_class(worker.executor)
+    if issubclass(made, Clusters):
+        test = made.clustered(test, config)
+    part = f"{worker.executor}/{config.name}: {test.name}"
+    found = force_all(test, worker, config, limits, lambda order: progress(f"{part}, {order}"))
+    return CoverReport(
+        test=test,
+        file=file,
+        executor=worker.executor,
+        config=config.name,
+        left_out=found.left_out,
+        reached=tuple(found.reached),
+        wrong=tuple((o, tuple(map(str, order)), seen) for o, order, seen in found.wrong),
+        not_followed=tuple(found.not_followed),
+        apart=found.apart,
+        seconds=found.seconds,
+    )

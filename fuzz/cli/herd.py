@@ -1,4 +1,4 @@
-"""`litmusfuzz herd`: to and from herd's files."""
+"""`litmusfuzz herd`: exchange of tests and logs with herd7 and litmus7."""
 
 from __future__ import annotations
 
@@ -26,35 +26,42 @@ from litmusfuzz.fuzz.cli.common import (
     model_of,
     model_option,
     print_json,
+    tests_argument,
 )
 from litmusfuzz.fuzz.cli.replay import unique_names
 
 
-@click.group()
+@click.group(epilog="Example: litmusfuzz herd export SB MP --out tests")
 def herd() -> None:
-    """Interchange with herd7 and litmus7: tests in C, and logs.
+    """Exchange tests and logs with herd7 and litmus7.
 
-    One atomic access a statement, no branches, no pointer values. Every access
-    counts as sequentially consistent, whatever order it names.
+    Tests are in herd's C: one atomic access a statement, no branches, no pointer
+    values. Every access counts as sequentially consistent, whatever order it names.
     """
 
 
-files_argument = click.argument("files", nargs=-1, required=True, type=click.Path())
+files_argument = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path()
+)
 out_option = click.option(
-    "--out", "folder", type=click.Path(), default=None, help="Folder to write to; else printed."
+    "--out",
+    "folder",
+    type=click.Path(),
+    default=None,
+    help="Folder to write to; without it the result is printed.",
 )
 
 
-@herd.command("import")
+@herd.command("import", epilog="Example: litmusfuzz herd import MP.litmus --out tests")
 @files_argument
 @out_option
 @json_option
 def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> None:
-    """Shard herd's .litmus FILES into ours, NAME.yaml."""
+    """Convert each .litmus FILE of herd's to a test of ours, NAME.yaml."""
     tests = [(file, load_herd(file)[0]) for file in files]  # all mistakes before any work
     unique_names(tests, "import")
     if folder is None and len(tests) > 1 and not as_json:
-        fail("several files: say with --out where to put them")
+        fail("several files: --out names the folder to write to")
     rows = []
     for file, test in tests:
         to = _place(folder, f"{test.name}.yaml", dumps(Entry(test)), as_json=as_json)
@@ -65,22 +72,22 @@ def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> No
         click.echo(f"{_count(len(rows), 'test')} written to {folder}")
 
 
-@herd.command("export")
-@files_argument
+@herd.command("export", epilog="Example: litmusfuzz herd export SB MP --out tests")
+@tests_argument
 @out_option
 @click.option(
     "--model",
     "model_name",
     type=click.Choice(["rfc", "executor"]),
     default="rfc",
-    help="Whose allowed set herd is to find: in rfc an update is a load and a store.",
+    help="Memory model whose allowed set herd finds; under rfc an update is a load and a store.",
 )
 @json_option
 def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_json: bool) -> None:
-    """Shard our FILES into herd's, NAME.litmus.
+    """Convert each TEST to herd's format, NAME.litmus.
 
-    A test that does not fit is refused with what does not, the others are
-    written; exits 2 if any was refused. The sets agree under herd's sc.cat.
+    A test that does not fit is refused with the reason, the others are written;
+    exits 2 if any was refused. The allowed sets agree under herd's sc.cat.
     """
     from litmusfuzz.corpus.herd import DoesNotFit
     from litmusfuzz.corpus.herd import dumps as herd_text
@@ -98,7 +105,7 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
         rows.append(row)
     fitting = [row for row in rows if row["refused"] is None]
     if folder is None and len(fitting) > 1 and not as_json:
-        fail("several files: say with --out where to put them")
+        fail("several files: --out names the folder to write to")
     for row in fitting:
         row["to"] = _place(folder, f"{row['test']}.litmus", row["text"], as_json=as_json)
     refused = len(rows) - len(fitting)
@@ -110,18 +117,18 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
     sys.exit(USAGE if refused else CLEAN)
 
 
-@herd.command("log")
-@files_argument
+@herd.command("log", epilog="Example: litmusfuzz herd log SB MP > ours.log")
+@tests_argument
 @model_option
 @budget_option
 @json_option
 def herd_log(
     files: tuple[str, ...], model_name: str | None, budget: int | None, as_json: bool
 ) -> None:
-    """Print the allowed sets of FILES, ours or herd's, as herd prints what it finds.
+    """Print the allowed set of each TEST, ours or herd's, as a log of herd's.
 
-    Of herd's own tests only what they list is shown, as herd does. A set over
-    budget is left out, and said: exit 3.
+    A log of a test of herd's has the locations that the test lists, as herd's has. A set
+    over budget is left out with a message: exit 3.
     """
     from litmusfuzz.corpus.herd import condition_of, log
 
@@ -154,7 +161,7 @@ def herd_log(
 
 
 def load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]:
-    """A test of herd's, its condition, and the locations that it lists."""
+    """A test in herd's format: the test, its condition, and the locations that it lists."""
     from litmusfuzz.corpus.herd import parse
 
     try:
@@ -165,7 +172,7 @@ def load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]
 
 
 def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | None:
-    """Write to the folder, or print; where it was written.
+    """Write to the folder, or print; return the path that was written.
 
     Another file of that name is not overwritten: somebody may have worked on it.
     """
@@ -175,7 +182,7 @@ def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | 
         return None
     target = Path(folder) / name
     if target.exists() and target.read_bytes() != text.encode():
-        fail(f"{target}: is there already, and differs: move it away first")
+        fail(f"{target}: exists already, and differs: move it away first")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return str(target)

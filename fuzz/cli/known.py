@@ -1,4 +1,4 @@
-"""`litmusfuzz known`: the file of known findings, which a night is judged by."""
+"""`litmusfuzz known`: the file of known findings, which a nightly run does not report as new."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Day(click.ParamType[date]):
             self.fail(f"{value!r} is no date; write {date(2026, 11, 22)}", param, ctx)
 
 
-@click.group()
+@click.group(epilog="Example: litmusfuzz known list known.yaml")
 def known() -> None:
-    """Keep the file of findings that are known."""
+    """Edit and print a file of known findings."""
 
 
-@known.command("list")
+@known.command("list", epilog="Example: litmusfuzz known list known.yaml")
 @file_argument
 @json_option
 def list_(file: str, as_json: bool) -> None:
@@ -87,12 +87,18 @@ def list_(file: str, as_json: bool) -> None:
         click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
 
 
-@known.command()
+@known.command(epilog="Example: litmusfuzz known add known.yaml findings --why=reported")
 @file_argument
-@click.argument("findings", nargs=-1, required=True, type=click.Path())
-@click.option("--why", required=True, help="Why they are no news: a reason, or a link.")
-@click.option("--since", type=Day(), default=None, help="Known since that day; today if not given.")
-@click.option("--expires", type=Day(), default=None, help="News again after that day.")
+@click.argument("findings", metavar="FINDING...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--why", required=True, help="Reason why the findings are not reported as new, or a link."
+)
+@click.option(
+    "--since", type=Day(), default=None, help="Day since which they are known; today if not given."
+)
+@click.option(
+    "--expires", type=Day(), default=None, help="Day after which they count as new again."
+)
 @json_option
 def add(
     file: str,
@@ -102,10 +108,10 @@ def add(
     expires: date | None,
     as_json: bool,
 ) -> None:
-    """Add findings to a known-findings FILE, at its end.
+    """Append each FINDING to a known-findings FILE.
 
-    FINDINGS are their files, folders with such, or the night.json of a night: all that it
-    told as new, crashes as well. What stands in FILE is kept as it is.
+    FINDING is the file of a finding, a folder of such files, or the night.json of a nightly
+    run: every finding that the run reported as new, crashes included.
     """
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
     from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
@@ -117,7 +123,7 @@ def add(
         fail(str(error))
     reason = " ".join(why.split())
     if not reason:
-        fail("--why: says nothing")
+        fail("--why: is empty")
     if not reason.isprintable():
         fail("--why: has control characters")
     if expires and expires < (since or date.today()):
@@ -152,17 +158,17 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
     for path in paths:
         if path.endswith(".json"):
-            yield from _of_a_night(path)
+            yield from _reported_as_new(path)
         else:
             for file, entry in _entries([path]):
                 assert entry.finding is not None
                 if not entry.finding.minimized:
-                    fail(f"{file}: is not minimized: no other night has its key")
+                    fail(f"{file}: is not minimized, so that its key recurs in no other run")
                 yield file, key_of(entry), entry.test.name
 
 
-def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
-    """What a night has reported, but for what it knew already."""
+def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
+    """Findings that a nightly run reported as new, from its JSON report."""
     from litmusfuzz.fuzz.campaign.known_findings import is_key
 
     try:
@@ -179,17 +185,17 @@ def _of_a_night(path: str) -> Iterator[tuple[str, str, str]]:
     except FileError as error:
         fail(str(error))
     except (ValueError, KeyError, TypeError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else str(error)
-        fail(f"{path}: is no night.json: {told}")
+        problem = f"no {error}" if isinstance(error, KeyError) else str(error)
+        fail(f"{path}: is not the night.json of a nightly run: {problem}")
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:
-    """The findings in files and folders; of a folder what else lies there is left out."""
+    """The findings in files and folders; other files of a folder are left out."""
     for path in paths:
         folder = Path(path)
         files = sorted(map(str, folder.glob("*.yaml"))) if folder.is_dir() else [path]
         found = [(each, load_or_fail(each)) for each in files]
-        taken = [(each, entry) for each, entry in found if entry.finding is not None]
-        if not taken:
-            fail(f"{path}: no finding in it")
-        yield from taken
+        kept = [(each, entry) for each, entry in found if entry.finding is not None]
+        if not kept:
+            fail(f"{path}: has no finding")
+        yield from kept

@@ -1,15 +1,15 @@
-"""The command line: its commands, put together, and what their exit codes mean.
+"""The command line: all commands in groups, and the exit codes that they share.
 
-Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only
-unknown or timed out. Of `compare`: 0 the logs say the same, 1 they differ in a
-forbidden outcome, 3 they differ in others, or it is not known in which.
+Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only unknown
+or timed out. A command with other exit codes says so in its help.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
@@ -17,64 +17,114 @@ from litmusfuzz.fuzz.cli.bench import bench
 from litmusfuzz.fuzz.cli.cmin import cmin
 from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE
 from litmusfuzz.fuzz.cli.compare import compare
-from litmusfuzz.fuzz.cli.cover import cover
 from litmusfuzz.fuzz.cli.doctor import doctor
 from litmusfuzz.fuzz.cli.force import force
 from litmusfuzz.fuzz.cli.herd import herd
 from litmusfuzz.fuzz.cli.known import known
+from litmusfuzz.fuzz.cli.list_ import list_
 from litmusfuzz.fuzz.cli.minimize import minimize
 from litmusfuzz.fuzz.cli.nightly import nightly, reproduce, status
 from litmusfuzz.fuzz.cli.oracle import oracle
-from litmusfuzz.fuzz.cli.page import page
 from litmusfuzz.fuzz.cli.promote import promote
 from litmusfuzz.fuzz.cli.replay import replay
 from litmusfuzz.fuzz.cli.run import run
-from litmusfuzz.fuzz.cli.script import script
 from litmusfuzz.fuzz.cli.selftest import selftest
 from litmusfuzz.fuzz.cli.show import show
 from litmusfuzz.fuzz.cli.validate import validate
 
+if TYPE_CHECKING:
+    from typing import Any
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+GROUPS: dict[str, tuple[click.Command, ...]] = {
+    "Ask what is allowed": (oracle, list_, show, validate),
+    "Find violations": (run, nightly, status, reproduce),
+    "Work with findings": (replay, minimize, cmin, promote, known),
+    "Check an executor": (force, selftest, bench, doctor),
+    "Exchange": (herd,),
+}
+"""Commands by what a person wants to do, in the order of the help."""
+
+
+class GroupedCommands(click.Group):
+    """The commands, printed in the groups of `GROUPS`."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section for each group."""
+        names = [command.name or "" for commands in GROUPS.values() for command in commands]
+        width = max(map(len, names))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{each.name:<{width}}", each.get_short_help_str(200)) for each in commands]
+                )
+
+
+@click.group(
+    cls=GroupedCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog="""\b
+Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error,
+3 only unknown or timed out.
+\b
+Completion of commands, options and names of tests, executors, configurations,
+families and models, for bash (zsh and fish alike):
+  eval "$(_LITMUSFUZZ_COMPLETE=bash_source litmusfuzz)"
+\b
+Example: litmusfuzz oracle SB""",
+)
 @click.version_option(package_name="litmusfuzz")
 def main() -> None:
     """Litmus tests for the concurrency semantics of dataflow graphs.
 
-    Draws random resource graphs, computes what TensorFlow's memory model
-    allows, runs them on real executors, and reports every outcome outside.
+    Generates random graphs over resources, computes the outcomes that TensorFlow's
+    memory model allows, runs the graphs on real executors, and reports every
+    outcome that the model forbids.
+
+    TEST is the path of a test's file, or the name of a test of the corpus.
     """
 
 
-COMMANDS = (
-    oracle,
-    validate,
-    show,
-    script,
-    run,
-    replay,
-    minimize,
-    cmin,
-    force,
-    cover,
-    herd,
-    compare,
-    promote,
-    known,
-    selftest,
-    doctor,
-    nightly,
-    status,
-    reproduce,
-    page,
-    bench,
-)
-"""In the order of the help."""
-for each in COMMANDS:
-    main.add_command(each)
+for _command in (command for commands in GROUPS.values() for command in commands):
+    main.add_command(_command)
+herd.add_command(compare)
+
+
+class _UnbrokenPipe:
+    """An output stream that drops its text once nobody reads the pipe.
+
+    A command's exit code and files are then the same with a reader as without.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._drop()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._drop()
+
+    def _drop(self) -> None:
+        # The interpreter flushes once more when it exits: that goes to the null device.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self._stream.fileno())
+        os.close(null)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def run_command() -> NoReturn:
-    """The console script: whatever happens ends in one of our exit codes."""
+    """Run the command line; every end of it is one of the exit codes."""
+    sys.stdout = cast("TextIO", _UnbrokenPipe(sys.stdout))
+    sys.stderr = cast("TextIO", _UnbrokenPipe(sys.stderr))
     try:
         code = main.main(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -1,4 +1,4 @@
-"""`litmusfuzz nightly`, `status` and `redraw`: campaigns that run unattended."""
+"""`litmusfuzz nightly`, `status` and `reproduce`: campaigns that run unattended."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from litmusfuzz.fuzz.cli.common import (
+    EXECUTORS,
+    FAMILIES,
     MAX_SEED,
     Duration,
     fail,
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 ALL = "tf:*,jax:*,native:*"
 SELFTEST_S = 600.0
 SILENT_S = 180.0
-"""A night that runs says so more often."""
+"""A nightly run that still runs updates its file `stats` more often."""
 LONG_S = 3600.0
-"""A night in which that is not too much."""
+"""Shortest nightly run that runs the mutants by default."""
 
 
 class Size(click.ParamType[int]):
@@ -50,29 +52,53 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * 10 ** powers[match[2]])
 
 
-@click.command()
-@click.option("--time", "time_s", type=Duration(), default="2h", help="How long.")
+@click.command(epilog="Example: litmusfuzz nightly --time 8h --known known.yaml --out night")
+@click.option("--time", "time_s", type=Duration(), default="2h", help="Time to fuzz for.")
 @click.option(
-    "--workers", type=click.IntRange(1, 4096), default=2, help="Processes, or of a cluster threads."
+    "--workers",
+    type=click.IntRange(1, 4096),
+    default=2,
+    help="Processes; with --dask, threads of the cluster.",
 )
-@click.option("--out", type=click.Path(), default="night", help="The night's folder, a new one.")
-@click.option("--resume", type=click.Path(), default=None, help="Go on with a night in its folder.")
-@click.option("--known", "known_file", type=click.Path(), default=None, help="Known findings.")
+@click.option(
+    "--out", type=click.Path(), default="night", help="New folder for the reports and findings."
+)
+@click.option(
+    "--resume", type=click.Path(), default=None, help="Folder of a nightly run to continue."
+)
+@click.option(
+    "--known", "known_file", type=click.Path(), default=None, help="File of known findings."
+)
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
-@click.option("--executors", default=ALL, help="As for run; what cannot run here is left out.")
-@click.option("--families", default=None, help="As for run.")
+@click.option(
+    "--executors",
+    default=ALL,
+    type=EXECUTORS,
+    help="As for run; those that cannot run here are left out.",
+)
+@click.option("--families", type=FAMILIES, default=None, help="As for run.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
-@click.option("--turn", "turn_s", type=Duration(), default=None, help="At a time; 60s or less.")
+@click.option(
+    "--shard-time",
+    "turn_s",
+    type=Duration(),
+    default=None,
+    help="Length of a shard; 60s or less if not given.",
+)
 @python_option
 @click.option(
     "--selftest",
     "selftest_s",
     type=Duration(),
     default=None,
-    help="At most, for the mutants; ten minutes in a night of an hour or more, else none.",
+    help="Limit on the self-test with mutants; 10m if --time is 1h or more, else no self-test.",
 )
-@click.option("--disk", type=Size(), default="2GB", help="How much the folder may take.")
-@click.option("--dask", default=None, help="Workers of a Dask scheduler: tcp://host:8786.")
+@click.option("--disk", type=Size(), default="2GB", help="Limit on the size of the folder.")
+@click.option(
+    "--dask",
+    default=None,
+    help="Address of a Dask scheduler whose workers are used: tcp://host:8786.",
+)
 @json_option
 def nightly(
     time_s: float,
@@ -91,12 +117,12 @@ def nightly(
     dask: str | None,
     as_json: bool,
 ) -> None:
-    """Fuzz all executors until the time is up; write reports.
+    """Fuzz all executors unattended, and write reports.
 
-    Each executor's configurations have their share of the time. SIGTERM and Ctrl-C end it
-    with all that was found, a second one at once; --resume goes on with what time is left.
-    Exits 1 if there is a finding that --known does not name, 2 if the canary or a mutant
-    went unreported.
+    Every executor's configurations get a share of the time. SIGTERM and Ctrl-C end the run
+    with all reports, a second one at once; --resume continues it for the time left. Exits 1
+    if there is a finding that --known does not name, 2 if the canary or a mutant went
+    unreported.
     """
     from random import SystemRandom
 
@@ -138,25 +164,25 @@ def nightly(
     if resume is not None:
         with opened(write=False) as store:
             if not store.meta:
-                fail(f"--resume: {folder}: holds no night")
+                fail(f"--resume: {folder}: holds no nightly run")
             workers = facts.get("workers", store.meta["workers"])
     terminal = sys.stderr.isatty()
 
-    def show(night: NightlyReport) -> None:
+    def show(report: NightlyReport) -> None:
         if terminal:
-            click.echo(f"\r\x1b[K{_line(night)}", err=True, nl=False)
+            click.echo(f"\r\x1b[K{_line(report)}", err=True, nl=False)
 
     try:
-        # Without workers there is no night, and nothing to resume.
+        # Without workers there is no run, and nothing to resume.
         with pools.open(workers, dask) as pool, opened(write=True) as store:
             if resume is None and store.meta:
-                fail(f"--out: {folder}: holds a night; --resume {folder} goes on with it")
+                fail(f"--out: {folder}: holds a nightly run; --resume {folder} continues it")
             store.note(**facts)
-            night = Nightly(store, known, pool, show, local=dask is None).run()
+            report = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
     except sqlite3.Error as error:
-        there = f"; --resume {folder} goes on" if "full" in str(error) else ""
+        there = f"; --resume {folder} continues" if "full" in str(error) else ""
         fail(f"{folder}: {error}{there}")
     if terminal:
         click.echo("", err=True)
@@ -164,7 +190,7 @@ def nightly(
         click.echo((folder / "night.json").read_text(encoding="utf-8"))
     else:
         click.echo((folder / "summary.md").read_text(encoding="utf-8"))
-    sys.exit(night.exit_code())
+    sys.exit(report.exit_code())
 
 
 def _given(name: str) -> bool:
@@ -174,7 +200,7 @@ def _given(name: str) -> bool:
 
 
 def _only_with(resume: str) -> None:
-    """A night goes on as it was asked for."""
+    """Refuse options that a nightly run that continues has already."""
     for name in (
         "time_s",
         "out",
@@ -188,7 +214,8 @@ def _only_with(resume: str) -> None:
         "disk",
     ):
         if _given(name):
-            fail(f"--resume {resume}: goes on as it was asked for, without --{name.split('_')[0]}")
+            option = {"turn_s": "shard-time"}.get(name) or name.split("_")[0]
+            fail(f"--resume {resume}: continues with its own options, without --{option}")
 
 
 def _known(file: str | None) -> KnownFindings:
@@ -203,54 +230,62 @@ def _known(file: str | None) -> KnownFindings:
         fail(str(error))
 
 
-def _line(night: NightlyReport) -> str:
-    """How it stands, on a terminal."""
+def _line(report: NightlyReport) -> str:
+    """The state of a nightly run, on a terminal."""
     return (
-        f"{night.spent_s:.0f} of {night.asked_s:.0f} s  {night.graphs} graphs"
-        f"  {night.outcomes} outcomes  {len(night.findings)} findings, {len(night.new)} new"
+        f"{report.spent_s:.0f} of {report.asked_s:.0f} s  {report.graphs} graphs"
+        f"  {report.outcomes} outcomes  {len(report.findings)} findings, {len(report.new)} new"
     )
 
 
-@click.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path())
+@click.command(epilog="Example: litmusfuzz status night")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path())
 @json_option
 def status(folders: tuple[str, ...], as_json: bool) -> None:
-    """How nights stand, of one machine or several: from their files `stats`.
+    """Print the state of nightly runs.
 
-    One that says that it runs, but for three minutes has said nothing, is silent: whoever wrote
-    it was killed, or is a machine whose files come late.
+    The state of the run in each FOLDER comes from its file `stats`. A run that claims to
+    run but has not updated the file for three minutes is silent: it was killed, or the
+    files of its machine arrive late.
     """
     from litmusfuzz.fuzz.campaign.nightly.store import is_written
     from litmusfuzz.reports.stats import number, read, together
 
-    nights = {}
+    runs = {}
     for folder in folders:
         path = Path(folder) / "stats"
         try:
-            nights[folder] = read(path.read_text(encoding="utf-8"))
-            if "state" not in nights[folder]:
-                fail(f"{path}: is no stats file of a night")
-            quiet = time.time() - number(nights[folder], "last_update") > SILENT_S
-            if nights[folder]["state"] == "runs" and quiet and not is_written(Path(folder)):
-                nights[folder]["state"] = "silent"
+            runs[folder] = read(path.read_text(encoding="utf-8"))
+            if "state" not in runs[folder]:
+                fail(f"{path}: is not the stats file of a nightly run")
+            quiet = time.time() - number(runs[folder], "last_update") > SILENT_S
+            if runs[folder]["state"] == "runs" and quiet and not is_written(Path(folder)):
+                runs[folder]["state"] = "silent"
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{path}: {getattr(error, 'strerror', None) or 'is no text'}")
+            fail(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}")
     if as_json:
-        print_json(nights)
+        print_json(runs)
     else:
-        click.echo(together(nights))
+        click.echo(together(runs))
 
 
-@click.command()
+@click.command(epilog="Example: litmusfuzz reproduce night --tests 100")
 @click.argument("folder", type=click.Path())
-@click.option("--tests", type=click.IntRange(min=1), default=1000, help="How many, at most.")
+@click.option(
+    "--tests",
+    type=click.IntRange(min=1),
+    default=1000,
+    help="Limit on the tests that are generated again.",
+)
 @click.option("--workers", type=click.IntRange(1, 256), default=2, help="Processes.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Draws the records.")
+@click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Seed of the choice of tests."
+)
 @json_option
 def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -> None:
-    """Make tests of a night again from their records, and compare them byte for byte.
+    """Generate the tests of a nightly run again, and compare.
 
-    Exits 2 if one differs.
+    Takes the run in FOLDER, and compares its tests byte for byte. Exits 2 if a test differs.
     """
     from litmusfuzz.fuzz.campaign import pools
     from litmusfuzz.fuzz.campaign.nightly.reproduce import reproduced
@@ -264,15 +299,15 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
         with store, pools.open(workers) as pool:
             different, made = reproduced(store, tests, seed, pool)
     except KeyError as error:
-        fail(f"{folder}: holds no tests: {error} is not noted")
+        fail(f"{folder}: holds no tests: {error} is missing")
     except sqlite3.Error as error:
         fail(f"{folder}: {error}")
     except BrokenExecutor:
-        fail("a process that made tests was lost; nothing is compared")
+        fail("a process that generated tests was lost; nothing is compared")
     if as_json:
         print_json({"tests": made, "equal": made - len(different), "different": different})
     else:
-        click.echo(f"{made - len(different)} of {made} tests made again, byte for byte")
+        click.echo(f"{made - len(different)} of {made} tests are the same, byte for byte")
         for each in different:
             click.echo(f"  differs: {each}")
     sys.exit(2 if different or not made else 0)

@@ -1,11 +1,11 @@
-"""`litmusfuzz oracle`: what a test may show."""
+"""`litmusfuzz oracle`: the outcomes that each memory model allows for a test."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Plain, Value
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model
-    from litmusfuzz.reports.allowed import Refuted, Witnessed
+    from litmusfuzz.reports.allowed import Refuted, SetsReport, VerdictReport, Witnessed
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -30,52 +30,75 @@ from litmusfuzz.fuzz.cli.common import (
     explore_or_fail,
     explorer_for,
     fail,
-    file_argument,
     json_option,
     load_or_fail,
     model_of,
     one_model_option,
     print_json,
+    print_text,
+    tests_argument,
 )
 
 
-@click.command()
-@file_argument
+@click.command(epilog="Example: litmusfuzz oracle SB --outcome r0=0,r1=0")
+@tests_argument
 @click.option(
     "--outcome",
-    "--explain",
     "wanted",
     default=None,
-    help="Judge one: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
+    help="Judge this outcome only: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
 )
 @one_model_option
 @budget_option
 @json_option
 def oracle(
-    file: str, wanted: str | None, model_name: str | None, budget: int | None, as_json: bool
+    files: tuple[str, ...],
+    wanted: str | None,
+    model_name: str | None,
+    budget: int | None,
+    as_json: bool,
 ) -> None:
-    """Print the outcomes that each memory model allows for FILE.
+    """Print the outcomes that each memory model allows for each TEST.
 
-    With --explain, judge one, with a witness or the reason; what it does not
-    name may have any value. Exits 1 if every model asked forbids it.
+    With --outcome, judge that outcome, and print a witness or the reason; a name that
+    it leaves out may have any value. Exits 1 if every model forbids it.
     """
+    models = _models(model_name)
+    tests = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    answers = [
+        _sets(file, test, models, budget)
+        if wanted is None
+        else _judged(file, test, wanted, models, budget)
+        for file, test in tests
+    ]
+    if as_json:
+        data = [report.as_json() for report, _ in answers]
+        print_json(data[0] if len(data) == 1 else data)
+    else:
+        several = len(answers) > 1
+        texts = (
+            f"{test.name}\n{report.text()}" if several else report.text()
+            for (_, test), (report, _) in zip(tests, answers, strict=True)
+        )
+        print_text("\n\n".join(texts))
+    codes = {code for _, code in answers}
+    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def _sets(
+    file: str, test: LitmusTest, models: tuple[Model, ...], budget: int | None
+) -> tuple[SetsReport, int]:
+    """The allowed set under each model, and the exit code."""
     from litmusfuzz.reports.allowed import ModelSet, SetsReport
 
-    test = load_or_fail(file).test
-    if wanted is not None:
-        _judge_one(file, test, wanted, _models(model_name), budget, as_json=as_json)
     sets = []
-    for model in _models(model_name):
+    for model in models:
         _, allowed = explore_or_fail(file, test, model, budget)
         sets.append(
             ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
         )
     report = SetsReport(test, tuple(sets))
-    if as_json:
-        print_json(report.as_json())
-    else:
-        click.echo(report.text())
-    sys.exit(CLEAN if report.complete else UNKNOWN)
+    return report, CLEAN if report.complete else UNKNOWN
 
 
 def _models(name: str | None) -> tuple[Model, ...]:
@@ -127,15 +150,10 @@ def parse_outcome(test: LitmusTest, text: str) -> tuple[dict[str, Value], Status
     return values, status
 
 
-def _judge_one(
-    file: str,
-    test: LitmusTest,
-    text: str,
-    models: tuple[Model, ...],
-    budget: int | None,
-    *,
-    as_json: bool,
-) -> NoReturn:
+def _judged(
+    file: str, test: LitmusTest, text: str, models: tuple[Model, ...], budget: int | None
+) -> tuple[VerdictReport, int]:
+    """The verdict of each model on one outcome, and the exit code."""
     from litmusfuzz.oracles.allowed import NoAllowedSet
     from litmusfuzz.reports.allowed import VerdictReport
 
@@ -161,14 +179,10 @@ def _judge_one(
         tuple(witnesses[model] for model in strictest),
         tuple(refuted(test, model, values, status) for model in loosest),
     )
-    if as_json:
-        print_json(report.as_json())
-    else:
-        click.echo(report.text())
     found_verdicts = set(verdicts.values())
     if found_verdicts & {Verdict.ALLOWED, Verdict.UNSPECIFIED}:
-        sys.exit(CLEAN)
-    sys.exit(UNKNOWN if Verdict.UNKNOWN in found_verdicts else FORBIDDEN)
+        return report, CLEAN
+    return report, UNKNOWN if Verdict.UNKNOWN in found_verdicts else FORBIDDEN
 
 
 def plain_values(test: LitmusTest, values: Mapping[str, Value]) -> dict[str, Plain]:

@@ -1,4 +1,4 @@
-"""`litmusfuzz promote`: a finding becomes a corpus file."""
+"""`litmusfuzz promote`: a finding added to the corpus, or allowed sets computed anew."""
 
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ from litmusfuzz.fuzz.cli.common import (
     budget_option,
     explore_or_fail,
     fail,
-    file_argument,
     json_option,
     load_or_fail,
     print_json,
+    resolve_test,
+    test_argument,
 )
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
 
 
-@click.command()
-@file_argument
-@click.option("--write", is_flag=True, help="Write it; without this only the diff is shown.")
-@click.option("--to", "folder", type=click.Path(), default=None, help="Folder to put it in.")
+@click.command(epilog="Example: litmusfuzz promote findings/NAME.yaml --write")
+@test_argument
+@click.option(
+    "--write", is_flag=True, help="Write the file; without this option only the diff is printed."
+)
+@click.option("--out", "folder", type=click.Path(), default=None, help="Folder for the file.")
 @budget_option
 @json_option
 def promote(file: str, write: bool, folder: str | None, budget: int | None, as_json: bool) -> None:
-    """Take a finding into the corpus, or set a test's allowed sets anew.
+    """Add a finding to the corpus, or compute allowed sets anew.
 
-    Shows the change as a diff, which a person reads; writes it with --write.
+    Prints the change as a diff, for a person to read; --write makes it.
     """
     from litmusfuzz.corpus.textfile import save
     from litmusfuzz.oracles.model import MODELS
 
     entry = load_or_fail(file)
-    target = Path(file)
+    target = Path(resolve_test(file))
     if entry.finding is not None:
         if not (entry.finding.minimized and entry.finding.confirmed):
             click.echo(
-                f"litmusfuzz: {file}: not minimized to the end, or not seen again in a fresh "
+                f"litmusfuzz: {file}: not minimized to the end, or not confirmed in a fresh "
                 "process: think twice",
                 err=True,
             )

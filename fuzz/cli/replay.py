@@ -1,4 +1,4 @@
-"""`litmusfuzz replay`: run tests and findings again."""
+"""`litmusfuzz replay`: tests and findings run again, observed against allowed."""
 
 from __future__ import annotations
 
@@ -27,56 +27,63 @@ if TYPE_CHECKING:
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
+    EXECUTORS,
     FORBIDDEN,
     MAX_SEED,
     UNKNOWN,
     Duration,
     budget_option,
+    configuration_option,
     engine_option,
     explore_or_fail,
     fail,
     json_option,
     load_or_fail,
+    log_option,
     model_of,
     print_json,
+    print_text,
     python_option,
     python_or_fail,
+    tests_argument,
     threads_option,
 )
 from litmusfuzz.fuzz.cli.run import executors_of
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.command(epilog="Example: litmusfuzz replay SB --executors tf,native --count 10000")
+@tests_argument
 @click.option(
-    *("--executors", "--executor", "executors"),
+    "--executors",
+    type=EXECUTORS,
     default=None,
-    help="Others than the finding's; names, with commas; NAME or NAME:CONFIG.",
+    help="Executors, separated by commas; NAME or NAME:CONFIGURATION. Without this option the "
+    "finding's, or tf.",
 )
-@click.option("--config", "config_name", default=None, help="Another configuration, of one.")
+@configuration_option
 @engine_option
 @threads_option
 @python_option
-@click.option("--time", "time_s", type=Duration(), default="50s", help="For each file, at most.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each.")
+@click.option("--time", "time_s", type=Duration(), default="50s", help="Limit for each test.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each test.")
 @click.option(
-    "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="A finding's own if not given."
+    "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="The finding's if not given."
 )
 @click.option(
     "--schedule/--no-schedule",
     "schedule",
     default=None,
-    help="Follow only a finding's recorded execution, or never; else that first, then runs.",
+    help="Follow only the finding's recorded execution, or never follow it; without this option "
+    "replay follows it first, then runs.",
 )
-@click.option(
-    "--log", "log_file", type=click.Path(), default=None, help="Write what was observed there too."
-)
+@log_option
 @click.option(
     "--model",
     "model_name",
     type=click.Choice(["rfc", "executor", "acd"]),
     default=None,
-    help="Memory model; else the finding's or rfc, for several executors what each promises.",
+    help="Memory model; without this option the finding's or rfc, and for several executors the "
+    "model that each guarantees.",
 )
 @budget_option
 @json_option
@@ -96,13 +103,13 @@ def replay(
     budget: int | None,
     as_json: bool,
 ) -> None:
-    """Run the tests in FILES again and print observed against allowed.
+    """Run tests or findings, and compare observed with allowed outcomes.
 
-    A finding is run as it was found, in a new process: its recorded execution,
-    if it has one, then others until its forbidden outcome shows or the time is
-    up. Several executors do as many executions each, and are set side by side.
-    Several files: one line each. --log writes histograms as litmus7 does, for
-    `compare` and mcompare7. Exits 1 if a forbidden outcome was seen.
+    A finding runs as it was found, in a new process: its recorded execution, if it has
+    one, then others until its forbidden outcome shows or the time is up. Several
+    executors do the same number of executions each, and their outcomes are compared.
+    Several tests: one line each. `herd compare` and mcompare7 read the log that --log
+    writes. Exits 1 if a forbidden outcome was seen.
     """
     from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, Replay
 
@@ -115,7 +122,7 @@ def replay(
     several = len(chosen[0]) > 1
     if log_file is not None:
         if several:
-            fail("--log: holds what one executor showed")
+            fail("--log: holds the outcomes of one executor")
         unique_names(((file, entry.test) for file, entry in entries), "--log")
         # Now, so that a place where nothing can be written is known before the work.
         Path(log_file).write_text("", encoding="utf-8")
@@ -133,7 +140,7 @@ def replay(
             if log_file is not None:
                 write_log(entry.test, done[-1].reports[0].histogram, log_file)
             if not as_json:
-                click.echo(done[-1].text() if len(files) == 1 else done[-1].lines())
+                print_text(done[-1].text() if len(files) == 1 else done[-1].lines())
     except KeyboardInterrupt:
         click.echo("litmusfuzz: interrupted", err=True)
     finally:

@@ -1,4 +1,4 @@
-"""`litmusfuzz run`: fuzz."""
+"""`litmusfuzz run`: one campaign of random graphs on chosen executors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config, Noise
 
 from litmusfuzz.fuzz.cli.common import (
+    EXECUTORS,
+    FAMILIES,
     MAX_SEED,
     Duration,
     engine_option,
@@ -25,47 +27,53 @@ from litmusfuzz.fuzz.cli.common import (
     model_of,
     noise_option,
     print_json,
+    print_text,
     python_option,
     python_or_fail,
     threads_option,
 )
 
 
-@click.command()
+@click.command(epilog="Example: litmusfuzz run --executors tf,native --time 10m --seed 1")
 @click.option(
     "--time",
     "time_s",
     type=Duration(),
     default="60s",
-    help="How long to fuzz; what was found is then finished, in a fifth of it at most.",
+    help="Time to fuzz for; findings are then completed, in at most a fifth of it.",
 )
-@click.option("--tests", type=click.IntRange(min=1), default=None, help="At most so many graphs.")
+@click.option(
+    "--tests", type=click.IntRange(min=1), default=None, help="Limit on the number of graphs."
+)
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option(
     "--executors",
+    type=EXECUTORS,
     default="tf",
-    help="Names, with commas; NAME, NAME:CONFIG, or several configurations that share its time, "
-    "each graph in one of them: 'tf:*', 'tf:grappler*' (in quotes, for the shell).",
+    help="Executors, separated by commas; NAME, NAME:CONFIGURATION, or a quoted pattern of "
+    "configurations, 'tf:*' or 'tf:grappler*', which share the time, each graph in one of them.",
 )
 @click.option(
     "--families",
+    type=FAMILIES,
     default=None,
-    help="Names, with commas, each with a weight if wanted, as in dag=3,cycles; else all that "
-    "one of them can run. What still finds something is drawn more often.",
+    help="Families of graphs, separated by commas, each with a weight if wanted: dag=3,cycles; "
+    "without this option all that an executor can run. A family that still finds something is "
+    "generated more often.",
 )
 @click.option(
     "--model",
     "model_name",
     type=click.Choice(["rfc", "executor", "acd", "guaranteed"]),
     default=None,
-    help="Memory model; promised is what each executor promises in its configuration, and "
-    "taken for several executors or configurations. For one: rfc.",
+    help="Memory model; `guaranteed` is the one that each configuration guarantees, and the "
+    "default for several executors or configurations. For one the default is rfc.",
 )
 @engine_option
 @threads_option
 @python_option
 @noise_option
-@click.option("--out", type=click.Path(), default="findings", help="Where findings are written.")
+@click.option("--out", type=click.Path(), default="findings", help="Folder for findings.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @json_option
@@ -85,10 +93,10 @@ def run(
     count: int | None,
     as_json: bool,
 ) -> None:
-    """Fuzz: random graphs, judged, until the time is up.
+    """Run random graphs and judge their outcomes.
 
-    Several executors run the same graphs, and are set side by side. Exits 1 if
-    a forbidden outcome was seen; findings lie in --out.
+    Several executors run the same graphs, and their outcomes are compared. Findings are
+    written to --out. Exits 1 if a forbidden outcome was seen.
     """
     import random
 
@@ -99,7 +107,7 @@ def run(
     from litmusfuzz.reports.terminal import LiveView
 
     chosen = systems_of(executors, engine, threads)
-    drawn = families_of(families, [name for name, *_ in chosen])
+    weights = families_of(families, [name for name, *_ in chosen])
     alone = sum(len(configs) for _, *configs in chosen) == 1
     judge_by = model_name or ("rfc" if alone else "guaranteed")
     if not out:
@@ -118,8 +126,8 @@ def run(
         time_s=time_s,
         tests=tests,
         workers=workers,
-        families=tuple(drawn),
-        weights=drawn,
+        families=tuple(weights),
+        weights=weights,
         model=None if judge_by == "guaranteed" else model_of(judge_by),
         noise=_noisy(noise, Noise()),
         command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
@@ -128,14 +136,14 @@ def run(
     if count is not None:
         settings = replace(settings, count=count)
     stream = sys.stderr if as_json else sys.stdout
-    # What a job scheduler sends ends the run like Ctrl-C: with all that was found.
+    # A job scheduler sends SIGTERM: the run ends as on Ctrl-C, with all findings.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with LiveView(stream, time_s) as view:
         record = Campaign(settings, view).run()
     if as_json:
         print_json(record.as_json())
     else:
-        click.echo(summary(record))
+        print_text(summary(record))
     if record.problem:
         click.echo(f"litmusfuzz: {record.problem}", err=True)
     sys.exit(record.exit_code())
@@ -144,13 +152,13 @@ def run(
 def executors_of(
     named: str, only_config: str | None, engine: str | None, threads: int | None
 ) -> list[tuple[str, Config]]:
-    """The executors asked for, each in a configuration of its own; or one, in that."""
+    """The named executors, each in one configuration."""
     from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 
     chosen: list[tuple[str, Config]] = []
     parts = named.split(",")
     if only_config and len(parts) > 1:
-        fail("--config: is of one executor; for several write NAME:CONFIG")
+        fail("--configuration: is of one executor; for several write NAME:CONFIGURATION")
     for part in parts:
         name, _, config = part.strip().partition(":")
         try:
@@ -159,7 +167,7 @@ def executors_of(
             fail(f"--executors: {error}")
         made = _on_engine(name, made, engine, threads)
         if (name, made) in chosen:
-            fail(f"--executors: {name}/{made.name} stands twice")
+            fail(f"--executors: {name}/{made.name} is named twice")
         chosen.append((name, made))
     return chosen
 
@@ -167,7 +175,7 @@ def executors_of(
 def systems_of(
     named: str, engine: str | None, threads: int | None
 ) -> list[tuple[str, *tuple[Config, ...]]]:
-    """The executors asked for, each with the configurations that a pattern names."""
+    """The named executors, each with the configurations that a pattern selects."""
     from fnmatch import fnmatchcase
 
     from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, executor_class
@@ -191,15 +199,15 @@ def systems_of(
         systems.append((name, *chosen))
     all_named = [(name, config.name) for name, *configs in systems for config in configs]
     if any(name == CANARY for name, _ in all_named):
-        fail(f"--executors: {CANARY} comes on top of those named, in every run")
+        fail(f"--executors: {CANARY} runs in every campaign and need not be named")
     for number, (name, config) in enumerate(all_named):
         if (name, config) in all_named[:number]:
-            fail(f"--executors: {name}/{config} stands twice")
+            fail(f"--executors: {name}/{config} is named twice")
     return systems
 
 
 def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
-    """The families asked for, with their weights; each executor can run one of them."""
+    """The named families with their weights; each executor can run at least one of them."""
     from litmusfuzz.fuzz.executors.table import executor_class
     from litmusfuzz.fuzz.generators import FAMILIES, FEATURES, families_for
 
@@ -231,7 +239,7 @@ def _noisy(noise: str | None, base: Noise) -> Noise:
 
 
 def _on_engine(name: str, config: Config, engine: str | None, threads: int | None) -> Config:
-    """The configuration with the engine and the threads that were asked for."""
+    """The configuration, with another engine or number of threads if that is asked for."""
     from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
     from litmusfuzz.fuzz.executors.table import configuration
 

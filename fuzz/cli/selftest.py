@@ -1,4 +1,4 @@
-"""`litmusfuzz selftest`: whether mutants are reported."""
+"""`litmusfuzz selftest`: every mutant killed, by the same tests for all."""
 
 from __future__ import annotations
 
@@ -7,28 +7,42 @@ from typing import TYPE_CHECKING
 
 import click
 
-from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, Duration, fail, json_option, print_json
+from litmusfuzz.fuzz.cli.common import (
+    CLEAN,
+    MUTANTS,
+    USAGE,
+    Duration,
+    fail,
+    json_option,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from litmusfuzz.reports.kills import Selftest
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[MUTANT]...")
-@click.option("--time", "time_s", type=Duration(), default="5m", help="When to stop at the latest.")
+@click.command(epilog="Example: litmusfuzz selftest mutant/stale-reads")
+@click.argument("names", nargs=-1, type=MUTANTS, metavar="[MUTANT]...")
+@click.option("--time", "time_s", type=Duration(), default="5m", help="Limit on the whole test.")
 @click.option("--workers", type=click.IntRange(1, 256), default=2, help="Processes that run tests.")
-@click.option("--seed", type=click.IntRange(0, (1 << 31) - 1), default=0, help="Of what is drawn.")
-@click.option("--control", is_flag=True, help="Run each with its defect off: none may be reported.")
+@click.option(
+    "--seed", type=click.IntRange(0, (1 << 31) - 1), default=0, help="Seed of the random graphs."
+)
+@click.option(
+    "--control",
+    is_flag=True,
+    help="Run the control of each mutant, which lacks the defect: none may be reported.",
+)
 @json_option
 def selftest(
     names: tuple[str, ...], time_s: float, workers: int, seed: int, control: bool, as_json: bool
 ) -> None:
-    """Kill every mutant, of all executors, by what is tried on any.
+    """Kill every mutant of all executors with the same tests.
 
-    Tests of the corpus, then random graphs, in one order for all, until each mutant
-    has shown a forbidden outcome twice while the same without its defect shows none.
-    Prints by what and how soon each was killed. Exits 0 if all were, else 2;
-    with --control 0 if none was.
+    Runs tests of the corpus, then random graphs, in the same order for all, until each
+    mutant has shown a forbidden outcome twice while its control shows none. Prints which
+    test killed each mutant, and after what time. Exits 0 if all were killed, else 2; with
+    --control 0 if none was.
     """
     from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
     from litmusfuzz.fuzz.executors.table import CONTROL, MUTANT
@@ -38,15 +52,15 @@ def selftest(
     chosen = tuple(dict.fromkeys(f"{prefix}{name.removeprefix(MUTANT)}" for name in names))
     for name in chosen:
         if name not in known:
-            those = ", ".join(each.removeprefix(prefix) for each in known)
-            fail(f"no mutant {name.removeprefix(prefix)!r}; there are {those}")
+            there = ", ".join(each.removeprefix(prefix) for each in known)
+            fail(f"no mutant {name.removeprefix(prefix)!r}; there are {there}")
 
-    def told(found: Selftest) -> None:
+    def show(found: Selftest) -> None:
         if sys.stderr.isatty():
             line = f"\r\x1b[K{found.killed} of {len(found.kills)} after {found.seconds:.0f} s ..."
             click.echo(line, err=True, nl=False)
 
-    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, told=told)
+    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, told=show)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     if as_json:

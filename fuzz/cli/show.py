@@ -1,35 +1,79 @@
-"""`litmusfuzz show`: a test, drawn."""
+"""`litmusfuzz show`: the graph of a test as text, DOT, or a TensorFlow script."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from litmusfuzz.corpus.textfile import dumps
-from litmusfuzz.fuzz.cli.common import file_argument, json_option, load_or_fail, print_json
+from litmusfuzz.fuzz.cli.common import (
+    fail,
+    json_option,
+    load_or_fail,
+    model_of,
+    print_json,
+    tests_argument,
+)
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.textfile import Entry
 
 
-@click.command()
-@file_argument
-@click.option("--dot", is_flag=True, help="Print the graph in Graphviz's language only.")
+@click.command(epilog="Example: litmusfuzz show SB --format dot | dot -Tsvg > SB.svg")
+@tests_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "dot", "script"]),
+    default="text",
+    help="A drawing as text or in Graphviz's language, or a Python script that needs "
+    "TensorFlow only.",
+)
 @json_option
-def show(file: str, dot: bool, as_json: bool) -> None:
-    """Draw the graph in FILE, as text and as DOT."""
+def show(files: tuple[str, ...], form: str, as_json: bool) -> None:
+    """Print the graph of each TEST.
+
+    A script runs a finding on TensorFlow without LitmusFuzz, for a bug report.
+    """
+    entries = [(file, load_or_fail(file)) for file in files]
+    if as_json:
+        data = [_as_json(file, entry, form) for file, entry in entries]
+        print_json(data[0] if len(data) == 1 else data)
+        return
+    texts = [_formatted(file, entry, form) for file, entry in entries]
+    click.echo("\n\n".join(text.rstrip("\n") for text in texts))
+
+
+def _formatted(file: str, entry: Entry, form: str) -> str:
     from litmusfuzz.reports import drawing
 
-    entry = load_or_fail(file)
-    if as_json:
-        import yaml
+    if form == "script":
+        return _script(file, entry)
+    return drawing.dot(entry.test) if form == "dot" else drawing.text(entry.test)
 
-        text = dumps(entry)
-        print_json(
-            {
-                "file": yaml.load(text, Loader=yaml.CSafeLoader),
-                "text": drawing.text(entry.test),
-                "dot": drawing.dot(entry.test),
-            }
-        )
-        return
-    if not dot:
-        click.echo(drawing.text(entry.test))
-        click.echo()
-    click.echo(drawing.dot(entry.test))
+
+def _as_json(file: str, entry: Entry, form: str) -> dict[str, Any]:
+    """The file's content, and its drawings or its script."""
+    import yaml
+
+    forms = ("script",) if form == "script" else ("text", "dot")
+    return {
+        "file": yaml.load(dumps(entry), Loader=yaml.CSafeLoader),
+        **{each: _formatted(file, entry, each) for each in forms},
+    }
+
+
+def _script(file: str, entry: Entry) -> str:
+    from litmusfuzz.fuzz.campaign.scripts import script_of
+    from litmusfuzz.oracles.reason import explain
+    from litmusfuzz.reports.script import NoScript
+
+    found = entry.finding
+    reason = ""
+    if found is not None and not found.forbidden[0][0].torn:
+        reason = str(explain(entry.test, model_of(found.model), found.forbidden[0][0]) or "")
+    try:
+        return script_of(entry, reason)
+    except NoScript as error:
+        fail(f"{file}: {error}")

@@ -1,4 +1,4 @@
-"""`litmusfuzz validate`: whether clusters are sound."""
+"""`litmusfuzz validate`: soundness of clusters, decided without running anything."""
 
 from __future__ import annotations
 
@@ -25,28 +25,31 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_or_fail,
     print_json,
+    print_text,
+    tests_argument,
 )
 from litmusfuzz.fuzz.cli.oracle import refuted
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.command(epilog="Example: litmusfuzz validate lost-update --clusters tf")
+@tests_argument
 @click.option(
     "--clusters",
     "source",
     default=None,
-    help="Whose: file, ours, tf, tf-unchecked (TensorFlow without its safety checks), or a "
-    "mutant's; if not given, the file's, or ours if it has none.",
+    help="Where the clusters come from: file, ours, tf, tf-unchecked (TensorFlow without its "
+    "safety checks), or a clustering mutant; without this option the file, or ours if the file "
+    "has none.",
 )
 @budget_option
 @json_option
 def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_json: bool) -> None:
     """Decide whether clusters are sound, without running anything.
 
-    They are if each outcome that the clustered graph allows is one that the
-    graph without them allows, both under rfc. TensorFlow's are read from what it
-    dumps, and compared with ours. Exits 1 if some are not, 3 if that is not
-    known of some.
+    Clusters are sound if every outcome that the clustered graph allows is one that the
+    graph without clusters allows, both under rfc. TensorFlow's clusters are read from
+    its graph dumps, and compared with ours. Exits 1 if some clusters are unsound, 3 if
+    some are undecided.
     """
     from litmusfuzz.fuzz.campaign.cluster_sources import (
         CLUSTERINGS,
@@ -62,11 +65,12 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     elif source is None or source in CLUSTERINGS:
         reports = [_by_function(file, load_or_fail(file).test, source, budget) for file in files]
     else:
-        fail(f"--clusters: no {source!r}; there are {', '.join((*CLUSTERINGS, *EXECUTOR_SOURCES))}")
+        there = ", ".join((*CLUSTERINGS, *EXECUTOR_SOURCES))
+        fail(f"--clusters: no source {source!r}; there are {there}")
     if as_json:
         print_json([report.as_json() for report in reports])
     else:
-        click.echo("\n\n".join(report.text() for report in reports))
+        print_text("\n\n".join(report.text() for report in reports))
     verdicts = {report.verdict for report in reports}
     if "unsound" in verdicts:
         sys.exit(FORBIDDEN)

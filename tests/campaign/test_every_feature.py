@@ -125,7 +125,7 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
     assert runs.returncode == 1
     assert "schedule" not in runs.stdout
     # A finding keeps its schedule when it is taken into the corpus.
-    assert litmusfuzz("promote", first["file"], "--to", "kept", "--write").returncode == 0
+    assert litmusfuzz("promote", first["file"], "--out", "kept", "--write").returncode == 0
     kept = str(tmp_path / "kept" / Path(first["file"]).name)
     assert "same outcome" in litmusfuzz("replay", kept).stdout
     # As if the executor had changed since: it runs instead, and finds it.

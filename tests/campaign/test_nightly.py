@@ -642,7 +642,7 @@ def interrupted(tmp_path_factory) -> Path:
     first = Running(
         folder,
         *("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7"),
-        *("--time", "20m", "--turn", "10m", "--workers", "2", "--out", str(folder)),
+        *("--time", "20m", "--shard-time", "10m", "--workers", "2", "--out", str(folder)),
     )
     first.wait(lambda store: busy(store) and store.rows("SELECT 1 FROM sightings"))
     code, out, err = first.end(signal.SIGTERM)
@@ -692,7 +692,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     night = Running(
         folder,
         *("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7"),
-        *("--time", "20m", "--turn", "10m", "--workers", "1", "--out", str(folder)),
+        *("--time", "20m", "--shard-time", "10m", "--workers", "1", "--out", str(folder)),
     )
     night.wait(busy)
     night.look()

@@ -62,7 +62,7 @@ def test_oracle_json_has_the_same(litmusfuzz) -> None:
 
 
 def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
-    allowed = litmusfuzz("oracle", SB, "--explain", "r0=0,r1=1")
+    allowed = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=1")
     assert allowed.returncode == 0
     assert allowed.stdout.splitlines() == [
         "r0=0 r1=1: allowed under rfc and executor",
@@ -78,14 +78,14 @@ def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
 
 def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
     """Lost update: a witness under the one model, a reason under the other."""
-    result = litmusfuzz("oracle", LOST, "--explain", "X=1")
+    result = litmusfuzz("oracle", LOST, "--outcome", "X=1")
     assert result.returncode == 0
     assert result.stdout.startswith("X=1: allowed under rfc, forbidden under executor\n")
     assert "witness, a total order under rfc:" in result.stdout
     assert "reason under executor (dense updates indivisible):\n" in result.stdout
     assert "an update is one step" in result.stdout
-    assert litmusfuzz("oracle", LOST, "--explain", "X=1", "--model", "executor").returncode == 1
-    data = json.loads(litmusfuzz("oracle", LOST, "--explain", "X=1", "--json").stdout)
+    assert litmusfuzz("oracle", LOST, "--outcome", "X=1", "--model", "executor").returncode == 1
+    data = json.loads(litmusfuzz("oracle", LOST, "--outcome", "X=1", "--json").stdout)
     assert data["verdicts"] == {"rfc": "allowed", "executor": "forbidden"}
     (witness,), (reason,) = data["witnesses"], data["reasons"]
     assert (witness["model"], witness["outcome"]) == ("rfc", {"X": 1})
@@ -95,7 +95,7 @@ def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
 
 def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
     # What a finding's report says can be pasted: blanks do as well as commas.
-    forbidden = litmusfuzz("oracle", SB, "--explain", "r0=0 r1=0")
+    forbidden = litmusfuzz("oracle", SB, "--outcome", "r0=0 r1=0")
     assert forbidden.returncode == 1
     assert forbidden.stdout.startswith("r0=0 r1=0: forbidden under rfc and executor\n")
     assert "r0 read 0 of Y, so it came before w1" in forbidden.stdout
@@ -120,7 +120,7 @@ def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
 def test_oracle_judges_queues_and_how_a_run_ended(
     litmusfuzz, file: str, asked: str, code: int, told: str
 ) -> None:
-    result = litmusfuzz("oracle", str(LITMUS / f"{file}.yaml"), "--explain", asked)
+    result = litmusfuzz("oracle", str(LITMUS / f"{file}.yaml"), "--outcome", asked)
     assert (result.returncode, result.stderr) == (code, "")
     assert told in result.stdout
 
@@ -136,7 +136,7 @@ def test_oracle_over_budget_is_unknown(litmusfuzz, tmp_path: Path) -> None:
     text = " || ".join([f"X=1; X=2; r{i}=X; Y=1; s{i}=Y" for i in range(4)])
     save(Entry(litmus(text, name="many")), tmp_path / "many.yaml")
     asked = "X=2,Y=1,r0=1,r1=1,r2=1,r3=1"
-    result = litmusfuzz("oracle", "many.yaml", "--budget", "1", "--explain", asked)
+    result = litmusfuzz("oracle", "many.yaml", "--budget", "1", "--outcome", asked)
     assert result.returncode == 3
     assert "unknown: the search ran out of its budget" in result.stdout
 
@@ -145,8 +145,8 @@ def test_show_draws_text_and_dot(litmusfuzz) -> None:
     result = litmusfuzz("show", SB)
     assert result.returncode == 0
     assert "| w0: X = 1" in result.stdout
-    assert 'digraph "SB"' in result.stdout
-    dot = litmusfuzz("show", SB, "--dot").stdout
+    assert "digraph" not in result.stdout
+    dot = litmusfuzz("show", SB, "--format", "dot").stdout
     assert dot.startswith("digraph")
     data = json.loads(litmusfuzz("show", SB, "--json").stdout)
     assert data["dot"] + "\n" == dot
@@ -217,10 +217,16 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
             "mutant/stale-reads runs none of them: it refuses loops, queues",
         ),
         (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
-        (("force", SB, "--outcome", "r0=0", "--executor", "mutant/canary"), "cannot be made to"),
-        (("force", SB, "--outcome", "r0=0", "--config", "absent"), "no configuration 'absent'"),
-        (("force", SB), "Missing option '--outcome'"),
-        (("replay", SB, "--executor", "native", "--schedule"), "has no schedule to follow"),
+        (("force", SB, "--outcome", "r0=0", "--executors", "mutant/canary"), "cannot be made to"),
+        (
+            ("force", SB, "--outcome", "r0=0", "--configuration", "absent"),
+            "no configuration 'absent'",
+        ),
+        (("force", SB, "--model", "rfc"), "--model: needs --outcome"),
+        (("force", SB, LOST, "--outcome", "X=1"), "--outcome: is of one test, on one executor"),
+        (("list", "tests", "--executors", "tf"), "is of `list configurations`"),
+        (("list", "configurations", "--executors", "absent"), "no executor 'absent'"),
+        (("replay", SB, "--executors", "native", "--schedule"), "has no schedule to follow"),
         (("nonsense",), "No such command"),
     ):
         result = litmusfuzz_here(*arguments)
@@ -232,7 +238,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
 
 def test_a_full_disk_is_said_in_one_line(litmusfuzz) -> None:
     """``/dev/full`` takes no byte; the system does not say of which file it speaks."""
-    result = litmusfuzz("replay", SB, "--executor", "native", "--count", "9", "--log", "/dev/full")
+    result = litmusfuzz("replay", SB, "--executors", "native", "--count", "9", "--log", "/dev/full")
     assert result.returncode == 2
     assert result.stderr == "litmusfuzz: No space left on device\n"
 
@@ -260,13 +266,13 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     assert replayed["exit_code"] == 1
     assert any(row["verdict"] == "forbidden" for row in replayed["observed"])
     # Promotion shows a diff, and writes only when told to.
-    shown = litmusfuzz("promote", file, "--to", "kept")
+    shown = litmusfuzz("promote", file, "--out", "kept")
     assert shown.returncode == 0
     assert "+litmusfuzz: 1" in shown.stdout
     assert not (tmp_path / "kept").exists()
-    assert litmusfuzz("promote", file, "--to", "kept", "--write").returncode == 0
+    assert litmusfuzz("promote", file, "--out", "kept", "--write").returncode == 0
     assert len(list((tmp_path / "kept").iterdir())) == 1
-    assert "nothing to change" in litmusfuzz("promote", file, "--to", "kept").stdout
+    assert "nothing to change" in litmusfuzz("promote", file, "--out", "kept").stdout
 
 
 def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> None:
@@ -291,7 +297,7 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> Non
 def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz) -> None:
     """An order that splits updates, on a configuration that does not."""
     asked = ("force", LOST, "--outcome", "X=1")
-    result = litmusfuzz(*asked, "--config", "controlled")
+    result = litmusfuzz(*asked, "--configuration", "controlled")
     assert result.returncode == 3
     assert result.stdout.splitlines()[-1] == (
         "native/controlled does not follow it: after 2 of 4 events: W(X) w0 cannot come now"
@@ -330,7 +336,7 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
 def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:
     """MP is survived by the mutant; so is any graph without a store before a load."""
     save(Entry(litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")), tmp_path / "MP.yaml")
-    result = litmusfuzz("replay", "MP.yaml", "--executor", "mutant/stale-reads", "--count", "10")
+    result = litmusfuzz("replay", "MP.yaml", "--executors", "mutant/stale-reads", "--count", "10")
     assert result.returncode == 0
     assert "10 executions on mutant/stale-reads/plain" in result.stdout
     assert "0 forbidden under rfc" in result.stdout
@@ -356,7 +362,7 @@ def test_help_names_every_command(litmusfuzz) -> None:
         "show",
         "promote",
         "herd",
-        "compare",
+        "list",
         "bench",
     ):
         assert command in text

@@ -24,19 +24,19 @@ SB = str(next(path for path in LITMUS if path.stem == "SB"))
     [
         (["--engine", "gang", "--threads", "3"], "engine=gang;threads=3"),
         (["--threads", "4"], "engine=pool;threads=4"),
-        (["--config", "fifo_split", "--threads", "1"], "engine=fifo;threads=1;split"),
+        (["--configuration", "fifo_split", "--threads", "1"], "engine=fifo;threads=1;split"),
         (["--engine", "inline"], "engine=inline;threads=1"),
         (
             ["--engine", "concurrent.futures:ThreadPoolExecutor"],
             "engine=concurrent.futures:ThreadPoolExecutor;threads=2",
         ),
-        (["--config", "engine=stealing;threads=2"], "engine=stealing;threads=2"),
+        (["--configuration", "engine=stealing;threads=2"], "engine=stealing;threads=2"),
     ],
 )
 def test_replay_runs_on_the_engine_that_was_asked_for(
     litmusfuzz, options: list[str], config: str
 ) -> None:
-    done = litmusfuzz("replay", SB, "--executor", "native", "--count", "500", "--json", *options)
+    done = litmusfuzz("replay", SB, "--executors", "native", "--count", "500", "--json", *options)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["config"] == config
@@ -67,7 +67,7 @@ def test_a_finding_records_its_noise(litmusfuzz, tmp_path: Path) -> None:
         assert finding.noise == asdict(Noise(8, shuffle=False, yield_percent=10))
 
 
-NATIVE = ("--executor", "native")
+NATIVE = ("--executors", "native")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,11 @@ NATIVE = ("--executor", "native")
         (["replay", SB, *NATIVE, "--engine", SB], "is no engine|file too short|invalid ELF"),
         (["replay", SB, *NATIVE, "--engine", "inline", "--threads", "2"], "one thread, not 2"),
         (["replay", SB, *NATIVE, "--engine", "nowhere:engine"], "No module named 'nowhere'"),
-        (["replay", SB, *NATIVE, "--config", "engine=;"], "is not engine=NAME;threads=N;split"),
-        (["replay", SB, "--executor", "tf", "--engine", "pool"], "executor tf has no engines"),
+        (
+            ["replay", SB, *NATIVE, "--configuration", "engine=;"],
+            "is not engine=NAME;threads=N;split",
+        ),
+        (["replay", SB, "--executors", "tf", "--engine", "pool"], "executor tf has no engines"),
         (["run", "--executors", "native", "--engine", "nowhere:engine"], "No module named"),
         (["run", "--executors", "native,tf", "--threads", "2"], "has no engines"),
         (["run", "--executors", "native", "--engine", "a;b"], "has no ';'"),

@@ -52,7 +52,7 @@ def test_import_prints_or_writes_our_file(litmusfuzz, sb: str, tmp_path: Path) -
     assert refused.returncode == 2
     assert (
         refused.stderr
-        == "litmusfuzz: in/SB.yaml: is there already, and differs: move it away first\n"
+        == "litmusfuzz: in/SB.yaml: exists already, and differs: move it away first\n"
     )
     assert (tmp_path / "in" / "SB.yaml").read_text(encoding="utf-8") == "mine"
 
@@ -102,7 +102,7 @@ def test_mistakes_are_one_line_and_write_nothing(litmusfuzz_here, sb: str, tmp_p
         (("import", good), "SB.yaml:1: a test for"),
         (("import", sb, str(tmp_path / "absent")), "absent: No such file"),
         (("export", sb), "SB.litmus:"),
-        (("export", *files("SB", "MP")), "say with --out where"),
+        (("export", *files("SB", "MP")), "--out names the folder"),
         (("export", good, good, "--out", "o"), "both have the name SB"),
         (("log", "bad.litmus"), "bad.litmus:3"),
         (("log", "absent.yaml"), "absent.yaml: No such file"),
@@ -118,7 +118,7 @@ def test_mistakes_are_one_line_and_write_nothing(litmusfuzz_here, sb: str, tmp_p
         (("absent.log", "empty.log"), "absent.log: No such file"),
         ((good, good), "no test in this log"),
     ):
-        result = litmusfuzz_here("compare", *arguments)
+        result = litmusfuzz_here("herd", "compare", *arguments)
         assert (result.returncode, result.stdout) == (2, ""), arguments
         assert message in result.stderr
         assert result.stderr.count("\n") == 1
@@ -171,7 +171,7 @@ def test_a_set_over_budget_is_no_log(litmusfuzz) -> None:
 def logs(litmusfuzz, tmp_path: Path) -> None:
     """What a mutant shows of SB and MP, and what is allowed."""
     seen = litmusfuzz(
-        *("replay", *files("SB", "MP"), "--executor", "mutant/stale-reads"),
+        *("replay", *files("SB", "MP"), "--executors", "mutant/stale-reads"),
         *("--count", "20", "--log", "seen.log"),
     )
     assert seen.returncode == 1
@@ -183,7 +183,7 @@ def test_replay_writes_what_compare_reads(litmusfuzz, logs: None, tmp_path: Path
     sb, mp = read_log((tmp_path / "seen.log").read_text(encoding="utf-8"))
     assert dict(sb.states) == {(("0:r0", 0), ("1:r1", 0), ("X", 1), ("Y", 1)): 20}
     assert list(mp.states.values()) == [20]
-    result = litmusfuzz("compare", "seen.log", "allowed.log", "--tests", str(LITMUS))
+    result = litmusfuzz("herd", "compare", "seen.log", "allowed.log", "--tests", str(LITMUS))
     assert result.returncode == 1
     assert "    0:r0=0; 1:r1=0; X=1; Y=1;  20     FORBIDDEN\n" in result.stdout
     assert result.stdout.splitlines()[-3:] == [
@@ -192,7 +192,9 @@ def test_replay_writes_what_compare_reads(litmusfuzz, logs: None, tmp_path: Path
         "only in allowed.log: 5 outcomes, 0 forbidden under rfc",
     ]
     data = json.loads(
-        litmusfuzz("compare", "seen.log", "allowed.log", "--tests", str(LITMUS), "--json").stdout
+        litmusfuzz(
+            "herd", "compare", "seen.log", "allowed.log", "--tests", str(LITMUS), "--json"
+        ).stdout
     )
     assert (data["same"], data["forbidden"], data["exit_code"]) == (False, 1, 1)
     forbidden = [o for t in data["tests"] for o in t["only"] if o["verdict"] == "forbidden"]
@@ -207,17 +209,17 @@ def test_replay_writes_what_compare_reads(litmusfuzz, logs: None, tmp_path: Path
 
 
 def test_without_tests_it_is_not_known_what_is_forbidden(litmusfuzz, logs: None) -> None:
-    result = litmusfuzz("compare", "seen.log", "allowed.log")
+    result = litmusfuzz("herd", "compare", "seen.log", "allowed.log")
     assert result.returncode == 3
     assert "FORBIDDEN" not in result.stdout
     assert "what of it is forbidden is not known: give the tests with --tests" in result.stdout
 
 
 def test_equal_logs_are_the_same(litmusfuzz, logs: None) -> None:
-    result = litmusfuzz("compare", "allowed.log", "allowed.log")
+    result = litmusfuzz("herd", "compare", "allowed.log", "allowed.log")
     assert (result.returncode, result.stdout) == (0, "2 tests in both: all the same\n")
     # A forbidden outcome that both have is told, and no difference.
-    result = litmusfuzz("compare", "seen.log", "seen.log", "--tests", str(LITMUS))
+    result = litmusfuzz("herd", "compare", "seen.log", "seen.log", "--tests", str(LITMUS))
     assert result.returncode == 0
     assert "1 outcome forbidden under rfc in both" in result.stdout
 
@@ -228,8 +230,8 @@ def test_the_model_decides_what_is_forbidden(litmusfuzz, tmp_path: Path) -> None
         text = litmusfuzz("herd", "log", file, "--model", model).stdout
         (tmp_path / f"{model}.log").write_text(text, encoding="utf-8")
     logs = ("rfc.log", "executor.log", "--tests", file)
-    assert litmusfuzz("compare", *logs).returncode == 3
-    strict = litmusfuzz("compare", *logs, "--model", "executor")
+    assert litmusfuzz("herd", "compare", *logs).returncode == 3
+    strict = litmusfuzz("herd", "compare", *logs, "--model", "executor")
     assert strict.returncode == 1
     assert "only in rfc.log: 1 outcome, 1 forbidden under executor" in strict.stdout
 
@@ -241,7 +243,9 @@ def test_blocked_torn_and_queues_are_judged(litmusfuzz, tmp_path: Path) -> None:
     wrong = right.replace("=blocked;", "=completed;").replace("X]={5,6}", "X]=torn", 1)
     wrong = wrong.replace("Q]={1,2,5,6}", "Q]={5,6,5,6}", 1)
     (tmp_path / "wrong.log").write_text(wrong, encoding="utf-8")
-    result = litmusfuzz("compare", "right.log", "wrong.log", "--tests", str(LITMUS), "--json")
+    result = litmusfuzz(
+        "herd", "compare", "right.log", "wrong.log", "--tests", str(LITMUS), "--json"
+    )
     data = json.loads(result.stdout)
     found = {
         (t["test"], o["in"]): sorted(x["verdict"] for x in t["only"] if x["in"] == o["in"])
@@ -257,15 +261,15 @@ def test_blocked_torn_and_queues_are_judged(litmusfuzz, tmp_path: Path) -> None:
 def test_a_log_of_another_test_is_a_mistake(litmusfuzz, sb: str, tmp_path: Path) -> None:
     """One that has the name only: its locations are not the test's."""
     (tmp_path / "a.log").write_text(litmusfuzz("herd", "log", sb).stdout, encoding="utf-8")
-    result = litmusfuzz("compare", "a.log", "a.log", "--tests", *files("SB"))
+    result = litmusfuzz("herd", "compare", "a.log", "a.log", "--tests", *files("SB"))
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
         "litmusfuzz: a.log:1: SB: 1:r0 is not a location of the test: 0:r0, 1:r1, X, Y\n"
     )
-    both = litmusfuzz("compare", "a.log", "a.log", "--tests", *files("SB"), "--tests", sb)
+    both = litmusfuzz("herd", "compare", "a.log", "a.log", "--tests", *files("SB"), "--tests", sb)
     assert "are two tests named SB" in both.stderr
     (tmp_path / "b.log").write_text("Test other\nStates 1\nx=1;\nOk\n", encoding="utf-8")
-    apart = litmusfuzz("compare", "a.log", "b.log")
+    apart = litmusfuzz("herd", "compare", "a.log", "b.log")
     assert apart.returncode == 2
     assert apart.stderr == "litmusfuzz: a.log and b.log have no test in common\n"
 
@@ -276,7 +280,7 @@ def test_replay_refuses_a_log_that_cannot_be_written(litmusfuzz, tmp_path: Path)
         ((*files("SB"), "--log", "absent/x.log"), "absent/x.log: No such file"),
         ((*files("SB"), "other.yaml", "--log", "x.log"), "both have the name SB"),
     ):
-        result = litmusfuzz("replay", *arguments, "--executor", "mutant/stale-reads")
+        result = litmusfuzz("replay", *arguments, "--executors", "mutant/stale-reads")
         assert (result.returncode, result.stdout) == (2, "")
         assert message in result.stderr
 
@@ -299,7 +303,7 @@ def test_compare_finds_no_difference_to_herd7(litmusfuzz, sb: str, tmp_path: Pat
     )
     (tmp_path / "herd.log").write_text(theirs.stdout, encoding="utf-8")
     (tmp_path / "ours.log").write_text(litmusfuzz("herd", "log", *sources).stdout, encoding="utf-8")
-    result = litmusfuzz("compare", "herd.log", "ours.log")
+    result = litmusfuzz("herd", "compare", "herd.log", "ours.log")
     assert (result.returncode, result.stdout) == (0, "4 tests in both: all the same\n")
 
 

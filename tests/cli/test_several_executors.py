@@ -119,15 +119,15 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--executors", "native,native:plain"), "native/plain stands twice"),
-        (("run", "--executors", "native:plain,native:pl*"), "native/plain stands twice"),
+        (("run", "--executors", "native,native:plain"), "native/plain is named twice"),
+        (("run", "--executors", "native:plain,native:pl*"), "native/plain is named twice"),
         (("run", "--executors", "native:nothing*"), "native has no configuration 'nothing*'"),
         (("run", "--executors", "absent:*"), "no executor 'absent'"),
         (("run", "--executors", "native:*", "--threads", "2"), "of one configuration, not of"),
-        (("run", "--executors", "native,mutant/canary"), "mutant/canary comes on top"),
+        (("run", "--executors", "native,mutant/canary"), "mutant/canary runs in every campaign"),
         (("replay", SB, "--executors", "native,absent"), "no executor 'absent'"),
-        (("replay", SB, *BOTH, "--config", "plain"), "for several write NAME:CONFIG"),
-        (("replay", SB, *BOTH, "--log", "x.log"), "--log: holds what one executor showed"),
+        (("replay", SB, *BOTH, "--configuration", "plain"), "for several write NAME:CONFIG"),
+        (("replay", SB, *BOTH, "--log", "x.log"), "--log: holds the outcomes of one executor"),
         (("replay", CLUSTERED, *BOTH), "clusters"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz, tmp_path: Pa
     """Also where the executor is named, without one."""
     asked = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
     found = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)["findings"][0]["file"]
-    result = litmusfuzz("replay", found, "--executor", "mutant/two-holders")
+    result = litmusfuzz("replay", found, "--executors", "mutant/two-holders")
     assert "on mutant/two-holders/controlled" in result.stdout
     both = litmusfuzz("replay", found, "--executors", "mutant/two-holders:controlled,native")
     assert both.returncode == 1

@@ -48,14 +48,14 @@ def test_what_is_no_stats_file_is_said(litmusfuzz: Command, tmp_path: Path, text
     (tmp_path / "n/stats").write_text(text)
     done = litmusfuzz("status", "n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "litmusfuzz: n/stats: is no stats file of a night\n"
+    assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a nightly run\n"
 
 
 def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> None:
     Store(tmp_path / "n", write=True).close()
     done = litmusfuzz("reproduce", "n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "litmusfuzz: n: holds no tests: 'seed' is not noted\n"
+    assert done.stderr == "litmusfuzz: n: holds no tests: 'seed' is missing\n"
     with Store(tmp_path / "n", write=True) as store:
         store.db.execute("DROP TABLE tests")
         store.note(seed=1)

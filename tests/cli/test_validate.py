@@ -88,7 +88,7 @@ def test_a_mutants_clusters(litmusfuzz) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--clusters", "theirs"), "no 'theirs'; there are file, ours, mutant/"),
+        (("--clusters", "theirs"), "no source 'theirs'; there are file, ours, mutant/"),
         (("--budget", "0"), "--budget"),
     ],
 )

@@ -1,9 +1,11 @@
-"""`litmusfuzz cover`: what it prints, and its exit codes."""
+"""`litmusfuzz force` without `--outcome`: every allowed outcome, and the exit codes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+
+import pytest
 
 from litmusfuzz import corpus
 
@@ -14,7 +16,7 @@ CLUSTERED = str(LITMUS / "cl-2-2w.yaml")
 
 
 def test_all_that_needs_no_split_is_reached(litmusfuzz) -> None:
-    result = litmusfuzz("cover", LOST, "--executors", "native")
+    result = litmusfuzz("force", LOST, "--executors", "native")
     assert result.stdout.splitlines() == [
         "lost-update: 1 of 1 on native/controlled; 1 apart: needs an update split in two",
         "  reached  X=2",
@@ -23,30 +25,33 @@ def test_all_that_needs_no_split_is_reached(litmusfuzz) -> None:
     assert result.returncode == 0
 
 
-def test_tensorflow_is_what_is_forced_unless_another_is_named(litmusfuzz) -> None:
-    result = litmusfuzz("cover", SB, LOST, "--json")
+@pytest.mark.parametrize(("executor", "config"), [("tf", "plain"), ("native", "controlled")])
+def test_a_configuration_that_guarantees_executor_is_the_default(
+    litmusfuzz, executor: str, config: str
+) -> None:
+    result = litmusfuzz("force", "SB", "lost-update", "--executors", executor, "--json")
     data = json.loads(result.stdout)
     assert [(each["test"], each["executor"], each["config"]) for each in data] == [
-        ("SB", "tf", "plain"),
-        ("lost-update", "tf", "plain"),
+        ("SB", executor, config),
+        ("lost-update", executor, config),
     ]
     assert [len(each["reached"]) for each in data] == [3, 1]
     assert result.returncode == 0
 
 
 def test_what_is_left_out_is_listed_and_undecided(litmusfuzz) -> None:
-    result = litmusfuzz("cover", SB, CLUSTERED, "--executors", "native,native:controlled_split")
+    result = litmusfuzz("force", SB, CLUSTERED, "--executors", "native,native:controlled_split")
     assert "left out: 1 test: native: clusters: cl-2-2w" in result.stdout
     assert "on native/controlled_split" in result.stdout
     assert result.returncode == 3
-    few = litmusfuzz("cover", SB, "--executors", "native", "--events", "3")
+    few = litmusfuzz("force", SB, "--executors", "native", "--events", "3")
     assert few.stdout == "SB: left out on native/controlled: 4 events, more than 3\n"
     assert few.returncode == 3
 
 
 def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz, tmp_path: Path) -> None:
     result = litmusfuzz(
-        "cover", str(LITMUS / "rule-fifo-1.yaml"), "--executors", "mutant/last-in-first-out"
+        "force", str(LITMUS / "rule-fifo-1.yaml"), "--executors", "mutant/last-in-first-out"
     )
     assert "FORBIDDEN on mutant/last-in-first-out/" in result.stdout
     assert result.returncode == 1
@@ -59,7 +64,7 @@ def test_mistakes_are_one_line(litmusfuzz) -> None:
         ((SB, "--executors", "tf:nothing"), "--executors: tf has no configuration 'nothing'"),
         ((SB, "--events", "0"), "--events"),
     ):
-        result = litmusfuzz("cover", *arguments)
+        result = litmusfuzz("force", *arguments)
         assert result.returncode == 2
         assert told in result.stderr
         assert not result.stdout

@@ -1,0 +1,151 @@
+"""`litmusfuzz list`: names that other commands take, one a line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from litmusfuzz.fuzz.cli.common import EXECUTORS, fail, json_option, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+Row = dict[str, Any]
+"""At least ``name`` and ``description``."""
+
+
+@click.command("list", epilog="Example: litmusfuzz list configurations --executors tf")
+@click.argument(
+    "kind",
+    type=click.Choice(["tests", "executors", "configurations", "families", "mutants", "models"]),
+    metavar="KIND",
+)
+@click.option(
+    "--executors",
+    type=EXECUTORS,
+    default=None,
+    help="Executors whose configurations are listed, separated by commas.",
+)
+@json_option
+def list_(kind: str, executors: str | None, as_json: bool) -> None:
+    """List names that other commands take, each with a short description.
+
+    KIND is tests (of the corpus), executors, configurations, families, mutants or models.
+    """
+    if executors is not None and kind != "configurations":
+        fail(f"--executors: is of `list configurations`, not of `list {kind}`")
+    rows = list(_configurations(executors) if kind == "configurations" else LISTS[kind]())
+    if as_json:
+        print_json(rows)
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"{row['name']:<{width}}  {row['description']}".rstrip())
+
+
+def _tests() -> Iterator[Row]:
+    from litmusfuzz.corpus.library import paths, title
+
+    for name, path in paths().items():
+        yield {"name": name, "description": title(path), "file": str(path)}
+
+
+def _executors() -> Iterator[Row]:
+    from litmusfuzz.fuzz.executors.table import MUTANT, names
+
+    yield from map(_executor, (name for name in names() if not name.startswith(MUTANT)))
+
+
+def _mutants() -> Iterator[Row]:
+    from litmusfuzz.fuzz.executors.table import MUTANT, names
+
+    yield from map(_executor, (name for name in names() if name.startswith(MUTANT)))
+
+
+def _executor(name: str) -> Row:
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, executor_class
+
+    try:
+        description = _first_line(executor_class(name).__doc__)
+    except UnknownExecutor as error:  # of somebody else, and broken
+        description = str(error)
+    return {"name": name, "description": _capital(description.removeprefix("Mutant: "))}
+
+
+def _families() -> Iterator[Row]:
+    from litmusfuzz.fuzz.generators import FAMILIES, FEATURES, WEIGHTS
+
+    for name, generate in FAMILIES.items():
+        line = _first_line(sys.modules[generate.__module__].__doc__)
+        yield {
+            "name": name,
+            "description": _capital(re.sub(rf"^The family `{name}`: ", "", line)),
+            "features": sorted(FEATURES[name]),
+            "weight": WEIGHTS[name],
+        }
+
+
+def _models() -> Iterator[Row]:
+    from litmusfuzz.oracles.model import GUARANTEES
+
+    base = None
+    for model in GUARANTEES.values():
+        more = sorted(map(str, model.axioms - (base.axioms if base else frozenset())))
+        start = f"{base.name}, and " if base else ""
+        yield {
+            "name": model.name,
+            "description": start + "; ".join(more),
+            "axioms": sorted(map(str, model.axioms)),
+        }
+        base = model
+
+
+def _configurations(wanted: str | None) -> Iterator[Row]:
+    """Each configuration as ``EXECUTOR:NAME``, with how it differs from the executor's first."""
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, executor_class
+
+    systems = [row["name"] for row in _executors()] if wanted is None else wanted.split(",")
+    for executor in (name.strip() for name in systems):
+        try:
+            configs = executor_class(executor).configurations()
+        except UnknownExecutor as error:
+            fail(f"--executors: {error}")
+        for config in configs:
+            changed = [*_changed(config, configs[0])]
+            yield {
+                "name": f"{executor}:{config.name}",
+                "description": f"guarantees {config.guarantees}; {', '.join(changed) or 'default'}",
+                "executor": executor,
+                "configuration": config.name,
+                "guarantees": config.guarantees,
+                "settings": dict(config.settings),
+                "environment": dict(config.environment),
+            }
+
+
+def _changed(config: Config, default: Config) -> Iterator[str]:
+    for name, value in (*config.settings, *config.environment):
+        if (name, value) not in (*default.settings, *default.environment):
+            yield f"{name}={value}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _first_line(docstring: str | None) -> str:
+    return (docstring or "").strip().partition("\n")[0]
+
+
+LISTS = {
+    "tests": _tests,
+    "executors": _executors,
+    "families": _families,
+    "mutants": _mutants,
+    "models": _models,
+}
