@@ -92,7 +92,7 @@ def litmus(
     text: str,
     *,
     name: str = "litmus",
-    about: str = "",
+    description: str = "",
     dtype: str = "int32",
     shape: tuple[int, ...] = (),
     init: Mapping[str, Nested] | None = None,
@@ -151,7 +151,7 @@ def litmus(
             variables,
             tuple(graphs),
             tuple(observed),
-            about,
+            description,
             mutexes=tuple(Mutex(each) for each in builder.mutexes),
             queues=tuple(Queue(q, dtype, shape, n) for q, n in (queues or {}).items()),
             client=runs,
@@ -200,13 +200,13 @@ def _runs(client: str) -> tuple[Run, ...]:
 class _Scope:
     """A graph, or a body inside one, while it is written.
 
-    `takes` has, by the value's name outside, the name of each value that the
+    `captures` has, by the value's name outside, the name of each value that the
     body takes; all bodies of one node share it. `registers` has the present
     chain's, name to value, and `assigned` those assigned here, in order.
     """
 
     outside: _Scope | None = None
-    takes: dict[str, str] = field(default_factory=dict)
+    captures: dict[str, str] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     constants: dict[tuple[str, Nested, tuple[int, ...]], str] = field(default_factory=dict)
     registers: dict[str, str] = field(default_factory=dict)
@@ -351,8 +351,8 @@ class _Builder:
     def branch(self, text: str, test: str, blocks: list[str]) -> None:
         predicate = self.predicate(text, test)
         name = self.fresh("if")
-        takes: dict[str, str] = {}
-        bodies = [_Scope(self.scope, takes), _Scope(self.scope, takes)]
+        captures: dict[str, str] = {}
+        bodies = [_Scope(self.scope, captures), _Scope(self.scope, captures)]
         for scope, inner in zip(bodies, (*blocks, "")[:2], strict=True):
             with self.within(scope):
                 self.sequence(inner)
@@ -364,7 +364,7 @@ class _Builder:
                 # Without results, one that says that all is done.
                 nothing = self.constant(0, self.shape)
                 written.append(scope.body(results or [self.leaving(name, "done", nothing)]))
-        given = tuple((inside, outside) for outside, inside in takes.items())
+        given = tuple((inside, outside) for outside, inside in captures.items())
         attrs = BranchAttrs(given, written[0], written[1], tuple(both or ["done"]))
         self.add(Node(name, "If", (predicate,), (), self.scope.previous, attrs))
         self.scope.previous = (name,)
@@ -379,8 +379,8 @@ class _Builder:
         counter = self.fresh(f"{name}_i")
         start = self.constant(0, (), "int32")
         limit = self.constant(int(match["limit"]), (), "int32")
-        takes: dict[str, str] = {}
-        condition, body = _Scope(self.scope, takes), _Scope(self.scope, takes)
+        captures: dict[str, str] = {}
+        condition, body = _Scope(self.scope, captures), _Scope(self.scope, captures)
         with self.within(condition):
             more = self.pure("Less", (counter, self.taken_in(limit, "limit")), None)
             if match["test"]:
@@ -393,7 +393,7 @@ class _Builder:
         first = [self.find(r) or "" for r in again]
         # Inside, what is carried has the name that it was taken under.
         carried = [
-            takes.pop(value) if value in takes else self.fresh(f"{register}_")
+            captures.pop(value) if value in captures else self.fresh(f"{register}_")
             for register, value in zip(again, first, strict=True)
         ]
         with self.within(body):
@@ -404,7 +404,7 @@ class _Builder:
             following += [self.leaving(name, r, body.registers[r]) for r in again]
         attrs = LoopAttrs(
             (counter, *carried),
-            tuple((inside, outside) for outside, inside in takes.items()),
+            tuple((inside, outside) for outside, inside in captures.items()),
             condition.body([more]),
             body.body(following),
             int(match["parallel"] or 10),
@@ -422,9 +422,9 @@ class _Builder:
 
     def taken_in(self, value: str, name: str) -> str:
         """What a value from outside is called in this body."""
-        if value not in self.scope.takes:
-            self.scope.takes[value] = self.fresh(f"{name}_")
-        return self.scope.takes[value]
+        if value not in self.scope.captures:
+            self.scope.captures[value] = self.fresh(f"{name}_")
+        return self.scope.captures[value]
 
     def find(self, register: str) -> str | None:
         """The register's value here, taken from outside if need be; None without one."""

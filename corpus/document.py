@@ -99,6 +99,7 @@ class Document:
     def __init__(self, text: str, source: str) -> None:
         self.source = source
         self.lines: dict[Path_, int] = {}
+        self.blocks: set[Path_] = set()  # block literals: their text begins on the next line
         self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
         try:
             self.data = self.document()
@@ -151,6 +152,8 @@ class Document:
         if len(path) > MAX_DEPTH:
             raise self.at(event, path[:4], "is nested too deeply")
         if isinstance(event, yaml.ScalarEvent):
+            if event.style == "|":
+                self.blocks.add(path)
             return self.scalar(event, path)
         if isinstance(event, yaml.SequenceStartEvent):
             rows: list[Any] = []

@@ -26,12 +26,12 @@ from litmusfuzz.corpus.model import (
     after_dot,
     all_nodes,
     bodies,
+    captures_of,
     head,
     map_bodies,
     map_levels,
     map_nodes,
     redirected,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, SectionAttrs
 
@@ -50,7 +50,7 @@ class Rewriter:
     """
 
     name: str
-    about: str
+    description: str
     variables: tuple[Variable, ...]
     mutexes: tuple[Mutex, ...]
     queues: tuple[Queue, ...]
@@ -69,7 +69,7 @@ class Rewriter:
         ]
         return cls(
             test.name,
-            test.about,
+            test.description,
             test.variables,
             test.mutexes,
             test.queues,
@@ -96,7 +96,7 @@ class Rewriter:
             self.variables,
             self.graphs,
             tuple(f"{run}.{key}" if several else key for run, key in self.observe),
-            self.about,
+            self.description,
             self.mutexes,
             self.queues,
             client,
@@ -256,7 +256,7 @@ class _Cut:
     def body(self, body: Body) -> Body:
         for node in body.nodes:
             if node.name in self.gone:
-                outside = (outer for _, outer in taken_from_outside(node))
+                outside = (outer for _, outer in captures_of(node))
                 sources = (*node.after, *node.members, *node.inputs, *outside)
                 self.waits[node.name] = _rewired(sources, self.waits)
                 continue
@@ -327,5 +327,5 @@ def _used_inside(node: Node, used: set[str]) -> Node:
     }
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        attrs = replace(attrs, takes=tuple(each for each in attrs.takes if each[0] in inside))
+        attrs = replace(attrs, captures=tuple(each for each in attrs.captures if each[0] in inside))
     return replace(node, attrs=attrs)

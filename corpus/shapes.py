@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model import (
     LitmusTest,
     LoopAttrs,
     Node,
-    taken_from_outside,
+    captures_of,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -114,7 +114,7 @@ class Shapes:
 
     def _join_all(self, node: Node) -> None:
         attrs = node.attrs
-        for inner, outer in taken_from_outside(node):
+        for inner, outer in captures_of(node):
             self._join(inner, outer)
         if isinstance(attrs, BranchAttrs):
             for name, *values in zip(

@@ -1,13 +1,13 @@
-"""The litmus file: one YAML file for each test.
+"""Loading and saving of litmus files: YAML, one file for each test.
 
-Loading never executes anything, accepts a small part of YAML only (plain maps,
-lists, strings, ints, booleans; no anchors, tags, or repeated keys; no control
-characters), and reports the first mistake as file, line and field. Saving is byte-stable: what
-was saved is saved again to the same bytes.
+Loading never executes anything. It accepts a small part of YAML only (plain mappings,
+lists, strings, ints and booleans; no anchors, tags or repeated keys; no control
+characters), and reports the first mistake as file, line and field. Saving is byte-stable:
+a saved file that is loaded and saved again has the same bytes.
 
 References
 ----------
-docs/decisions/0002 shows the format, and how what is still to come fits in.
+docs/decisions/0002-file-format.md shows the format by example, and says why it is so.
 """
 
 from __future__ import annotations
@@ -66,9 +66,12 @@ from litmusfuzz.corpus.outcome import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
-"""Allowed sets with more outcomes are kept as their number and digest."""
+"""Allowed sets with more outcomes are saved as their number and digest."""
+
+Setting = int | bool | str
+"""The value of one setting of an executor, with its type: ``8``, ``true``, ``'8'`` differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,52 +113,66 @@ class Script(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was seen on a test, and how to see it again.
+    """A forbidden outcome that an executor showed, and how to reproduce it.
 
     Parameters
     ----------
-    executor, config : str
-        Who showed it, in which configuration.
+    executor, configuration : str
+        The executor that showed the outcome, and the configuration it ran in.
     model : str
-        Which model it breaks.
+        The model that forbids the outcome.
     forbidden : tuple of (Outcome, int)
-        Each forbidden outcome seen, with its count; most frequent first.
+        Each forbidden outcome with its count; most frequent first.
     executions : int
-        Out of how many.
+        Number of executions in which these outcomes were counted.
     noise : mapping
         Fields of `fuzz.executors.protocol.Noise`.
-    seed : int
-        Of the campaign.
-    index : int
-        Which draw of that campaign; with `seed` and `family` it is made again.
+    settings : mapping of str to Setting
+        The executor's settings by name, as typed values.
+    versions : mapping of str to str
+        Versions of the frameworks, by name.
+    seed, index : int
+        Of the campaign, and of the graph in it: with `family` they generate the graph again.
+    family : str
+        The family that generated the graph.
     minimized : bool
-        Whether the reducer came to an end.
+        True if the reducer came to an end.
     confirmed : bool
-        Whether it showed again in a process that had run nothing else.
+        True if the outcome showed again in a fresh process.
+    cause : str, optional
+        Name of the known cause: lower-case words joined by hyphens.
     run_seed : int, optional
-        Of the run in which it showed again.
+        Seed of the run that showed the outcome again.
     schedule : Schedule, optional
-        An execution that shows it, to be done again choice by choice.
+        A controlled execution that shows the outcome, to be replayed choice by choice.
     script : Script, optional
-        Whether the script beside it shows it as well; None if there is none.
+        Result of running the standalone script; None if there is no script.
+    executed : LitmusTest, optional
+        The test as it was executed, if the entry's own test differs from it: names and
+        order of nodes from before anything was renamed, reordered or normalized.
+    unreduced : LitmusTest, optional
+        The generated test that the reducer started from.
     """
 
     executor: str
-    config: str
+    configuration: str
     model: str
     forbidden: tuple[tuple[Outcome, int], ...]
     executions: int
     noise: Mapping[str, int | bool]
-    settings: Mapping[str, int | str | bool]
+    settings: Mapping[str, Setting]
     versions: Mapping[str, str]
     seed: int
     index: int
     family: str
     minimized: bool
     confirmed: bool
+    cause: str | None = None
     run_seed: int | None = None
     schedule: Schedule | None = None
     script: Script | None = None
+    executed: LitmusTest | None = None
+    unreduced: LitmusTest | None = None
 
     @property
     def count(self) -> int:
@@ -185,7 +202,7 @@ class _Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class _Top(_Strict, kw_only=True):
     litmusfuzz: int
     name: str
-    about: str = ""
+    description: str = ""
     variables: dict[str, Any] = {}
     mutexes: dict[str, Any] = {}
     queues: dict[str, Any] = {}
@@ -284,7 +301,7 @@ class _Body(_Strict, kw_only=True):
 
 
 class _BranchNode(_Node, kw_only=True, rename={"orelse": "else"}):
-    takes: dict[str, str] = {}
+    captures: dict[str, str] = {}
     then: dict[str, Any]
     orelse: dict[str, Any]
     results: list[str]
@@ -292,7 +309,7 @@ class _BranchNode(_Node, kw_only=True, rename={"orelse": "else"}):
 
 class _LoopNode(_Node, kw_only=True):
     carried: list[str]
-    takes: dict[str, str] = {}
+    captures: dict[str, str] = {}
     parallel_iterations: int = 10
     condition: dict[str, Any]
     body: dict[str, Any]
@@ -321,13 +338,14 @@ class _Seen(_Strict, kw_only=True):
 
 class _Finding(_Strict, kw_only=True):
     executor: str
-    config: str
+    configuration: str
     model: str
+    cause: str | None = None
     executions: int
     forbidden: list[Any]
-    noise: dict[str, Any]
-    settings: dict[str, Any]
-    versions: dict[str, Any]
+    noise: dict[str, Any]  # int | bool
+    settings: dict[str, Any]  # Setting: the type of a value counts
+    versions: dict[str, Any]  # str
     seed: int
     index: int
     family: str
@@ -336,6 +354,8 @@ class _Finding(_Strict, kw_only=True):
     run_seed: int | None = None
     schedule: dict[str, Any] | None = None
     script: Script | None = None
+    executed: str | None = None
+    unreduced: str | None = None
 
 
 class _Schedule(_Strict, kw_only=True):
@@ -362,28 +382,47 @@ def loads(text: str, source: str = "<text>") -> Entry:
     return _Reader(text, source).entry()
 
 
+_VERSION_1: Final = (
+    "is version 1 of the format, this program reads version 2: rename the fields"
+    " 'about' to 'description', 'takes' to 'captures' and 'config' to 'configuration',"
+    " and set the version to 2"
+)
+
+
 class _Reader(Document):
     """A litmus file while it is read."""
 
     def entry(self) -> Entry:
+        top = self.top()
+        test = self.test(top)
+        allowed = {model: self.allowed(test, model, each) for model, each in top.allowed.items()}
+        finding = None if top.finding is None else self.finding(test, top.finding)
+        return Entry(test, allowed, finding)
+
+    def top(self) -> _Top:
         if not isinstance(self.data, dict):
             raise self.error((), "a litmus file is a mapping")
         version = self.data.get("litmusfuzz")
         if version is None:
             raise self.error((), "no field 'litmusfuzz' (the format's version)")
+        if version == 1 and not isinstance(version, bool):
+            raise self.error(("litmusfuzz",), _VERSION_1)
         if version != FORMAT_VERSION or isinstance(version, bool):
-            text = f"unknown version {version!r:.40}; this program reads {FORMAT_VERSION}"
+            text = f"unknown version {version!r:.40}; this program reads version {FORMAT_VERSION}"
             raise self.error(("litmusfuzz",), text)
         top: _Top = self.convert(self.data, _Top, ())
+        return top
+
+    def test(self, top: _Top) -> LitmusTest:
         variables = tuple(self.variable(name, each) for name, each in top.variables.items())
         graphs = tuple(self.graph(name, each) for name, each in top.graphs.items())
         try:
-            test = LitmusTest(
+            return LitmusTest(
                 name=top.name,
                 variables=variables,
                 graphs=graphs,
                 observe=tuple(top.observe),
-                about=top.about,
+                description=top.description,
                 mutexes=tuple(self.mutex(name, each) for name, each in top.mutexes.items()),
                 queues=tuple(self.queue(name, each) for name, each in top.queues.items()),
                 client=tuple(self.run(name, each) for name, each in top.client.items()),
@@ -391,9 +430,24 @@ class _Reader(Document):
             )
         except MalformedTest as error:
             raise self.error(error.path, error.message) from None
-        allowed = {model: self.allowed(test, model, each) for model, each in top.allowed.items()}
-        finding = None if top.finding is None else self.finding(test, top.finding)
-        return Entry(test, allowed, finding)
+
+    def test_inside(self, text: str | None, path: Path_) -> LitmusTest | None:
+        """The test whose file is the value of the field `path`; its mistakes get our lines.
+
+        Such a file has no finding of its own, so that files do not nest further.
+        """
+        if text is None:
+            return None
+        try:
+            reader = _Reader(text, self.source)
+            top = reader.top()
+            for name in ("allowed", "finding"):
+                if getattr(top, name):
+                    raise reader.error((name,), "a test inside a finding has none")
+            return reader.test(top)
+        except FileError as error:
+            line = self.lines[path] + (error.line if path in self.blocks else 0)
+            raise FileError(self.source, line, (*path, *error.fields), error.message) from None
 
     def variable(self, name: str, data: Any) -> Variable:
         raw: _Variable = self.convert(data, _Variable, ("variables", name))
@@ -434,14 +488,14 @@ class _Reader(Document):
             branch: _BranchNode = self.convert(fields, _BranchNode, path)
             then = self.body(branch.then, (*path, "then"))
             orelse = self.body(branch.orelse, (*path, "else"))
-            takes = tuple(branch.takes.items())
-            raw, attrs = branch, BranchAttrs(takes, then, orelse, tuple(branch.results))
+            captures = tuple(branch.captures.items())
+            raw, attrs = branch, BranchAttrs(captures, then, orelse, tuple(branch.results))
         elif OPS[op].kind is Kind.LOOP:
             loop: _LoopNode = self.convert(fields, _LoopNode, path)
             raw = loop
             attrs = LoopAttrs(
                 tuple(loop.carried),
-                tuple(loop.takes.items()),
+                tuple(loop.captures.items()),
                 self.body(loop.condition, (*path, "condition")),
                 self.body(loop.body, (*path, "body")),
                 loop.parallel_iterations,
@@ -505,10 +559,13 @@ class _Reader(Document):
 
     def finding(self, test: LitmusTest, data: Any) -> Finding:
         raw: _Finding = self.convert(data, _Finding, ("finding",))
-        for name in ("executor", "config", "family"):
+        for name in ("executor", "configuration", "family"):
             if not getattr(raw, name) or "\n" in getattr(raw, name):
                 raise self.error(("finding", name), "must be one line, not empty")
         self.check_model(raw.model, ("finding", "model"), "acd")
+        if raw.cause is not None and not is_cause_name(raw.cause):
+            text = f"a cause is lower-case words joined by hyphens, got {raw.cause[:80]!r}"
+            raise self.error(("finding", "cause"), text)
         for name, least in (("executions", 1), ("seed", 0), ("index", 0), ("run_seed", 0)):
             if getattr(raw, name) is not None:
                 self.check_least(getattr(raw, name), least, ("finding", name))
@@ -532,21 +589,24 @@ class _Reader(Document):
             raise self.error(("finding", "executions"), text)
         return Finding(
             executor=raw.executor,
-            config=raw.config,
+            configuration=raw.configuration,
             model=raw.model,
             forbidden=tuple(forbidden),
             executions=raw.executions,
             noise=self.mapping(raw.noise, int | bool, ("finding", "noise")),
-            settings=self.mapping(raw.settings, int | str | bool, ("finding", "settings")),
+            settings=self.mapping(raw.settings, Setting, ("finding", "settings")),
             versions=self.mapping(raw.versions, str, ("finding", "versions")),
             seed=raw.seed,
             index=raw.index,
             family=raw.family,
             minimized=raw.minimized,
             confirmed=raw.confirmed,
+            cause=raw.cause,
             run_seed=raw.run_seed,
             schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
             script=raw.script,
+            executed=self.test_inside(raw.executed, ("finding", "executed")),
+            unreduced=self.test_inside(raw.unreduced, ("finding", "unreduced")),
         )
 
     def schedule(self, test: LitmusTest, data: Any) -> Schedule:
@@ -560,6 +620,11 @@ class _Reader(Document):
                 raise self.error((*path, "choices", position), message)
             choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
         return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
+
+
+def is_cause_name(text: str) -> bool:
+    """Whether a text has the form of a cause's name: lower-case words joined by hyphens."""
+    return len(text) <= 80 and re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", text) is not None
 
 
 def _never_allowed(test: LitmusTest, name: str, value: Value) -> str:
@@ -644,8 +709,8 @@ def dumps(entry: Entry) -> str:
         ("litmusfuzz", _scalar(FORMAT_VERSION)),
         ("name", _scalar(test.name)),
     ]
-    if test.about:
-        top.append(("about", _scalar(test.about, style="|")))
+    if test.description:
+        top.append(("description", _scalar(test.description, style="|")))
     variables = [(v.name, _flow(_variable_fields(v))) for v in test.variables]
     if variables:
         top.append(("variables", _block(variables)))
@@ -728,8 +793,8 @@ def _node(node: Node) -> yaml.Node:
             fields[name] = getattr(node, name)
     if isinstance(attrs, LoopAttrs):
         fields["carried"] = attrs.carried
-    if attrs.takes:
-        fields["takes"] = dict(attrs.takes)
+    if attrs.captures:
+        fields["captures"] = dict(attrs.captures)
     if isinstance(attrs, LoopAttrs):
         fields["parallel_iterations"] = attrs.parallel_iterations
     else:
@@ -776,8 +841,9 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
     ]
     fields = [
         ("executor", _scalar(finding.executor)),
-        ("config", _scalar(finding.config)),
+        ("configuration", _scalar(finding.configuration)),
         ("model", _scalar(finding.model)),
+        *([("cause", _scalar(finding.cause))] if finding.cause is not None else []),
         ("executions", _scalar(finding.executions)),
         ("forbidden", yaml.SequenceNode("tag:yaml.org,2002:seq", forbidden, flow_style=False)),
         ("noise", _flow(dict(finding.noise))),
@@ -797,6 +863,9 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
         parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]
         fields.append(("schedule", _block(parts)))
+    for name, test in (("executed", finding.executed), ("unreduced", finding.unreduced)):
+        if test is not None:
+            fields.append((name, _scalar(dumps(Entry(test)), style="|")))
     return fields
 
 
@@ -841,7 +910,9 @@ __all__ = [
     "Finding",
     "Schedule",
     "Script",
+    "Setting",
     "dumps",
+    "is_cause_name",
     "load",
     "loads",
     "outcome_from_plain",

@@ -38,10 +38,10 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
+    captures_of,
     clusters_of,
     enclosing,
     steps,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
 from litmusfuzz.oracles.allowed import NoProgramOrder
@@ -539,7 +539,7 @@ class _Unfolder:
         members = [nodes[name] for name in cluster.members]
         # Edges into any member precede the snapshot.
         sources = [name for n in members for name in n.inputs]
-        sources += [outer for n in members for _, outer in taken_from_outside(n)]
+        sources += [outer for n in members for _, outer in captures_of(n)]
         if Axiom.DEPENDENCIES in self.model.axioms:
             sources += [name for n in members for name in n.after]
         outside = [s for s in sources if s.partition(".")[0] not in cluster.members]
@@ -595,7 +595,7 @@ class _Unfolder:
     ) -> dict[str, int]:
         """Add both branches of a conditional; one of them will be dead."""
         strict = self.strictness.get(node.name, Strictness())
-        scope = {inner: values[outer] for inner, outer in attrs.takes}
+        scope = {inner: values[outer] for inner, outer in attrs.captures}
         if strict.gathers:
             waits += (predicate, *scope.values())
         first = self.mark()
@@ -629,7 +629,7 @@ class _Unfolder:
         parallel = strict.parallel
         if parallel is None and has_window(self.test, node, self.model):
             parallel = attrs.parallel_iterations
-        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        captures = {inner: values[outer] for inner, outer in attrs.captures}
         condition = Graph(node.name, attrs.condition.nodes)
         body = Graph(node.name, attrs.body.nodes)
         carried = [self.token(Held(token, waits)) for token in inputs]
@@ -642,7 +642,7 @@ class _Unfolder:
         bound = self.test.bounds[node.name]
         for number in range(bound + 1):
             name = f"{frame.name}{node.name}[{number}]/"
-            scope = takes | dict(zip(attrs.carried, carried, strict=True))
+            scope = captures | dict(zip(attrs.carried, carried, strict=True))
             begins = waits
             if parallel is not None and number >= parallel:
                 # As soon as one is over another may begin: all that came
@@ -838,7 +838,7 @@ class _Function:
     def branch(
         self, node: Node, attrs: BranchAttrs, predicate: int, values: Mapping[str, int]
     ) -> dict[str, int]:
-        scope = {inner: values[outer] for inner, outer in attrs.takes}
+        scope = {inner: values[outer] for inner, outer in attrs.captures}
         before = self.state()
         then = self.body(attrs.then.nodes, attrs.then.results, scope)
         left = self.state()
@@ -854,12 +854,12 @@ class _Function:
     def loop(
         self, node: Node, attrs: LoopAttrs, inputs: tuple[int, ...], values: Mapping[str, int]
     ) -> dict[str, int]:
-        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        captures = {inner: values[outer] for inner, outer in attrs.captures}
         carried = inputs
         left: list[tuple[int, tuple[int, ...], _State]] = []  # as if it ended with iteration i
         bound = self.unfolder.test.bounds[node.name]
         for number in range(bound + 1):
-            scope = takes | dict(zip(attrs.carried, carried, strict=True))
+            scope = captures | dict(zip(attrs.carried, carried, strict=True))
             inside = scope | self.run(attrs.condition.nodes, scope)
             left.append((inside[attrs.condition.results[0]], carried, self.state()))
             if number < bound:

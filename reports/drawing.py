@@ -14,9 +14,9 @@ from litmusfuzz.corpus.model import (
     Queue,
     all_nodes,
     bodies,
+    captures_of,
     clusters_of,
     predecessors,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
     ConstAttrs,
@@ -67,7 +67,7 @@ def text(test: LitmusTest) -> str:
     members of a critical section or cluster likewise below its name.
     """
     lines = [test.name]
-    lines += [f"  {line}" for line in test.about.splitlines()]
+    lines += [f"  {line}" for line in test.description.splitlines()]
     lines += [f"  {line}" for line in declarations(test)]
     several = len(test.graphs) > 1 or bool(test.client)
     drawing = Drawing(test)
@@ -157,7 +157,7 @@ class Drawing:
         everything = list(test.nodes)
         self.nodes = {n.name: n for n in everything}
         # Names inside bodies for values from outside.
-        self.outer = {inner: outer for n in everything for inner, outer in taken_from_outside(n)}
+        self.outer = {inner: outer for n in everything for inner, outer in captures_of(n)}
 
     def source(self, name: str) -> str:
         """What a name stands for outside of the bodies that only take it."""

@@ -303,7 +303,7 @@ class _Writer:
         assert isinstance(attrs, (LoopAttrs, BranchAttrs))
         made = [self.body(node, field, body) for field, body in bodies(node)]
         after = ", ".join(["begin", *waits])
-        outer = ", ".join(self.names.of(source) for _, source in attrs.takes)
+        outer = ", ".join(self.names.of(source) for _, source in attrs.captures)
         name, rest = self.names.of(node.name), self.names.of(f"{node.name}.rest")
         if isinstance(attrs, LoopAttrs):
             results = attrs.carried
@@ -322,7 +322,7 @@ class _Writer:
         attrs = node.attrs
         assert isinstance(attrs, (LoopAttrs, BranchAttrs))
         inside = [*(attrs.carried if isinstance(attrs, LoopAttrs) else ())]
-        inside += [inner for inner, _ in attrs.takes]
+        inside += [inner for inner, _ in attrs.captures]
         given = "".join(f", {self.names.of(name)}" for name in inside)
         lines, rest = self.level(body.nodes, body.results)
         results = ", ".join(self.names.of(name) for name in body.results)
@@ -357,7 +357,7 @@ def _wrapped(line: str) -> list[str]:
 
 def _takes(node: Node) -> Iterator[tuple[str, str]]:
     if isinstance(node.attrs, (LoopAttrs, BranchAttrs)):
-        yield from node.attrs.takes
+        yield from node.attrs.captures
 
 
 def _inside(node: Node, members: Iterable[str]) -> bool:

@@ -144,7 +144,7 @@ class ReportedFinding:
 
     def __post_init__(self) -> None:
         assert self.entry.finding is not None
-        self.configs[self.entry.finding.config] += 1
+        self.configs[self.entry.finding.configuration] += 1
 
     def again(self, config: str) -> None:
         """One graph more."""
@@ -340,7 +340,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "cause": reported.cause,
         "reason": reported.reason,
         "executor": finding.executor,
-        "config": finding.config,
+        "config": finding.configuration,
         "model": finding.model,
         "minimized": finding.minimized,
         "confirmed": finding.confirmed,

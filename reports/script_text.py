@@ -95,7 +95,7 @@ ACQUIRE: Final = '''
 '''
 
 LOOP: Final = '''
-def loop(copy, name, after, first, takes, condition, body, parallel_iterations):
+def loop(copy, name, after, first, captures, condition, body, parallel_iterations):
     """A loop in raw ops. Each carried value leaves by itself; the last says that all is done."""
     frame = {"frame_name": f"{name}.{copy.number}", "parallel_iterations": parallel_iterations}
     with tf.control_dependencies(after):
@@ -103,7 +103,7 @@ def loop(copy, name, after, first, takes, condition, body, parallel_iterations):
     with tf.control_dependencies(None):
         enters = [raw.Enter(data=value, **frame) for value in (*first, first[0])]
         merges = [raw.Merge(inputs=[enter, enter]).output for enter in enters]
-        outside = [raw.Enter(data=value, is_constant=True, **frame) for value in takes]
+        outside = [raw.Enter(data=value, is_constant=True, **frame) for value in captures]
         *carried, rest = merges
         (more,), tails = condition(copy, carried[0], *carried, *outside)
         with tf.control_dependencies(tails):
@@ -122,7 +122,7 @@ def loop(copy, name, after, first, takes, condition, body, parallel_iterations):
 '''
 
 CONDITIONAL: Final = '''
-def conditional(copy, after, predicate, takes, then, orelse):
+def conditional(copy, after, predicate, captures, then, orelse):
     """A conditional in raw ops; the last result says that all of the branch is done."""
     with tf.control_dependencies(after):
         predicate = tf.identity(predicate)
@@ -131,7 +131,7 @@ def conditional(copy, after, predicate, takes, then, orelse):
         for way, branch in (("output_true", then), ("output_false", orelse)):
             begin, *taken = [
                 tf.identity(getattr(raw.Switch(data=value, pred=predicate), way))
-                for value in (predicate, *takes)
+                for value in (predicate, *captures)
             ]
             results, tails = branch(copy, begin, *taken)
             with tf.control_dependencies(tails):

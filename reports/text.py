@@ -203,7 +203,7 @@ def finding(reported: ReportedFinding) -> str:
     found = entry.finding
     assert found is not None
     seen, _ = found.forbidden[0]
-    on, near = f"{found.executor}/{found.config}", nearest(seen, _listed(entry, found.model))
+    on, near = f"{found.executor}/{found.configuration}", nearest(seen, _listed(entry, found.model))
     lines = [headline(reported)]
     lines += violation(found.forbidden, found.executions, on, near, found.model)
     if reported.allowed_by:

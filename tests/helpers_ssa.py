@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, taken_from_outside
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, captures_of
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.fuzz.passes.ssa import NO, YES
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
@@ -42,7 +42,7 @@ class PreparedFunction:
     def run(self, nodes: Iterable[Node]) -> None:
         """One after another."""
         for node in nodes:
-            self.values |= {i: self.values[o] for i, o in taken_from_outside(node)}
+            self.values |= {i: self.values[o] for i, o in captures_of(node)}
             inputs = [self.values[name] for name in node.inputs]
             if isinstance(node.attrs, BranchAttrs):
                 body = node.attrs.then if inputs[0][0] else node.attrs.orelse
@@ -147,6 +147,6 @@ def random_state(
     for node in test.nodes:
         if isinstance(node.attrs, ConstAttrs):
             known[node.name] = test.constant(node)
-        known |= {i: known[o] for i, o in taken_from_outside(node) if o in known}
+        known |= {i: known[o] for i, o in captures_of(node) if o in known}
     memory = {variable.name: value(variable.name) for variable in test.variables}
     return memory, {name: known.get(name) or value(name) for name in function.arguments}

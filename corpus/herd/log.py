@@ -143,7 +143,7 @@ def log(
     for state, count in sorted(told.items(), key=lambda each: _order(each[0])):
         mark = f"{count:<8}{'*>' if holds[state] else ':>'}" if histogram else ""
         lines.append(mark + " ".join(f"{_place(name)}={_cell(cell)};" for name, cell in state))
-    body = file_text(Entry(replace(test, about="")))
+    body = file_text(Entry(replace(test, description="")))
     lines += [
         "Ok" if found else "No",
         "Witnesses",

@@ -98,7 +98,7 @@ def loads(text: str, source: str = "<text>") -> LitmusTest:
 
     Register r0 of thread P0 becomes the node ``P0_r0``, observed; a variable
     keeps its name if that is one of ours. The quoted comment and the condition
-    are kept in `about`.
+    are kept in `description`.
 
     Raises
     ------
@@ -526,16 +526,16 @@ class _Build:
         self.reserved |= {variable.name for variable in self.variables.values()}
         for number, statements in enumerate(parsed.threads):
             self.chain(number, statements)
-        about = [parsed.doc] if parsed.doc else []
+        lines = [parsed.doc] if parsed.doc else []
         if condition is not None and condition.prop != TRUE:
-            about.append(str(condition))
+            lines.append(str(condition))
         try:
             return LitmusTest(
                 parsed.name,
                 tuple(self.variables.values()),
                 (Graph("main", tuple(self.nodes)),),
                 tuple(self.observed),
-                "\n".join(about),
+                "\n".join(lines),
             )
         except MalformedTest as error:
             raise self.refused(error) from None

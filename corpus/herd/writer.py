@@ -132,8 +132,8 @@ def _c_name(name: str, taken: set[str]) -> str:
 
 
 def condition_of(test: LitmusTest) -> Condition | None:
-    """The condition that an import has left in `about`, if it still fits the test."""
-    last = test.about.rpartition("\n")[2]
+    """The condition that an import has left in `description`, if it still fits the test."""
+    last = test.description.rpartition("\n")[2]
     if not re.match(r"(~?exists|forall) \(", last):
         return None
     scanner = Scanner(last, test.name)
@@ -163,9 +163,9 @@ def dumps(test: LitmusTest, model: str = "rfc") -> str:
     writer = _Writer(test, model)
     threads = [writer.thread(i, run, chain) for i, (run, chain) in enumerate(writer.chains)]
     places = writer.layout.places
-    about, _, _ = test.about.partition("\n")
+    first_line, _, _ = test.description.partition("\n")
     condition = condition_of(test)
-    doc = "" if about == test.about and condition else about.replace('"', "'")
+    doc = "" if first_line == test.description and condition else first_line.replace('"', "'")
     lines = [f"C {test.name}"]
     if doc and doc.isprintable():
         lines.append(f'"{doc}"')

@@ -14,8 +14,8 @@ from litmusfuzz.corpus.model.graph import (
     LoopAttrs,
     Node,
     bodies,
+    captures_of,
     clusters_of,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import Step, enclosing, predecessors, steps, steps_before
@@ -68,6 +68,7 @@ __all__ = [
     "after_dot",
     "all_nodes",
     "bodies",
+    "captures_of",
     "check_name",
     "clusters_of",
     "enclosing",
@@ -82,5 +83,4 @@ __all__ = [
     "renamed",
     "steps",
     "steps_before",
-    "taken_from_outside",
 ]

@@ -69,12 +69,12 @@ class Node:
     def arguments(self) -> tuple[str, ...]:
         """Names, inside its bodies, of the values that come into them."""
         carried = self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()
-        return (*carried, *(inner for inner, _ in taken_from_outside(self)))
+        return (*carried, *(inner for inner, _ in captures_of(self)))
 
     @property
     def references(self) -> tuple[str, ...]:
         """What it refers to beside it: data inputs, control edges, what its bodies take."""
-        outside = (outer for _, outer in taken_from_outside(self))
+        outside = (outer for _, outer in captures_of(self))
         return (*self.inputs, *self.after, *outside)
 
     @property
@@ -98,11 +98,11 @@ class Body:
 class BranchAttrs:
     """A conditional: one of two bodies, by a predicate, its only input.
 
-    `takes` are values from outside, as (name inside, name outside); `results`
+    `captures` are values from outside, as (name inside, name outside); `results`
     name what both bodies return, as ``node.result`` outside.
     """
 
-    takes: tuple[tuple[str, str], ...]
+    captures: tuple[tuple[str, str], ...]
     then: Body
     orelse: Body
     results: tuple[str, ...]
@@ -118,7 +118,7 @@ class LoopAttrs:
     """
 
     carried: tuple[str, ...]
-    takes: tuple[tuple[str, str], ...]
+    captures: tuple[tuple[str, str], ...]
     condition: Body
     body: Body
     parallel_iterations: int = 10
@@ -151,9 +151,9 @@ def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
     return ()
 
 
-def taken_from_outside(node: Node) -> tuple[tuple[str, str], ...]:
+def captures_of(node: Node) -> tuple[tuple[str, str], ...]:
     """What a node's bodies take from around it, as (name inside, name outside)."""
-    return node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+    return node.attrs.captures if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
 
 
 def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:

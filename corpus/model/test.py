@@ -53,7 +53,7 @@ class LitmusTest:
     observe : tuple of str
         Names of nodes whose value is part of an outcome; ``run.node`` if there
         are several runs.
-    about : str
+    description : str
         For people.
     mutexes : tuple of Mutex
     queues : tuple of Queue
@@ -72,7 +72,7 @@ class LitmusTest:
     variables: tuple[Variable, ...]
     graphs: tuple[Graph, ...]
     observe: tuple[str, ...] = ()
-    about: str = ""
+    description: str = ""
     mutexes: tuple[Mutex, ...] = ()
     queues: tuple[Queue, ...] = ()
     client: tuple[Run, ...] = ()
@@ -89,7 +89,7 @@ class LitmusTest:
     def __post_init__(self) -> None:
         matrices = any(node.op == "MatMul" for node in self.nodes)
         object.__setattr__(self, "whole", matrices)
-        validation.check_texts(self.name, self.about)
+        validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
             self.variables, self.mutexes, self.queues, whole=matrices
         )

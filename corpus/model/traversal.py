@@ -69,7 +69,9 @@ def redirected(node: Node, swap: Callable[[str], str]) -> Node:
     """The node with other references to what stands beside it."""
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        attrs = replace(attrs, takes=tuple((inner, swap(outer)) for inner, outer in attrs.takes))
+        attrs = replace(
+            attrs, captures=tuple((inner, swap(outer)) for inner, outer in attrs.captures)
+        )
     inputs = tuple(map(swap, node.inputs))
     after = dict.fromkeys(swap(name) for name in node.after)
     return replace(
@@ -98,7 +100,7 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
 
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        attrs = replace(attrs, takes=tuple((new(a), new(b)) for a, b in attrs.takes))
+        attrs = replace(attrs, captures=tuple((new(a), new(b)) for a, b in attrs.captures))
     if isinstance(attrs, BranchAttrs):
         full = every(f"{node.name}.{result}" for result in attrs.results)
         attrs = replace(attrs, results=tuple(map(after_dot, full)))

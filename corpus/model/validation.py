@@ -18,8 +18,8 @@ from litmusfuzz.corpus.model.graph import (
     BranchAttrs,
     Graph,
     LoopAttrs,
+    captures_of,
     clusters_of,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.model.names import CONTROL, check_name, head
 from litmusfuzz.corpus.model.order import path_between, predecessors, steps
@@ -107,7 +107,7 @@ class _Checker:
 
     def taken(
         self,
-        takes: tuple[tuple[str, str], ...],
+        captures: tuple[tuple[str, str], ...],
         where: tuple[str | int, ...],
         here: Mapping[str, TensorType | None],
         constants: Mapping[str, int],
@@ -115,8 +115,8 @@ class _Checker:
         """What the values from outside are inside: types, and known ints."""
         scope: dict[str, TensorType | None] = {}
         known: dict[str, int] = {}
-        for inner, outer in takes:
-            path = (*where, "takes", inner)
+        for inner, outer in captures:
+            path = (*where, "captures", inner)
             try:
                 self.new_name(inner)
             except MalformedTest as error:
@@ -166,7 +166,7 @@ class _Checker:
         self.predicate(here[node.inputs[0]], (*where, "inputs", 0))
         if not attrs.results:
             raise MalformedTest("a conditional has at least one result", (*where, "results"))
-        scope, known = self.taken(attrs.takes, where, here, constants)
+        scope, known = self.taken(attrs.captures, where, here, constants)
         for position, name in enumerate(attrs.results):
             check_name(name, (*where, "results", position))
             if name in attrs.results[:position]:
@@ -202,7 +202,7 @@ class _Checker:
         if not 1 <= attrs.parallel_iterations <= MAX_ITERATIONS:
             message = f"must be 1 to {MAX_ITERATIONS}, got {attrs.parallel_iterations}"
             raise MalformedTest(message, (*where, "parallel_iterations"))
-        scope, known = self.taken(attrs.takes, where, here, constants)
+        scope, known = self.taken(attrs.captures, where, here, constants)
         first: list[TensorType] = []
         for position, (name, source) in enumerate(zip(attrs.carried, node.inputs, strict=True)):
             kind = here[source]
@@ -443,7 +443,7 @@ def _check_members(
             if source in mine - earlier:
                 message = f"{name!r} stands before {source!r}, which it waits for"
                 raise MalformedTest(message, where)
-        for _, outer in taken_from_outside(node):
+        for _, outer in captures_of(node):
             if head(outer) in mine - earlier:
                 message = f"{name!r} stands before {outer!r}, which it takes"
                 raise MalformedTest(message, where)
@@ -459,12 +459,12 @@ def _check_device(device: str) -> None:
         raise MalformedTest(f"a device is cpu:N or gpu:N, got {device[:80]!r}", ("device",))
 
 
-def check_texts(name: str, about: str) -> None:
+def check_texts(name: str, description: str) -> None:
     """Refuse a test's name that is no file name, and control characters."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", name):
         raise MalformedTest(f"not a test's name: {name[:80]!r}", ("name",))
-    if CONTROL.search(about):
-        raise MalformedTest("control characters are not part of the format", ("about",))
+    if CONTROL.search(description):
+        raise MalformedTest("control characters are not part of the format", ("description",))
 
 
 def check_resources(

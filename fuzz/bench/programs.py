@@ -45,7 +45,7 @@ def looped(
     test = chains(rng, shape, names, 0)
     outside = [_constant("zero", 0), _constant("limit", iterations), _constant("unit", 1)]
     outside.append(_constant("step", STEP))
-    takes = [("most", "limit"), ("one", "unit"), ("stride", "step")]
+    captures = [("most", "limit"), ("one", "unit"), ("stride", "step")]
     inside = [Node("base", "Mul", ("i", "stride"))]
     carried, following = ["i"], ["next"]
     last: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def looped(
         name, variable = f"b{number}", rng.choice(names)
         if rng.random() < 0.5:
             outside.append(_constant(f"c{number}", _FIRST + number))
-            takes.append((f"t{number}", f"c{number}"))
+            captures.append((f"t{number}", f"c{number}"))
             inside.append(Node(f"v{number}", "AddV2", ("base", f"t{number}")))
             inside.append(Node(name, "AssignVariableOp", (f"v{number}",), (variable,), last))
         else:
@@ -64,7 +64,7 @@ def looped(
     inside.append(Node("next", "AddV2", ("i", "one"), (), last))
     condition = Body((Node("more", "Less", ("i", "most")),), ("more",))
     body = Body(tuple(inside), tuple(following))
-    attrs = LoopAttrs(tuple(carried), tuple(takes), condition, body)
+    attrs = LoopAttrs(tuple(carried), tuple(captures), condition, body)
     loop = Node("loop", "While", ("zero",) * len(carried), (), (), attrs)
     nodes = (*test.graph.nodes, *(n for n in outside if n.name not in test.types), loop)
     observe = (*test.observe, *(f"loop.{name}" for name in carried))
@@ -128,7 +128,7 @@ def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
             continue
         carried = dict(zip(attrs.carried, node.inputs, strict=True))
         for number in range(test.bounds[node.name]):
-            names = dict(attrs.takes) | carried
+            names = dict(attrs.captures) | carried
             names |= {n.name: f"{node.name}[{number}]/{n.name}" for n in attrs.body.nodes}
             counter = carried[attrs.carried[0]]  # the iteration begins when it is there
             found += [

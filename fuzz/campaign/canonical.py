@@ -2,7 +2,7 @@
 
 Two tests have the same form exactly when one becomes the other by other names, by another
 order of what has no order (nodes, resources, graphs, runs, clusters, control edges, members of
-a section, carried values after the counter, results, what a body takes, what is observed), or
+a section, carried values after the counter, results, what a body captures, what is observed), or
 by other values where only their being equal or not can matter.
 
 The test is drawn as a graph with coloured vertices and labelled edges, of which an isomorphism
@@ -33,8 +33,8 @@ from litmusfuzz.corpus.model import (
     Graph,
     LoopAttrs,
     bodies,
+    captures_of,
     head,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
@@ -58,7 +58,7 @@ class _Thing(Protocol):
 
 
 _Named = TypeVar("_Named", bound=_Thing)
-VERSION: Final = "v1"
+VERSION: Final = "v2"
 """Of keys. Another one whenever any test gets another form: keys stand in files."""
 
 
@@ -187,7 +187,7 @@ class _Values:
     def _node(self, node: Node) -> None:
         attrs, name = node.attrs, node.name
         if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-            flows = list(attrs.takes)
+            flows = list(attrs.captures)
             if isinstance(attrs, LoopAttrs):
                 flows += zip(attrs.carried, node.inputs, strict=True)
                 flows += zip(attrs.carried, attrs.body.results, strict=True)
@@ -300,9 +300,9 @@ class _Drawing:
             self._edge(f"on {position}", here, self.number["resource", name])
         for name in node.after:
             self._edge("after", here, self.number["value", name])
-        for name, outer in taken_from_outside(node):
+        for name, outer in captures_of(node):
             inner = self._vertex("value", name, "taken")
-            self._edge("takes", here, inner)
+            self._edge("captures", here, inner)
             self._edge("from", inner, self.number["value", outer])
         return here
 
@@ -535,7 +535,7 @@ class _Written:
         named = {node.name: node for node in nodes}
         waits = {}
         for node in nodes:
-            outer = (name for _, name in taken_from_outside(node))
+            outer = (name for _, name in captures_of(node))
             sources = {head(name) for name in (*node.inputs, *node.after, *outer)}
             waits[node.name] = sources.union(self.drawing.below[node.name])
         return tuple(self._node(named[name]) for name in self._ordered("value", waits))
@@ -543,8 +543,8 @@ class _Written:
     def _node(self, node: Node) -> Node:
         attrs, inputs = node.attrs, node.inputs
         if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-            takes = sorted(attrs.takes, key=lambda pair: self.rank["value", pair[0]])
-            attrs = replace(attrs, takes=tuple(takes))
+            captures = sorted(attrs.captures, key=lambda pair: self.rank["value", pair[0]])
+            attrs = replace(attrs, captures=tuple(captures))
         if isinstance(attrs, ConstAttrs):
             values = self.drawing.test.constant(node)
             value = self._literal(("value", node.name), values, attrs.shape)

@@ -92,6 +92,6 @@ def finding_name(test: LitmusTest, outcome: Outcome) -> str:
 def name_for(what: str, test: LitmusTest) -> str:
     """A name with the ops, and a digest of the test alone: the same test, the same name."""
     ops = "+".join(sorted(n.op.removeprefix("Resource") for n in test.effects))
-    text = dumps(Entry(replace(test, name="x", about="")))
+    text = dumps(Entry(replace(test, name="x", description="")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{what}-{ops[:72]}-{short}"

@@ -84,7 +84,7 @@ class Validator:
         name = name_for("unsound", smallest)
         path = self.settings.out / f"{name}.yaml"
         about = f"{state.title} chose these clusters; they add {found.added}"
-        smallest = replace(smallest, name=name, about=about)
+        smallest = replace(smallest, name=name, description=about)
         for known in self.record.unsound:
             if known.path == str(path):
                 known.more += 1

@@ -146,10 +146,10 @@ def _read(
     for entry in entries:
         found = entry.finding
         where = f"{path}: {entry.test.name}"
-        if found is None or (found.executor, found.config) not in there:
+        if found is None or (found.executor, found.configuration) not in there:
             raise NoRecord(f"{where} was found by none of its executors")
-        if there[found.executor, found.config] != dict(found.settings):
-            told = f"{found.executor}/{found.config}"
+        if there[found.executor, found.configuration] != dict(found.settings):
+            told = f"{found.executor}/{found.configuration}"
             raise NoRecord(f"{where} was found with other settings than {told} has now")
     return data, findings, raw, settings
 

@@ -95,7 +95,7 @@ class Findings:
         model = raw.profile.model
         finding = Finding(
             executor=raw.system.name,
-            config=raw.profile.config.name,
+            configuration=raw.profile.config.name,
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
@@ -195,4 +195,4 @@ def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
     """Who showed a finding: in which configuration, if the campaign is not spread over them."""
     finding = reported.entry.finding
     assert finding is not None
-    return (finding.executor,) if spread else (finding.executor, finding.config)
+    return (finding.executor,) if spread else (finding.executor, finding.configuration)

@@ -19,6 +19,7 @@ import msgspec
 from litmusfuzz.corpus.document import Document, FileError, read_text
 from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import OPS
+from litmusfuzz.corpus.textfile import is_cause_name
 from litmusfuzz.fuzz.campaign.canonical import VERSION
 from litmusfuzz.fuzz.campaign.causes import op_class
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.document import Path_
     from litmusfuzz.corpus.model import LitmusTest
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 SYMPTOMS: Final = (
     *("torn", "wrong", "blocked", "failed"),
     *("unsound", "crashed", "timed out", "out of memory"),
@@ -92,7 +93,8 @@ class KnownFinding:
     since, expires : date, optional
         After its last day an entry knows nothing any more.
     name : str
-        For people.
+        Of the cause, as findings have it (`textfile.Finding.cause`); for an entry with a key,
+        any text.
     """
 
     why: str
@@ -190,14 +192,20 @@ def loads(text: str, source: str = "<text>") -> KnownFindings:
     return _Reader(text, source).known()
 
 
+_VERSION_1: Final = (
+    "is version 1 of the format, this program reads version 2: give each entry that has a"
+    " cause a name (lower-case words joined by hyphens), and set the version to 2"
+)
+
+
 class _Reader(Document):
     """A known-findings file while it is read."""
 
     def known(self) -> KnownFindings:
         top: _Top = self.convert(self.data, _Top, ())
-        if top.litmusfuzz_known != FORMAT_VERSION:
-            text = f"unknown version {top.litmusfuzz_known}; this program reads {FORMAT_VERSION}"
-            raise self.error(("litmusfuzz_known",), text)
+        if (version := top.litmusfuzz_known) != FORMAT_VERSION:
+            text = f"unknown version {version}; this program reads version {FORMAT_VERSION}"
+            raise self.error(("litmusfuzz_known",), _VERSION_1 if version == 1 else text)
         entries: list[KnownFinding] = []
         for place, data in enumerate(top.findings or ()):
             path: Path_ = ("findings", place)
@@ -220,6 +228,9 @@ class _Reader(Document):
         why = "; ".join(" ".join(each.split()) for each in (raw.why, raw.link) if each.strip())
         if not why:
             raise self.error((*path, "why"), "an entry says why, or has a link")
+        if raw.cause is not None and not is_cause_name(raw.name):
+            text = f"a cause's name is lower-case words joined by hyphens, got {raw.name[:80]!r}"
+            raise self.error((*path, "name"), text)
         cause = None if raw.cause is None else self.cause(raw.cause, (*path, "cause"))
         since = self.day(raw.since, (*path, "since"))
         expires = self.day(raw.expires, (*path, "expires"))

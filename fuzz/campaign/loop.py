@@ -125,7 +125,7 @@ class Campaign:
             (system, profile)
             for system in self.dealer.systems
             for profile in system.rota.profiles
-            if (system.name, profile.config.name) == (finding.executor, finding.config)
+            if (system.name, profile.config.name) == (finding.executor, finding.configuration)
         )
         oracle = explorer_or_none(entry.test, profile.model, self.settings.budget)
         assert oracle is not None  # it was judged by one
@@ -396,7 +396,7 @@ class Campaign:
         test = replace(
             slot.job.test,
             name=f"{what}-{seed}-{len(self.record.deaths) + 1}",
-            about=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
+            description=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
             f"seed {seed}, while {slot.state.state}, "
             f"after {ran} other jobs in the same process\n"
             + ", ".join(f"{k} {v}" for k, v in self.record.versions[slot.state.name].items()),

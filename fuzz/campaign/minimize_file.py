@@ -107,7 +107,7 @@ def _raw(entry: Entry, executor: str, config: Config, model: Model, judgement: J
     found = entry.finding
     raw = Finding(
         executor=executor,
-        config=config.name,
+        configuration=config.name,
         model=model.name,
         forbidden=judgement.forbidden,
         executions=judgement.executions,

@@ -328,7 +328,7 @@ def _blocks(shown: Iterable[Outcome]) -> bool:
 
 
 def expected_cost_s(raw: UnreducedFinding) -> float:
-    """How long a minimization takes, roughly.
+    """How long a minimization captures, roughly.
 
     About three candidates a node, two runs for most, at 0.05 s each and 40,000
     executions a second.

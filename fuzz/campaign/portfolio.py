@@ -179,7 +179,7 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
         attrs = node.attrs
         if isinstance(attrs, LoopAttrs):
             several, in_turn = len(attrs.carried) > 1, attrs.parallel_iterations == 1
-            found.add(("loop", several, in_turn, bool(attrs.takes)))
+            found.add(("loop", several, in_turn, bool(attrs.captures)))
         elif isinstance(attrs, BranchAttrs):
             branches = bool(attrs.then.nodes), bool(attrs.orelse.nodes)
             found.add(("branch", *branches, bool(attrs.results)))

@@ -114,7 +114,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     for node in sketch.nodes:
         new(node.name, "c" if node.op == "Const" else _PREFIXES.get(node.definition.kind, "t"))
         attrs = node.attrs
-        inside = [inner for inner, _ in attrs.takes] if bodies(node) else []  # type: ignore[union-attr]
+        inside = [inner for inner, _ in attrs.captures] if bodies(node) else []  # type: ignore[union-attr]
         if isinstance(attrs, LoopAttrs):
             inside = [*attrs.carried, *inside]
         for each in inside:
@@ -138,7 +138,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     return replace(
         sketch,
         name=name,
-        about="",
+        description="",
         variables=tuple(replace(v, name=names[v.name]) for v in sketch.variables),
         mutexes=tuple(replace(m, name=names[m.name]) for m in sketch.mutexes),
         queues=tuple(replace(q, name=names[q.name]) for q in sketch.queues),
@@ -184,8 +184,8 @@ def _renamed(node: Node, names: dict[str, str]) -> Node:
 
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        takes = tuple((names[inner], names[outer]) for inner, outer in attrs.takes)
-        attrs = replace(attrs, takes=takes)
+        captures = tuple((names[inner], names[outer]) for inner, outer in attrs.captures)
+        attrs = replace(attrs, captures=captures)
     if isinstance(attrs, BranchAttrs):
         results = tuple(f"y{i}" for i in range(len(attrs.results)))
         attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse), results=results)

@@ -29,9 +29,9 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
+    captures_of,
     map_bodies,
     redirected,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -132,12 +132,12 @@ def inline(test: LitmusTest) -> Iterator[Rewriter]:
         free = whole.each_node(partial(_not_after, node.name))
         for sketch in (whole,) if free == whole else (whole, free):
             if isinstance(attrs, BranchAttrs):
-                inner = dict(attrs.takes)
+                inner = dict(attrs.captures)
                 for body in (attrs.then, attrs.orelse):
                     # They come after the predicate, whatever it is.
                     yield _inlined(sketch, node, body, inner, attrs.results, node.inputs)
             elif isinstance(attrs, LoopAttrs):
-                inner = dict(attrs.takes) | dict(zip(attrs.carried, node.inputs, strict=True))
+                inner = dict(attrs.captures) | dict(zip(attrs.carried, node.inputs, strict=True))
                 both = Body(attrs.condition.nodes + attrs.body.nodes, attrs.body.results)
                 for body in (attrs.body, both):
                     yield _inlined(sketch, node, body, inner, attrs.carried, ())
@@ -202,7 +202,7 @@ def drop_carried(test: LitmusTest) -> Iterator[Rewriter]:
             smaller = replace(
                 attrs,
                 carried=attrs.carried[:place] + attrs.carried[place + 1 :],
-                takes=(*attrs.takes, (name, first)),
+                captures=(*attrs.captures, (name, first)),
                 body=replace(attrs.body, results=results[:place] + results[place + 1 :]),
             )
             inputs = node.inputs[:place] + node.inputs[place + 1 :]
@@ -261,7 +261,7 @@ def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
     constants = {node.name for node in _nodes(test) if node.op == "Const"}
 
     for node in _nodes(test):
-        refs = (*node.inputs, *(outer for _, outer in taken_from_outside(node)))
+        refs = (*node.inputs, *(outer for _, outer in captures_of(node)))
         for which, ref in enumerate(dict.fromkeys(refs)):
             kind = test.types[ref]
             if ref in constants or kind is None:
@@ -284,7 +284,7 @@ def _cut(user: str, ref: str, new: Node, body: Body) -> Body:
 
 
 def _using(node: Node, refs: dict[str, str]) -> Node:
-    """The node with other inputs and takes, and the same control edges."""
+    """The node with other inputs and captures, and the same control edges."""
     after = node.after
     swapped = redirected(replace(node, after=()), lambda ref: refs.get(ref, ref))
     return replace(swapped, after=after)
@@ -539,7 +539,7 @@ class Counters:
 
     def __init__(self, test: LitmusTest) -> None:
         self._nodes = {node.name: node for node in _nodes(test)}
-        self._taken = {inner: outer for n in _nodes(test) for inner, outer in taken_from_outside(n)}
+        self._taken = {inner: outer for n in _nodes(test) for inner, outer in captures_of(n)}
         loops = [node for node in _nodes(test) if isinstance(node.attrs, LoopAttrs)]
         self.names = {each.name for loop in loops for each in self.of(loop)}
 

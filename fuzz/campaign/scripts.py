@@ -51,7 +51,7 @@ def script_of(entry: Entry, reason: str) -> str:
     environment: dict[str, str] = {}
     if found is not None and found.executor == "tf":
         try:
-            environment = dict(configuration("tf", found.config).environment)
+            environment = dict(configuration("tf", found.configuration).environment)
         except UnknownExecutor as error:
             raise NoScript(str(error)) from None
     return script(_without_front_end(entry), environment, reason)

@@ -159,7 +159,7 @@ def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[s
     """Executors and configuration that were asked for; else those of the finding."""
     found = entry.finding
     named = executors or (found.executor if found else "tf")
-    return named, config or (found.config if found and found.executor == named else None)
+    return named, config or (found.configuration if found and found.executor == named else None)
 
 
 class _Replaying:
@@ -201,7 +201,7 @@ class _Replaying:
             self.not_run[f"{name}/{config.name}"] = missing
             return
         # Another executor's record is followed only when that is asked for.
-        same = found is not None and (name, config.name) == (found.executor, found.config)
+        same = found is not None and (name, config.name) == (found.executor, found.configuration)
         how = self.how if same else replace(self.how, schedule=bool(self.how.schedule))
         result = replay_entry(self.entry, explorer, worker, config, how)
         if result.problem:

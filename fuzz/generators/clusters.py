@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Cluster, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import Cluster, all_nodes, bodies, captures_of
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
@@ -100,7 +100,7 @@ def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
 
 def _sources(node: Node) -> set[str]:
     """Nodes that edges and takes come from."""
-    given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+    given = (*node.inputs, *node.after, *(outer for _, outer in captures_of(node)))
     return {name.partition(".")[0] for name in given}
 
 

@@ -117,7 +117,7 @@ class Captures:
     ----------
     outer : BodyGenerator
         Where the node will stand.
-    takes : dict of str to str
+    names : dict of str to str
         Names outside, each with its name inside.
     scope : dict of str to TensorType
         Types of what has come in, carried values included.
@@ -126,18 +126,18 @@ class Captures:
     """
 
     outer: BodyGenerator
-    takes: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     scope: dict[str, TensorType] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
 
     def take(self, name: str) -> str:
         """Let a value in; its name inside."""
-        if name not in self.takes:
-            self.takes[name] = self.outer.context.fresh("a")
-            self.scope[self.takes[name]] = self.outer.types[name]
+        if name not in self.names:
+            self.names[name] = self.outer.context.fresh("a")
+            self.scope[self.names[name]] = self.outer.types[name]
             if name in self.outer.sources:
-                self.sources.append(self.takes[name])
-        return self.takes[name]
+                self.sources.append(self.names[name])
+        return self.names[name]
 
 
 class BodyGenerator:

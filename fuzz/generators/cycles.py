@@ -119,7 +119,7 @@ def generate(rng: random.Random) -> LitmusTest:
     test, asked = test_of(plan)
     values = " ".join(f"{name}={value}" for name, value in asked.items())
     said = "forbidden" if plan.complete else "allowed, as one edge is left out"
-    return replace(test, about=f"{plan.cycle}\nasks for {values}: {said}")
+    return replace(test, description=f"{plan.cycle}\nasks for {values}: {said}")
 
 
 def random_plan(rng: random.Random) -> Plan:

@@ -18,9 +18,9 @@ from litmusfuzz.corpus.model import (
     Run,
     all_nodes,
     bodies,
+    captures_of,
     head,
     redirected,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -411,7 +411,7 @@ def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | Non
 
 def _references(node: Node) -> set[str]:
     """Nodes beside it that it names."""
-    outside = (outer for _, outer in taken_from_outside(node))
+    outside = (outer for _, outer in captures_of(node))
     members = node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
     return {head(name) for name in (*node.inputs, *node.after, *outside, *members)}
 

@@ -2,7 +2,7 @@
 
 The corpus holds what somebody thought of: a shape, a rule, an op's mistake, something
 that was found. What lies one edit away is as well worth a look, and random drawing would
-hardly get there. What was edited, and how, stands in a test's `about`.
+hardly get there. What was edited, and how, stands in a test's `description`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def generate(rng: random.Random) -> LitmusTest:
         test, said = _edited(rng, parent(name))
         # One edit may undo another.
         if test != parent(name) and _is_small(test):
-            return replace(test, about=f"mutation of {name}: {'; '.join(said)}")
-    return replace(parent("SB"), about="mutation of SB: none of those tried is small")
+            return replace(test, description=f"mutation of {name}: {'; '.join(said)}")
+    return replace(parent("SB"), description="mutation of SB: none of those tried is small")
 
 
 @cache

@@ -479,13 +479,13 @@ class StructuredGenerator(BodyGenerator):
             made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
             made[-1] = Body(tuple(inner.nodes), made[-1].results)
         names = tuple(context.fresh("o") for _ in kinds)
-        takes = tuple((inside, outside) for outside, inside in captures.takes.items())
+        captured = tuple((inside, outside) for outside, inside in captures.names.items())
         name = self.add(
             context.fresh("cond"),
             "If",
             (flag,),
             after=waits if rng.random() < 0.7 else (),
-            attrs=BranchAttrs(takes, made[0], made[1], names),
+            attrs=BranchAttrs(captured, made[0], made[1], names),
         )
         self.waits.append(name)
         for result, kind in zip(names, kinds, strict=True):
@@ -557,7 +557,7 @@ class StructuredGenerator(BodyGenerator):
             )
         ]
         results += [body.result(kind) for kind in kinds[1:]]
-        takes = tuple((inside, outside) for outside, inside in captures.takes.items())
+        captured = tuple((inside, outside) for outside, inside in captures.names.items())
         parallel = rng.choice((1, 1, 2, 2, 3, 10))
         name = self.add(
             context.fresh("loop"),
@@ -566,7 +566,7 @@ class StructuredGenerator(BodyGenerator):
             after=waits,
             attrs=LoopAttrs(
                 tuple(carried),
-                takes,
+                captured,
                 condition,
                 Body(tuple(body.nodes), tuple(results)),
                 parallel,

@@ -653,9 +653,9 @@ class EarlyBranch(TensorFlowMutant):
             for node in nodes:
                 attrs = node.attrs
                 if isinstance(attrs, BranchAttrs):
-                    takes = dict(attrs.takes)
-                    then, moved = _without_writes(attrs.then, takes, free)
-                    orelse, others = _without_writes(attrs.orelse, takes, free)
+                    captures = dict(attrs.captures)
+                    then, moved = _without_writes(attrs.then, captures, free)
+                    orelse, others = _without_writes(attrs.orelse, captures, free)
                     changed += [
                         replace(n, after=_unique((*n.after, *node.after)))
                         if n.definition.has_effect
@@ -719,8 +719,8 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        takes = tuple((inner, names.get(outer, outer)) for inner, outer in attrs.takes)
-        attrs = replace(attrs, takes=takes)
+        captures = tuple((inner, names.get(outer, outer)) for inner, outer in attrs.captures)
+        attrs = replace(attrs, captures=captures)
     return replace(node, inputs=of(node.inputs), after=of(node.after), attrs=attrs)
 
 
@@ -730,8 +730,10 @@ def _sorted(nodes: Iterable[Node]) -> Nodes:
     done: dict[str, Node] = {}
     while left:
         for node in left.values():
-            takes = node.attrs.takes if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
-            given = (*node.inputs, *node.after, *(outer for _, outer in takes))
+            captures = (
+                node.attrs.captures if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+            )
+            given = (*node.inputs, *node.after, *(outer for _, outer in captures))
             if not any(name.partition(".")[0] in left for name in given):
                 done[node.name] = left.pop(node.name)
                 break

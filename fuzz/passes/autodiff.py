@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, Node, taken_from_outside
+from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, Node, captures_of
 from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
@@ -426,4 +426,4 @@ def _results(node: Node) -> tuple[str, ...]:
 
 def _given(node: Node) -> tuple[str, ...]:
     """Values that a node computes with."""
-    return (*node.inputs, *(outer for _, outer in taken_from_outside(node)))
+    return (*node.inputs, *(outer for _, outer in captures_of(node)))

@@ -25,10 +25,10 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
+    captures_of,
     clusters_of,
     steps,
     steps_before,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, unsafe_pairs
@@ -279,7 +279,7 @@ def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
 
 def _sources(node: Node) -> set[str]:
     """Nodes that edges and takes come from."""
-    given = (*node.inputs, *node.after, *(outer for _, outer in taken_from_outside(node)))
+    given = (*node.inputs, *node.after, *(outer for _, outer in captures_of(node)))
     return {name.partition(".")[0] for name in given}
 
 

@@ -273,12 +273,12 @@ class _Gater:
         return node.device or self.lives[node.resources[0]]
 
     def branch(self, node: Node, attrs: BranchAttrs, frames: tuple[_Frame, ...]) -> Node:
-        takes, inside = self.passed(frames)
+        captures, inside = self.passed(frames)
         return replace(
             node,
             attrs=replace(
                 attrs,
-                takes=(*attrs.takes, *takes),
+                captures=(*attrs.captures, *captures),
                 then=Body(self.level(attrs.then.nodes, inside), attrs.then.results),
                 orelse=Body(self.level(attrs.orelse.nodes, inside), attrs.orelse.results),
             ),
@@ -289,7 +289,7 @@ class _Gater:
     ) -> Node:
         """A loop that counts its iterations from 0."""
         bound = self.test.bounds[self.original[node.name]]
-        takes, outside = self.passed(frames)
+        captures, outside = self.passed(frames)
         counter = self.name("turn")
         zero = self.constant(0, made)
         tested = _Frame(node.name, bound + 1, counter)
@@ -302,7 +302,7 @@ class _Gater:
             attrs=replace(
                 attrs,
                 carried=(*attrs.carried, counter),
-                takes=(*attrs.takes, *takes),
+                captures=(*attrs.captures, *captures),
                 condition=Body(
                     self.level(attrs.condition.nodes, (*outside, tested)), attrs.condition.results
                 ),
@@ -323,7 +323,7 @@ def _names(graph: Graph) -> Iterator[str]:
     for node in all_nodes(graph.nodes):
         yield node.name
         if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
-            yield from (inner for inner, _ in node.attrs.takes)
+            yield from (inner for inner, _ in node.attrs.captures)
         if isinstance(node.attrs, BranchAttrs):
             yield from (f"{node.name}.{result}" for result in node.attrs.results)
         elif isinstance(node.attrs, LoopAttrs):
@@ -342,8 +342,8 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        takes = tuple((names[inner], names[outer]) for inner, outer in attrs.takes)
-        attrs = replace(attrs, takes=takes)
+        captures = tuple((names[inner], names[outer]) for inner, outer in attrs.captures)
+        attrs = replace(attrs, captures=captures)
     if isinstance(attrs, BranchAttrs):
         attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
     elif isinstance(attrs, LoopAttrs):

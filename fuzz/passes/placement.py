@@ -22,7 +22,7 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Node,
     all_nodes,
-    taken_from_outside,
+    captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs
 
@@ -214,15 +214,15 @@ class _Placing:
             if node.op != "Recv":
                 inputs = tuple(on(device, name) for name in node.inputs)
             after = tuple(on(device, name) for name in node.after)
-            takes = tuple((inner, on(device, name)) for inner, name in taken_from_outside(node))
+            captures = tuple((inner, on(device, name)) for inner, name in captures_of(node))
             attrs = node.attrs
-            outside = dict.fromkeys((inner for inner, _ in takes), device)
+            outside = dict.fromkeys((inner for inner, _ in captures), device)
             results_outside: tuple[str, ...] = ()
             if isinstance(attrs, BranchAttrs):
                 results_outside = attrs.results
                 attrs = replace(
                     attrs,
-                    takes=takes,
+                    captures=captures,
                     then=self.inner(attrs.then, outside, device),
                     orelse=self.inner(attrs.orelse, outside, device),
                 )
@@ -231,7 +231,7 @@ class _Placing:
                 outside |= dict.fromkeys(attrs.carried, device)
                 attrs = replace(
                     attrs,
-                    takes=takes,
+                    captures=captures,
                     condition=self.inner(attrs.condition, outside, device),
                     body=self.inner(attrs.body, outside, device),
                 )

@@ -25,7 +25,7 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
-    taken_from_outside,
+    captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 
@@ -123,7 +123,7 @@ def convert(test: LitmusTest, cluster: Cluster) -> Function:
     effects = [node for node in inside.values() if node.resources]
     reads = [v for n in effects if n.definition.kind is not Kind.WRITE for v in n.resources]
     writes = [v for n in effects if n.definition.kind is not Kind.READ for v in n.resources]
-    sources = [s for n in members for s in (*n.inputs, *(o for _, o in taken_from_outside(n)))]
+    sources = [s for n in members for s in (*n.inputs, *(o for _, o in captures_of(n)))]
     arguments = dict.fromkeys(s for s in sources if s.partition(".")[0] not in cluster.members)
 
     conversion = _Conversion(test)
@@ -179,7 +179,7 @@ def _wanted(test: LitmusTest, others: Iterable[Node]) -> set[str]:
     observed = test.nodes_by_key()
     wanted = {observed[key] for key in test.observe}
     for node in others:
-        wanted.update(node.inputs, (outer for _, outer in taken_from_outside(node)))
+        wanted.update(node.inputs, (outer for _, outer in captures_of(node)))
         for _, body in bodies(node):
             wanted.update(body.results)
     return wanted
@@ -259,7 +259,7 @@ class _Conversion:
         left: list[dict[_Cell, str]] = []
         for body in (attrs.then, attrs.orelse):
             self.state = dict(before)
-            made.append(self.body(body, {inner: values[outer] for inner, outer in attrs.takes}))
+            made.append(self.body(body, {inner: values[outer] for inner, outer in attrs.captures}))
             left.append(self.state)
         then, orelse = left
         changed = [cell for cell in then | orelse if then.get(cell) != orelse.get(cell)]
@@ -273,11 +273,13 @@ class _Conversion:
         self.statements.append(Statement(node, results, (values[node.inputs[0]],), blocks))
 
     def loop(self, node: Node, attrs: LoopAttrs, values: dict[str, str]) -> None:
-        takes = {inner: values[outer] for inner, outer in attrs.takes}
+        captures = {inner: values[outer] for inner, outer in attrs.captures}
         inputs = [values[name] for name in node.inputs]
         if not self.test.bounds[node.name]:
             # The body is never reached: all that happens is the condition, once.
-            self.nodes(attrs.condition.nodes, takes | dict(zip(attrs.carried, inputs, strict=True)))
+            self.nodes(
+                attrs.condition.nodes, captures | dict(zip(attrs.carried, inputs, strict=True))
+            )
             values |= {f"{node.name}.{c}": v for c, v in zip(attrs.carried, inputs, strict=True)}
             return
         cells = [
@@ -287,7 +289,7 @@ class _Conversion:
             if self.state.get((variable, what)) != YES
         ]
         first = (*inputs, *map(self.current, cells))
-        scope = takes | {name: name for name in attrs.carried}
+        scope = captures | {name: name for name in attrs.carried}
         blocks = []
         for body in (attrs.condition, attrs.body):
             parameters = (*attrs.carried, *map(self.assign, cells))

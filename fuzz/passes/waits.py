@@ -125,7 +125,7 @@ def _with_bodies(
     found: dict[str, int],
 ) -> int:
     """Go through a loop or conditional; what waits for all its results waits for this."""
-    given = {inner: own | done[outer] for inner, outer in attrs.takes}
+    given = {inner: own | done[outer] for inner, outer in attrs.captures}
     inputs = [own | done[name] for name in node.inputs]
     # Every instance inside waits for the predicate, or the first carried value.
     base, everything = inputs[0], [*given.values(), *inputs]

@@ -150,7 +150,9 @@ def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
 def raw(ended: RunRecord) -> Entry:
     """A graph, as it was drawn, that `stale_too` has shown something on."""
     entries = map(load, sorted(Path(ended.out, "unreduced").iterdir()))
-    found = (e for e in entries if e.finding.config == "stale_too" and len(e.test.effects) > 3)
+    found = (
+        e for e in entries if e.finding.configuration == "stale_too" and len(e.test.effects) > 3
+    )
     return next(found)
 
 
@@ -171,7 +173,7 @@ def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
     record = made.run()
     quick, home = (states(record)[name] for name in ("stale", "stale_too"))
     (found,) = record.findings
-    assert (found.entry.finding.config, set(found.configs)) == ("stale_too", {"stale_too"})
+    assert (found.entry.finding.configuration, set(found.configs)) == ("stale_too", {"stale_too"})
     assert found.entry.finding.minimized
     assert found.entry.finding.confirmed
     assert len(found.entry.test.effects) < len(raw.test.effects)
@@ -202,7 +204,7 @@ def test_what_is_slow_is_minimized_in_a_quick_profile_in_which_nothing_is_drawn(
     quick, home = (states(record)[name] for name in ("stale", "stale_too"))
     assert quick.outcomes > home.outcomes > 0
     (found,) = record.findings
-    assert found.entry.finding.config == "stale_too"
+    assert found.entry.finding.configuration == "stale_too"
     assert found.entry.finding.minimized
     drawing = alone(tmp_path / "drawing", ("stale_too",), quick=made.settings.quick, tests=3).run()
     assert states(drawing)["stale_too"].tests == 3

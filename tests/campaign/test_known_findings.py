@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 TODAY = date(2026, 11, 22)
-KEY, OTHER = "v1-0123456789abcdef", "v1-fedcba9876543210"
+KEY, OTHER = "v2-0123456789abcdef", "v2-fedcba9876543210"
 CAUSE = "{symptoms: [torn], kernels: [ResourceScatter], beside: [read], classes: [tf/executor]}"
 
 
@@ -40,7 +40,7 @@ def text(*entries: str) -> str:
         ([f"key: {KEY}, cause: {CAUSE}, why: w"], 5, "has a key or a cause"),
         ([f"key: {KEY}"], 5, "findings.0.why: an entry says why, or has a link"),
         ([f"key: {KEY}, why: ' '"], 5, "says why"),
-        (["key: v0-0123456789abcdef, why: w"], 5, "findings.0.key: a key is v1-"),
+        (["key: v0-0123456789abcdef, why: w"], 5, "findings.0.key: a key is v2-"),
         ([f"key: {KEY}, why: w, wy: w"], 5, "findings.0.wy: unknown field"),
         ([f"key: {KEY}, why: 1"], 5, "findings.0.why: expected a string, got an int"),
         ([f"key: {KEY}, why: w, since: yesterday"], 5, "findings.0.since: a date is"),
@@ -55,11 +55,33 @@ def text(*entries: str) -> str:
             7,
             "findings.2.key: stands twice, first in line 5",
         ),
-        ([f"cause: {CAUSE}, why: w", f"cause: {CAUSE}, why: v"], 6, "findings.1.cause: stands"),
-        ([f"cause: {CAUSE.replace('torn', 'odd')}, why: w"], 5, "cause.symptoms.0: no 'odd'"),
-        ([f"cause: {CAUSE.replace('read', 'Read')}, why: w"], 5, "cause.beside.0: no 'Read'"),
-        ([f"cause: {CAUSE.replace('tf/', 'tf')}, why: w"], 5, "cause.classes.0: a class is"),
-        ([f"cause: {CAUSE.replace('[torn]', '[]')}, why: w"], 5, "symptoms: names at least one"),
+        (
+            [f"name: tears, cause: {CAUSE}, why: w", f"name: tears, cause: {CAUSE}, why: v"],
+            6,
+            "findings.1.cause: stands",
+        ),
+        ([f"cause: {CAUSE}, why: w"], 5, "findings.0.name: a cause's name is lower-case words"),
+        ([f"name: a tear, cause: {CAUSE}, why: w"], 5, "hyphens, got 'a tear'"),
+        (
+            [f"name: tears, cause: {CAUSE.replace('torn', 'odd')}, why: w"],
+            5,
+            "cause.symptoms.0: no 'odd'",
+        ),
+        (
+            [f"name: tears, cause: {CAUSE.replace('read', 'Read')}, why: w"],
+            5,
+            "cause.beside.0: no 'Read'",
+        ),
+        (
+            [f"name: tears, cause: {CAUSE.replace('tf/', 'tf')}, why: w"],
+            5,
+            "cause.classes.0: a class is",
+        ),
+        (
+            [f"name: tears, cause: {CAUSE.replace('[torn]', '[]')}, why: w"],
+            5,
+            "symptoms: names at least one",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(entries: list[str], line: int, message: str) -> None:
@@ -73,9 +95,13 @@ def test_what_is_wrong_is_told_in_one_line(entries: list[str], line: int, messag
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("litmusfuzz_known: 2\n", "k:1: litmusfuzz_known: unknown version 2"),
+        (
+            "litmusfuzz_known: 1\n",
+            "k:1: litmusfuzz_known: is version 1 of the format, this program ",
+        ),
+        ("litmusfuzz_known: 3\n", "k:1: litmusfuzz_known: unknown version 3"),
         ("findings: []\n", "k:1: missing field `litmusfuzz_known`"),
-        ("litmusfuzz_known: 1\nfindings: {}\n", "k:2: findings: "),
+        ("litmusfuzz_known: 2\nfindings: {}\n", "k:2: findings: "),
         ("", "k:1: is empty"),
     ],
 )
@@ -100,7 +126,7 @@ def test_a_finding_is_known_by_its_key() -> None:
 
 
 def test_a_finding_is_known_by_its_cause() -> None:
-    known = text(f"cause: {CAUSE}, why: w")
+    known = text(f"name: tears, cause: {CAUSE}, why: w")
     assert found_in(known, litmus("X=1 || r0=X")) is None
     torn = load_corpus("scatter-update-torn-rows")
     assert found_in(known, torn) is not None
@@ -108,7 +134,7 @@ def test_a_finding_is_known_by_its_cause() -> None:
     assert found_in(known, torn, of="tf/xla") is None
     beside = load_corpus("dense-around-two-scatters")
     assert found_in(known, beside) is None  # has a kernel that is not named
-    anything = text(f"cause: {CAUSE.replace(', beside: [read]', '')}, why: w")
+    anything = text(f"name: tears, cause: {CAUSE.replace(', beside: [read]', '')}, why: w")
     assert found_in(anything, beside) is not None
 
 
@@ -119,14 +145,16 @@ def test_an_entry_expires_after_its_last_day() -> None:
 
 
 def test_entries_that_nothing_showed_are_stale() -> None:
-    known = loads(text(f"key: {OTHER}, why: o", f"key: {KEY}, why: w", f"cause: {CAUSE}, why: c"))
+    known = loads(
+        text(f"key: {OTHER}, why: o", f"key: {KEY}, why: w", f"name: tears, cause: {CAUSE}, why: c")
+    )
     seen = known.match(KEY, litmus("X=1"), "torn", "tf/xla", TODAY)
     assert seen is not None
     assert [each.why for each in known.stale([seen])] == ["o", "c"]
 
 
 def test_adding_keeps_what_is_there() -> None:
-    before = "# ours\nlitmusfuzz_known: 1\nfindings:  # all\n"
+    before = "# ours\nlitmusfuzz_known: 2\nfindings:  # all\n"
     before += f"  - why: |\n      two\n      lines\n    key: {OTHER}\n  # last"
     more = added(before, [KnownFinding('a "b": #c', KEY, since=TODAY, name="é")])
     lines = (f"  - key: {KEY}", 'name: "é"', r'why: "a \"b\": #c"', "since: 2026-11-22\n")
@@ -138,8 +166,8 @@ def test_adding_keeps_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("litmusfuzz_known: 1\nfindings: []\n", "must be last"),
-        ("findings:\nlitmusfuzz_known: 1\n", "must be last"),
+        ("litmusfuzz_known: 2\nfindings: []\n", "must be last"),
+        ("findings:\nlitmusfuzz_known: 2\n", "must be last"),
         (text(f"key: {KEY}, why: w"), "is known already"),
     ],
 )
@@ -158,7 +186,7 @@ def finding(folder: Path, notation: str) -> Path:
     wrong = Outcome.of(test, dict.fromkeys(test.names, (7,)))
     found = Finding(
         executor="tf",
-        config="plain",
+        configuration="plain",
         model="executor",
         forbidden=((wrong, 3),),
         executions=100,
@@ -202,18 +230,18 @@ def test_what_cannot_be_added_is_told_by_what_is_wrong(litmusfuzz: Command, tmp_
     raw = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     raw.write_text(raw.read_text().replace("minimized: true", "minimized: false"))
     night = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
-    (tmp_path / "night.json").write_text(json.dumps({"findings": [night | {"key": "v1-nope"}]}))
+    (tmp_path / "night.json").write_text(json.dumps({"findings": [night | {"key": "v2-nope"}]}))
     for arguments, told in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{raw.relative_to(tmp_path)}: is not minimized"),
-        (("night.json", "--why", "w"), "night.json: is no night.json: 'v1-nope' is no key"),
+        (("night.json", "--why", "w"), "night.json: is no night.json: 'v2-nope' is no key"),
     ):
         done = litmusfuzz("known", "add", "k.yaml", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert told in done.stderr
         assert not (tmp_path / "k.yaml").exists()
-    (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 1\n")
+    (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 2\n")
     (tmp_path / "k.yaml").symlink_to("kept.yaml")
     assert litmusfuzz("known", "add", "k.yaml", file, "--why", "w").returncode == 0
     assert (tmp_path / "k.yaml").is_symlink()

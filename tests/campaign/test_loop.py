@@ -191,7 +191,7 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
     assert state.restarts == 1
     assert state.tests == 10
     (kept,) = (tmp_path / "out" / "crashed").iterdir()
-    assert "signal 9" in load(kept).test.about
+    assert "signal 9" in load(kept).test.description
 
 
 def test_noise_text_is_what_the_option_takes() -> None:

@@ -215,7 +215,7 @@ def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
     store: Store, tmp_path: Path, spooled: Path
 ) -> None:
     keys = [each.key for each in ReportBuilder(store, KnownFindings()).night().findings]
-    entries = tuple(KnownFinding("because", key) for key in [*keys, "v1-0000000000000000"])
+    entries = tuple(KnownFinding("because", key) for key in [*keys, "v2-0000000000000000"])
     told = ReportBuilder(store, KnownFindings(entries)).night()
     assert told.exit_code() == (1 if told.undecided else 0)
     store.db.execute("UPDATE raws SET state = 'settled'")
@@ -528,7 +528,7 @@ def test_what_cannot_be_read_ends_no_turn(tmp_path: Path, store: Store) -> None:
 
 def test_nights_beside_it_that_are_damaged_do_not_matter(tmp_path: Path) -> None:
     whole = {"started": 1, "graphs": 1, "outcomes": 1, "findings": 0, "new": 0}
-    whole |= {"mutation_score": None, "seen": {"v1-0": {"count": 1, "first": 1, "last": 1}}}
+    whole |= {"mutation_score": None, "seen": {"v2-0": {"count": 1, "first": 1, "last": 1}}}
     for number, told in enumerate(({"seen": {}, "started": 1}, {"started": 1}, 5, [], whole)):
         with Store(tmp_path / str(number), write=True) as beside:
             beside.note(summary=told)

@@ -172,7 +172,7 @@ def test_bad_files_give_one_line_and_exit_2(litmusfuzz_here, tmp_path: Path) -> 
         ("dtype: int32", "dtype: int31", "variables.X.dtype"),
         ("shape: []", "shape: [99999999]", "variables.X.shape.0"),
         ("op: Const", "op: Cnst", "unknown op 'Cnst'"),
-        ("litmusfuzz: 1", "litmusfuzz: 9", "unknown version 9"),
+        ("litmusfuzz: 2", "litmusfuzz: 9", "unknown version 9"),
     ]
     for number, (old, new, message) in enumerate(edits):
         path = Path(bad_file(tmp_path, old, new))
@@ -268,7 +268,7 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     # Promotion shows a diff, and writes only when told to.
     shown = litmusfuzz("promote", file, "--out", "kept")
     assert shown.returncode == 0
-    assert "+litmusfuzz: 1" in shown.stdout
+    assert "+litmusfuzz: 2" in shown.stdout
     assert not (tmp_path / "kept").exists()
     assert litmusfuzz("promote", file, "--out", "kept", "--write").returncode == 0
     assert len(list((tmp_path / "kept").iterdir())) == 1

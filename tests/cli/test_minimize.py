@@ -127,7 +127,7 @@ def test_what_shows_nothing_is_said_in_one_line(litmusfuzz) -> None:
 
 
 def test_a_bad_file_is_one_line(litmusfuzz, tmp_path: Path) -> None:
-    (tmp_path / "bad.yaml").write_text("litmusfuzz: 1\nname: 3\n")
+    (tmp_path / "bad.yaml").write_text("litmusfuzz: 2\nname: 3\n")
     done = litmusfuzz("minimize", "bad.yaml")
     assert done.returncode == 2
     assert done.stderr.startswith("litmusfuzz: bad.yaml")

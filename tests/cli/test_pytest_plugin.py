@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "litmus").mkdir()
     for stem in ("SB", "MP", "lost-update", "backpressure-blocked"):
         shutil.copy(FILES[stem], tmp_path / "litmus")
-    (tmp_path / "litmus" / "other.yaml").write_text("about: litmusfuzz\n")
+    (tmp_path / "litmus" / "other.yaml").write_text("description: litmusfuzz\n")
     (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
     return tmp_path
 
@@ -157,9 +157,10 @@ def test_a_known_finding_that_shows_is_an_xfail_and_one_that_hides_passes_with_a
 
 
 KNOWN = """\
-litmusfuzz_known: 1
+litmusfuzz_known: 2
 findings:
-  - why: they are stale
+  - name: stale-reads
+    why: they are stale
     cause: {{symptoms: [{symptom}], kernels: [AssignVariableOp], classes: [{of}/executor]}}
 """
 
@@ -276,7 +277,7 @@ def test_mistakes_are_told_in_one_line(run, project: Path) -> None:
         assert code == 4
         (line,) = (line for line in output.splitlines() if line.startswith("ERROR: "))
         assert said in line
-    (project / "litmus" / "wrong.yaml").write_text("litmusfuzz: 1\nname: x\ngraphs: 3\n")
+    (project / "litmus" / "wrong.yaml").write_text("litmusfuzz: 2\nname: x\ngraphs: 3\n")
     code, output = run("-n0", "litmus/wrong.yaml", "--litmus-executors", "interleaver")
     assert code == 2
     assert re.search(r"wrong\.yaml:3: graphs: ", output)

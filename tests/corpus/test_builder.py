@@ -169,7 +169,7 @@ def test_variables_stand_in_the_order_of_their_first_use() -> None:
     )
     assert test.graph.name == "main"
     assert test.name == "litmus"
-    assert litmus("X=1", name="n", about="a").about == "a"
+    assert litmus("X=1", name="n", description="a").description == "a"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from litmusfuzz.corpus.textfile import FileError, dumps, loads
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 PLACED = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: placed
 variables:
   X: {dtype: int32, shape: [], init: 0, device: 'cpu:0'}
@@ -31,7 +31,7 @@ graphs:
       op: If
       inputs: [flag]
       device: cpu:0
-      takes: {value: r0}
+      captures: {value: r0}
       results: [out]
       then:
         nodes:
@@ -90,7 +90,7 @@ def test_a_send_has_one_recv() -> None:
 
 def test_the_variables_of_one_op_are_on_one_device() -> None:
     text = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: momentum
 variables:
   V: {dtype: float32, shape: [], init: 0, device: 'cpu:0'}
@@ -105,7 +105,7 @@ graphs:
 
 
 WINDOW = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: window
 variables:
   X: {dtype: int32, shape: [], init: 0, device: 'cpu:0'}
@@ -119,7 +119,7 @@ graphs:
       op: While
       inputs: [zero]
       carried: [i]
-      takes: {step: one, limit: two}
+      captures: {step: one, limit: two}
       parallel_iterations: 1
       condition:
         nodes:

@@ -7,7 +7,7 @@ import pytest
 from litmusfuzz.corpus.textfile import FileError, dumps, loads
 
 BASE = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: base
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -31,7 +31,7 @@ graphs:
       inputs: [zero, one]
       after: [put]
       carried: [i, sum]
-      takes: {limit: two, step: one}
+      captures: {limit: two, step: one}
       parallel_iterations: 3
       condition:
         nodes:
@@ -46,7 +46,7 @@ graphs:
     pick:
       op: If
       inputs: [high]
-      takes: {value: one}
+      captures: {value: one}
       results: [out]
       then:
         nodes:
@@ -107,7 +107,7 @@ def test_the_base_loads_and_is_byte_stable() -> None:
         ("carried: [i, sum]", "carried: [i]", 22, "graphs.work.loop.inputs", "2 inputs for 1"),
         ("carried: [i, sum]", "carried: [i, X]", 24, "graphs.work.loop.carried.1", "a resource"),
         ("carried: [i, sum]", "carried: [i, one]", 24, "graphs.work.loop.carried.1", "twice"),
-        ("limit: two", "limit: r9", 25, "graphs.work.loop.takes.limit", "no value 'r9' above"),
+        ("limit: two", "limit: r9", 25, "graphs.work.loop.captures.limit", "no value 'r9' above"),
         ("iterations: 3", "iterations: 0", 26, "graphs.work.loop.parallel_iterations", "1 to 64"),
         ("results: [more]", "results: [i]", 30, "graphs.work.loop.condition.results.0", "one bool"),
         (
@@ -211,7 +211,7 @@ def test_outcomes_of_queues_and_of_blocked_runs() -> None:
 
 
 CLUSTERS = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: clusters
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -232,7 +232,7 @@ graphs:
     pick:
       op: If
       inputs: [high]
-      takes: {v: one}
+      captures: {v: one}
       results: [out]
       then:
         nodes:

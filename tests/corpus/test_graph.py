@@ -103,8 +103,8 @@ WHOLE: list[tuple[Callable[[], object], Fields, str]] = [
     (lambda: with_name('a"b'), ("name",), "not a test's name: 'a\"b'"),
     (lambda: with_name("é"), ("name",), "not a test's name: 'é'"),
     (
-        lambda: replace(litmus("X=1"), about="\x1b[2J"),
-        ("about",),
+        lambda: replace(litmus("X=1"), description="\x1b[2J"),
+        ("description",),
         "control characters are not part of the format",
     ),
     (

@@ -220,7 +220,7 @@ def test_sb_of_c11_has_the_three_outcomes_of_interleaving() -> None:
     test = loads(C11_SB)
     assert test.names == ("P0_r0", "P1_r0", "x", "y")
     assert allowed_values(test, RFC) == {(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 1, 1)}
-    assert test.about == "PodWR Fre PodWR Fre\nexists (0:r0=0 /\\ 1:r0=0)"
+    assert test.description == "PodWR Fre PodWR Fre\nexists (0:r0=0 /\\ 1:r0=0)"
     assert not verdict(C11_SB)
 
 
@@ -455,7 +455,7 @@ def test_absurd_expressions_do_not_exhaust_the_stack() -> None:
 
 
 def test_sb_is_written_as_herd_has_it() -> None:
-    test = litmus("X=1; r0=Y || Y=1; r1=X", name="SB", about="store buffering")
+    test = litmus("X=1; r0=Y || Y=1; r1=X", name="SB", description="store buffering")
     assert dumps(test) == (
         'C SB\n"store buffering"\n{\n[X] = 0;\n[Y] = 0;\n}\n\n'
         "P0 (atomic_int* X, atomic_int* Y) {\n"

@@ -21,7 +21,7 @@ MUTATIONS = 1_000
 # The corpus proper has no findings; some of what is damaged must have one.
 FINDING = b"""finding:
   executor: tensorflow/session
-  config: two-threads
+  configuration: two-threads
   model: rfc
   executions: 100
   forbidden:
@@ -34,6 +34,15 @@ FINDING = b"""finding:
   family: dag
   minimized: true
   confirmed: false
+  executed: |
+    litmusfuzz: 2
+    name: executed
+    variables:
+      X: {dtype: int32, shape: [], init: 0}
+    graphs:
+      main:
+        r: {op: ReadVariableOp, resources: [X]}
+    observe: [r]
 """
 NUMBERS = (
     *(b"-1", b"0", b"-0", b"16777215", b"16777216", b"-16777216", b"9223372036854775807"),

@@ -37,9 +37,9 @@ Fields = tuple[str | int, ...]
 
 # Lines count from 1; the table below relies on them.
 BASE = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: base
-about: |-
+description: |-
   what it shows
 variables:
   X: {dtype: int32, shape: [3], init: [1, 2, 3]}
@@ -63,8 +63,9 @@ allowed:
   executor: {count: 2000, sha256: SHA}
 finding:
   executor: tensorflow/session
-  config: two-threads
+  configuration: two-threads
   model: rfc
+  cause: torn-scatter
   executions: 100
   forbidden:
   - {count: 7, outcome: {g: torn, b: 0, X: [1, 2, 3], F: 0, G: 0}}
@@ -81,6 +82,15 @@ finding:
   schedule:
     outcome: {g: torn, b: 0, X: [1, 2, 3], F: 0, G: 0}
     choices: ['2/3:00000000000000ff', '0/1:fedcba9876543210']
+  executed: |
+    litmusfuzz: 2
+    name: as-executed
+    variables:
+      second: {dtype: int32, shape: [], init: 0}
+    graphs:
+      all:
+        last: {op: ReadVariableOp, resources: [second]}
+    observe: [last]
 """.replace("inputs: [r]", "inputs: [g2]").replace("SHA", "ab" * 32)
 # The rows that `u` and `s` write.
 BASE = BASE.replace(
@@ -124,6 +134,10 @@ def test_the_base_of_the_table_is_a_valid_file() -> None:
     # Digests have all 64 bits, which a bare int of the format has not.
     assert entry.finding.schedule.choices == ((2, 3, 255), (0, 1, 0xFEDCBA9876543210))
     assert entry.allowed["executor"] == Digest(2000, "ab" * 32)
+    assert entry.finding.cause == "torn-scatter"
+    assert entry.finding.executed is not None
+    assert [node.name for node in entry.finding.executed.graph.nodes] == ["last"]
+    assert entry.finding.unreduced is None
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
@@ -138,15 +152,38 @@ def test_a_corpus_file_bears_its_tests_name(path: Path) -> None:
     assert load(path).test.name == path.stem
 
 
+EXECUTED = ("finding", "executed", "graphs", "all")
+
 # --- an edit of BASE: old text, new text, field, fragment of the message ---------------
 # The error's line is that of the edit's first changed character, unless given.
 EDITS: list[tuple[str, str, Fields, str]] = [
     # version and top level
-    ("litmusfuzz: 1", "litmusfuzz: 2", ("litmusfuzz",), "unknown version 2; this program reads 1"),
-    ("litmusfuzz: 1", "litmusfuzz: true", ("litmusfuzz",), "unknown version True"),
-    ("litmusfuzz: 1", "litmusfuzz: '1'", ("litmusfuzz",), "unknown version '1'"),
-    ("litmusfuzz: 1", f"litmusfuzz: {'9' * 4400}", ("litmusfuzz",), "more than 64 bits"),
-    ("litmusfuzz: 1", "litmusfuzz: [1]", ("litmusfuzz",), "unknown version [1]"),
+    (
+        "litmusfuzz: 2\nname: b",
+        "litmusfuzz: 1\nname: b",
+        ("litmusfuzz",),
+        "is version 1 of the format, this program reads version 2: rename",
+    ),
+    (
+        "litmusfuzz: 2\nname: b",
+        "litmusfuzz: 3\nname: b",
+        ("litmusfuzz",),
+        "unknown version 3; this program reads version 2",
+    ),
+    (
+        "litmusfuzz: 2\nname: b",
+        "litmusfuzz: true\nname: b",
+        ("litmusfuzz",),
+        "unknown version True",
+    ),
+    ("litmusfuzz: 2\nname: b", "litmusfuzz: '2'\nname: b", ("litmusfuzz",), "unknown version '2'"),
+    (
+        "litmusfuzz: 2\nname: b",
+        f"litmusfuzz: {'9' * 4400}\nname: b",
+        ("litmusfuzz",),
+        "more than 64 bits",
+    ),
+    ("litmusfuzz: 2\nname: b", "litmusfuzz: [1]\nname: b", ("litmusfuzz",), "unknown version [1]"),
     ("name: base", "name: base\nmutexs: {}", ("mutexs",), "unknown field"),
     ("name: base", "title: base", ("title",), "unknown field"),
     ("name: base", "name: 7", ("name",), "expected a string, got an int"),
@@ -157,8 +194,18 @@ EDITS: list[tuple[str, str, Fields, str]] = [
     ("name: base", "name: true", ("name",), "expected a string, got true or false"),
     ("name: base", "name:", ("name",), "expected a string, got nothing"),
     ("name: base", "name: base\nname: base", ("name",), "stands twice"),
-    ("about: |-\n  what it shows", 'about: "\\e[2J"', ("about",), "control characters"),
-    ("about: |-\n  what it shows", 'about: "\\0"', ("about",), "control characters"),
+    (
+        "description: |-\n  what it shows",
+        'description: "\\e[2J"',
+        ("description",),
+        "control characters",
+    ),
+    (
+        "description: |-\n  what it shows",
+        'description: "\\0"',
+        ("description",),
+        "control characters",
+    ),
     # YAML that is more than the format has
     ("name: base", "name: &n base", ("name",), "anchors and aliases"),
     ("name: base", "&n name: base", (), "anchors and aliases"),
@@ -323,8 +370,13 @@ EDITS: list[tuple[str, str, Fields, str]] = [
     ("  executor: t", "  actor: t", ("finding", "actor"), "unknown field"),
     ("tensorflow/session", "''", ("finding", "executor"), "one line, not empty"),
     ("tensorflow/session", "3", ("finding", "executor"), "expected a string, got an int"),
-    ("two-threads", '"two\\nthreads"', ("finding", "config"), "one line, not empty"),
-    ("two-threads", '"\\e[31m"', ("finding", "config"), "control characters"),
+    ("two-threads", '"two\\nthreads"', ("finding", "configuration"), "one line, not empty"),
+    ("two-threads", '"\\e[31m"', ("finding", "configuration"), "control characters"),
+    ("cause: torn-scatter", "cause: Torn", ("finding", "cause"), "joined by hyphens, got 'Torn'"),
+    ("cause: torn-scatter", "cause: a--b", ("finding", "cause"), "joined by hyphens, got 'a--b'"),
+    ("cause: torn-scatter", "cause: ''", ("finding", "cause"), "joined by hyphens, got ''"),
+    ("cause: torn-scatter", f"cause: {'a' * 81}", ("finding", "cause"), "joined by hyphens"),
+    ("cause: torn-scatter", "cause: 3", ("finding", "cause"), "expected a string or nothing"),
     ("model: rfc", "model: tso", ("finding", "model"), "unknown model 'tso'"),
     ("executions: 100", "executions: 9", ("finding", "executions"), "must be >= 10"),
     ("executions: 100", "executions: 0", ("finding", "executions"), "must be >= 1, got 0"),
@@ -360,6 +412,23 @@ EDITS: list[tuple[str, str, Fields, str]] = [
         "not one",
     ),
     ("    choices: [", "    chosen: [", ("finding", "schedule", "chosen"), "unknown field"),
+    # a test inside a finding: checked like a file, and refused with this file's lines
+    ("name: as-executed", "name: a b", ("finding", "executed", "name"), "not a test's name: 'a b'"),
+    ("[second]", "[third]", (*EXECUTED, "last", "resources", 0), "no variable 'third'"),
+    ("last: {op", "last: {ops", (*EXECUTED, "last", "op"), "a node needs its op"),
+    ("observe: [last]", "watch: [last]", ("finding", "executed", "watch"), "unknown field"),
+    (
+        "    observe: [last]",
+        "    allowed: {rfc: [{last: 0}]}",
+        ("finding", "executed", "allowed"),
+        "a test inside a finding has none",
+    ),
+    (
+        "    observe: [last]",
+        "    finding: {executed: ''}",
+        ("finding", "executed", "finding"),
+        "a test inside a finding has none",
+    ),
 ]
 
 
@@ -378,6 +447,46 @@ def test_an_edit_is_refused_with_its_line_and_field(
     error = refusal(text)
     assert (error.fields, error.line) == (fields, line), str(error)
     assert message in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3", "expected a string or nothing, got an int"),
+        ("''", "is empty"),
+        ("'litmusfuzz: 1'", "is version 1 of the format"),
+        ("'- 1'", "a litmus file is a mapping"),
+        ('"litmusfuzz: 2\\nname: [x\\n"', "not YAML"),
+    ],
+)
+def test_a_test_on_the_line_of_its_field_is_refused_there(text: str, message: str) -> None:
+    before, _, _ = BASE.partition("  executed:")
+    error = refusal(before + f"  unreduced: {text}\n")
+    assert (error.line, error.fields[:2]) == (before.count("\n") + 1, ("finding", "unreduced"))
+    assert message in str(error)
+
+
+def test_a_finding_keeps_the_test_as_it_was_executed_and_as_it_was_generated() -> None:
+    """The tests of the whole corpus, each inside a finding of the base."""
+    entry = loads(BASE)
+    assert entry.finding is not None
+    for path in LITMUS:
+        executed = load(path).test
+        finding = replace(entry.finding, executed=executed, unreduced=executed)
+        text = dumps(replace(entry, finding=finding))
+        assert loads(text).finding == finding
+        assert dumps(loads(text)) == text
+
+
+def test_the_type_of_a_setting_is_kept() -> None:
+    entry = loads(BASE)
+    assert entry.finding is not None
+    settings = {"a": 1, "b": True, "c": "1", "d": "true", "e": 0, "f": False, "g": ""}
+    kept = loads(dumps(replace(entry, finding=replace(entry.finding, settings=settings))))
+    assert kept.finding is not None
+    assert [(type(v), v) for v in kept.finding.settings.values()] == [
+        (type(v), v) for v in settings.values()
+    ]
 
 
 def test_a_field_that_a_part_lacks_is_told_where_the_part_begins() -> None:
@@ -437,20 +546,20 @@ TEXTS: list[tuple[str, int, Fields, str]] = [
     ("{}\n", 1, (), "no field 'litmusfuzz'"),
     ("litmusfuzz:\n", 1, (), "no field 'litmusfuzz'"),
     ("# why\n\nname: x\n", 3, (), "no field 'litmusfuzz'"),
-    ("litmusfuzz: 1\n", 1, (), "missing field `name`"),
-    ("litmusfuzz: 1\nname: x\ngraphs: {}\n", 1, ("variables",), "at least one resource"),
-    ("litmusfuzz: 1\nname: x\nvariables: {}\n", 1, (), "missing field `graphs`"),
-    ("litmusfuzz: 1\nname: x\nvariables: []\ngraphs: {}\n", 3, ("variables",), "a mapping"),
-    ("litmusfuzz: 1\nname: x\nvariables: {}\ngraphs: {m: {}}\n", 3, ("variables",), "at least one"),
+    ("litmusfuzz: 2\n", 1, (), "missing field `name`"),
+    ("litmusfuzz: 2\nname: x\ngraphs: {}\n", 1, ("variables",), "at least one resource"),
+    ("litmusfuzz: 2\nname: x\nvariables: {}\n", 1, (), "missing field `graphs`"),
+    ("litmusfuzz: 2\nname: x\nvariables: []\ngraphs: {}\n", 3, ("variables",), "a mapping"),
+    ("litmusfuzz: 2\nname: x\nvariables: {}\ngraphs: {m: {}}\n", 3, ("variables",), "at least one"),
     (
-        "litmusfuzz: 1\nname: x\nvariables: {X: {dtype: int32}}\ngraphs: {}\n",
+        "litmusfuzz: 2\nname: x\nvariables: {X: {dtype: int32}}\ngraphs: {}\n",
         4,
         ("graphs",),
         "a test has at least one graph",
     ),
-    ("litmusfuzz: 1\nname: [x\n", 3, (), "not YAML: did not find expected ',' or ']'"),
-    ("litmusfuzz: 1\n\tname: x\n", 2, (), "not YAML: found a tab character that violates"),
-    ("litmusfuzz: 1\nname: 'x\n", 3, (), "not YAML: found unexpected end of stream"),
+    ("litmusfuzz: 2\nname: [x\n", 3, (), "not YAML: did not find expected ',' or ']'"),
+    ("litmusfuzz: 2\n\tname: x\n", 2, (), "not YAML: found a tab character that violates"),
+    ("litmusfuzz: 2\nname: 'x\n", 3, (), "not YAML: found unexpected end of stream"),
     ("a: b: c\n", 1, (), "not YAML: mapping values are not allowed in this context"),
     ('a: 1\nb: "\\q"\n', 2, (), "not YAML: found unknown escape character"),
     ('a: 1\nb: "\\ud800"\n', 2, (), "not YAML: found invalid Unicode character escape code"),
@@ -574,7 +683,7 @@ def test_a_name_that_yaml_1_1_would_convert_stays_a_name(name: str) -> None:
 
 def test_yaml_1_1_booleans_are_strings_in_a_file() -> None:
     text = (
-        "litmusfuzz: 1\nname: on\nvariables:\n  no: {dtype: int32}\n"
+        "litmusfuzz: 2\nname: on\nvariables:\n  no: {dtype: int32}\n"
         "graphs:\n  off:\n    yes: {op: ReadVariableOp, resources: [no]}\n"
         "observe: [yes]\nallowed:\n  rfc:\n  - {yes: 0, no: 0}\n"
     )
@@ -613,22 +722,22 @@ def test_a_forbidden_value_may_be_any_int64(value: int) -> None:
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=300)
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
-def test_what_is_said_of_a_test_survives_or_is_refused(about: str) -> None:
+def test_what_is_said_of_a_test_survives_or_is_refused(description: str) -> None:
     """Blank lines, leading blanks, colons, quotes, dashes: all come back."""
     refused = None
     try:
-        entry = Entry(replace(litmus("X=1"), about=about))
+        entry = Entry(replace(litmus("X=1"), description=description))
     except MalformedTest as error:
         refused = error
     if refused is None:
         assert loads(dumps(entry)) == entry
     else:
-        assert refused.path == ("about",)
-        assert not about.replace("\n", "").isprintable()
+        assert refused.path == ("description",)
+        assert not description.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(
-    "about",
+    "description",
     [
         *(
             "\n",
@@ -648,8 +757,8 @@ def test_what_is_said_of_a_test_survives_or_is_refused(about: str) -> None:
         *("  a\n b", "\n\n a", "'", '"', "%a", "|-", "\u00a0", "\ufeff", "\U0001f600", "1", "true"),
     ],
 )
-def test_an_about_that_yaml_finds_hard_comes_back(about: str) -> None:
-    entry = Entry(replace(litmus("X=1"), about=about))
+def test_a_description_that_yaml_finds_hard_comes_back(description: str) -> None:
+    entry = Entry(replace(litmus("X=1"), description=description))
     assert loads(dumps(entry)) == entry
 
 
@@ -723,7 +832,7 @@ def test_a_finding_counts_its_forbidden_outcomes() -> None:
     first, second = sorted(two, key=outcome_order)
     finding = Finding(
         executor="e",
-        config="c",
+        configuration="c",
         model="rfc",
         forbidden=((first, 5), (second, 2)),
         executions=9,

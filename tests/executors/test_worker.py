@@ -98,7 +98,7 @@ def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
     """Colours, and whatever damaged memory prints: the test is kept with these words."""
     words = _cause(-11, "first\n\x1b[31mAbort:\x1b[0m at \x00\x07\u2028 0x7f\x9b\r\n\n")
     assert words == "signal 11: Abort: at     0x7f"
-    test = replace(litmus("X=1"), about=words)
+    test = replace(litmus("X=1"), description=words)
     assert loads(dumps(Entry(test))).test == test
 
 

@@ -110,9 +110,11 @@ def test_cycles_are_written_in_every_way() -> None:
 
 
 def test_some_leave_out_an_edge_and_say_so() -> None:
-    about = [generate("cycles", 3, index).about for index in range(100)]
-    assert 5 <= sum(each.endswith("allowed, as one edge is left out") for each in about) <= 40
-    assert sum(each.endswith(": forbidden") for each in about) >= 60
+    descriptions = [generate("cycles", 3, index).description for index in range(100)]
+    assert (
+        5 <= sum(each.endswith("allowed, as one edge is left out") for each in descriptions) <= 40
+    )
+    assert sum(each.endswith(": forbidden") for each in descriptions) >= 60
 
 
 def test_what_is_no_cycle_is_not_critical() -> None:

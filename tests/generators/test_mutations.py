@@ -116,9 +116,9 @@ def test_the_parent_is_told_and_the_test_is_another() -> None:
     parents = set()
     for index in range(200):
         test = generate("mutations", 9, index)
-        said = re.fullmatch(r"mutation of (\S+): (.+)", test.about)
-        assert said, test.about
-        assert replace(test, about="") != replace(mutations.parent(said[1]), about="")
+        said = re.fullmatch(r"mutation of (\S+): (.+)", test.description)
+        assert said, test.description
+        assert replace(test, description="") != replace(mutations.parent(said[1]), description="")
         assert 1 <= len(said[2].split("; ")) <= 4
         parents.add(said[1])
     assert len(parents) > 100

@@ -145,7 +145,7 @@ class _Draft:
             return [pair, Node(w, "QueueEnqueueManyV2", (pair.name,), ("Q",), after)]
         return [Node(self.name("d"), "QueueDequeueManyV2", (), ("Q",), after, CountAttrs(2))]
 
-    def takes(self, scope: Sequence[str]) -> dict[str, str]:
+    def captures(self, scope: Sequence[str]) -> dict[str, str]:
         some = [value for value in scope if self.rng.random() < 0.5]
         return {self.name("t"): value for value in some or scope[:1]}
 
@@ -163,10 +163,10 @@ class _Draft:
         rng = self.rng
         flag, name = self.name("f"), self.name("if")
         less = Node(flag, "Less", (rng.choice(list(scope)), rng.choice(list(scope))))
-        takes = self.takes(scope)
+        captures = self.captures(scope)
         results = tuple(self.name("o") for _ in range(rng.randint(1, 2)))
-        then, other = (self.body(list(takes), depth + 1, len(results)) for _ in range(2))
-        attrs = BranchAttrs(tuple(takes.items()), then, other, results)
+        then, other = (self.body(list(captures), depth + 1, len(results)) for _ in range(2))
+        attrs = BranchAttrs(tuple(captures.items()), then, other, results)
         return [less, Node(name, "If", (flag,), (), after, attrs)]
 
     def loop(self, scope: Sequence[str], depth: int, after: tuple[str, ...]) -> list[Node]:
@@ -175,9 +175,9 @@ class _Draft:
         zero, step, limit = (each.name for each in constants)
         name, more, following = self.name("while"), self.name("m"), self.name("n")
         counter, carried = self.name("i"), self.name("v")
-        takes = {self.name("t"): limit, self.name("t"): step} | self.takes(scope)
-        names = list(takes)
-        inside = [*takes, carried]
+        captures = {self.name("t"): limit, self.name("t"): step} | self.captures(scope)
+        names = list(captures)
+        inside = [*captures, carried]
         testing = [Node(more, "Less", (counter, names[0]))]
         if rng.random() < 0.4:
             testing += self.nodes(inside, 2)
@@ -185,7 +185,7 @@ class _Draft:
         nodes = (*body.nodes, Node(following, "AddV2", (counter, names[1])))
         attrs = LoopAttrs(
             (counter, carried),
-            tuple(takes.items()),
+            tuple(captures.items()),
             Body(tuple(testing), (more,)),
             Body(nodes, (following, *body.results)),
             rng.choice((1, 1, 2, 10)),

@@ -52,8 +52,8 @@ from litmusfuzz.corpus.model import (
     Node,
     all_nodes,
     bodies,
+    captures_of,
     enclosing,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import OPS, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
@@ -366,7 +366,7 @@ def levels(nodes: tuple[Node, ...], scope: tuple[str, ...] = ()) -> Iterator[_Le
     yield nodes, scope
     for node in nodes:
         carried = node.attrs.carried if isinstance(node.attrs, LoopAttrs) else ()
-        inside = (*carried, *(inner for inner, _ in taken_from_outside(node)))
+        inside = (*carried, *(inner for inner, _ in captures_of(node)))
         for _, body in bodies(node):
             yield from levels(body.nodes, inside)
 
@@ -477,7 +477,7 @@ def reordered(test: LitmusTest, rng: random.Random) -> LitmusTest:
                     name.partition(".")[0]
                     for name in (
                         *(*node.inputs, *node.after),
-                        *(outer for _, outer in taken_from_outside(node)),
+                        *(outer for _, outer in captures_of(node)),
                     )
                 }
                 & left.keys()
@@ -495,7 +495,7 @@ def renamed(
     old = [v.name for v in (*test.variables, *test.mutexes, *test.queues)]
     for node in test.nodes:
         old.append(node.name)
-        old += [inner for inner, _ in taken_from_outside(node)]
+        old += [inner for inner, _ in captures_of(node)]
         if isinstance(node.attrs, LoopAttrs):
             old += node.attrs.carried
         elif isinstance(node.attrs, BranchAttrs):
@@ -527,12 +527,12 @@ def renamed(
         if isinstance(attrs, SectionAttrs):
             attrs = SectionAttrs(some(attrs.members))
         elif isinstance(attrs, BranchAttrs):
-            takes = tuple((one(a), one(b)) for a, b in attrs.takes)
-            attrs = BranchAttrs(takes, body(attrs.then), body(attrs.orelse), some(attrs.results))
+            captures = tuple((one(a), one(b)) for a, b in attrs.captures)
+            attrs = BranchAttrs(captures, body(attrs.then), body(attrs.orelse), some(attrs.results))
         elif isinstance(attrs, LoopAttrs):
             attrs = LoopAttrs(
                 some(attrs.carried),
-                tuple((one(a), one(b)) for a, b in attrs.takes),
+                tuple((one(a), one(b)) for a, b in attrs.captures),
                 body(attrs.condition),
                 body(attrs.body),
                 attrs.parallel_iterations,
@@ -814,7 +814,7 @@ def run(
             if shrink:
                 found = shrunk(found, key)
             about = f"{family}, seed {seed}, number {index}. {found.rule}: {found.detail}"
-            file = dumps(Entry(replace(found.test, about=about[:4000])))
+            file = dumps(Entry(replace(found.test, description=about[:4000])))
             tally.disagreements.append((found.rule, found.detail, file))
     return tally
 

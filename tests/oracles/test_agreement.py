@@ -84,7 +84,7 @@ def test_a_wrong_verdict_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPat
     assert rule == "equal verdicts"
     assert "liar says forbidden, the set allowed" in detail
     assert [node.op for node in loads(file).test.graph.effects] == ["AssignVariableOp"]
-    assert loads(file).test.about.startswith("dag, seed 1, number 7. equal verdicts: ")
+    assert loads(file).test.description.startswith("dag, seed 1, number 7. equal verdicts: ")
 
 
 def test_sets_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,7 +270,7 @@ def test_two_sections_taken_in_opposite_orders_may_block() -> None:
 # --- conditionals and loops --------------------------------------------------------------
 
 HEAD = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: bodies
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -288,7 +288,7 @@ LOOP = """
       op: While
       inputs: [zero, zero]
       carried: [i, last]
-      takes: {limit: two, step: one}
+      captures: {limit: two, step: one}
       parallel_iterations: PARALLEL
       condition:
         nodes:
@@ -307,7 +307,7 @@ BRANCH = """
     cond:
       op: If
       inputs: [flag]
-      takes: {a: one, b: two}
+      captures: {a: one, b: two}
       then:
         nodes:
           set: {op: AssignVariableOp, resources: [X], inputs: [a]}
@@ -550,7 +550,7 @@ def test_witnesses_are_in_the_unfoldings_own_events() -> None:
 
 def test_where_nothing_happens_nothing_blocks() -> None:
     """No event at all, or none that is not dead beforehand."""
-    head = "litmusfuzz: 1\nname: nothing\nqueues:\n  Q: {dtype: int32, shape: [], capacity: 1}\n"
+    head = "litmusfuzz: 2\nname: nothing\nqueues:\n  Q: {dtype: int32, shape: [], capacity: 1}\n"
     dead = """graphs:
   main:
     zero: {op: Const, dtype: int32, shape: [], value: 0}
@@ -558,7 +558,7 @@ def test_where_nothing_happens_nothing_blocks() -> None:
       op: While
       inputs: [zero]
       carried: [i]
-      takes: {n: zero}
+      captures: {n: zero}
       condition:
         nodes:
           more: {op: Less, inputs: [i, n]}

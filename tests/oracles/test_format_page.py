@@ -18,6 +18,8 @@ FILES = re.findall(r"```yaml\n(litmusfuzz.*?)```", PAGE.read_text(encoding="utf-
 def test_the_page_shows_every_feature() -> None:
     names = [re.search(r"name: (\S+)", text)[1] for text in FILES]
     assert names == [
+        "MP",
+        "torn-read",
         "loop-increments",
         "cond-write",
         "section-increments",

@@ -42,7 +42,7 @@ def test_a_section_that_program_order_goes_through_is_a_cycle() -> None:
     """It waits for a write that stands behind its member in the file."""
     test = loads(
         """
-litmusfuzz: 1
+litmusfuzz: 2
 name: around
 variables:
   X: {dtype: int32, shape: [], init: 0}

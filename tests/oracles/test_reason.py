@@ -144,7 +144,7 @@ def test_a_blocked_outcome_is_told_by_what_would_still_happen() -> None:
 
 
 LOOP = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: loop
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -157,7 +157,7 @@ graphs:
       op: While
       inputs: [zero, zero]
       carried: [i, last]
-      takes: {limit: two, step: one}
+      captures: {limit: two, step: one}
       parallel_iterations: 1
       condition:
         nodes:
@@ -195,7 +195,7 @@ def test_one_of_a_loops_results_is_not_the_whole_loop() -> None:
 
 def test_orders_that_a_close_needs_are_never_left_out() -> None:
     text = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: closed
 variables:
   X: {dtype: int32, shape: [], init: 0}

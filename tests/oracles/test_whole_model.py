@@ -56,7 +56,7 @@ def test_other_ops_may_fall_in_between_and_other_mutexes_exclude_nobody() -> Non
 def test_edges_of_a_member_neither_delay_the_acquire_nor_wait_for_the_release() -> None:
     """`after` of a member waits inside; a node after a member need not wait for the release."""
     text = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: member-edges
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -130,7 +130,7 @@ def test_message_passing_through_a_queue() -> None:
 
 
 CLOSE = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: closed
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -183,7 +183,7 @@ def test_a_run_after_a_blocked_run_never_starts() -> None:
 # --- conditionals and loops ------------------------------------------------------------
 
 LOOP = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: loop
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -196,7 +196,7 @@ graphs:
       op: While
       inputs: [zero, zero]
       carried: [i, last]
-      takes: {limit: two, step: one}
+      captures: {limit: two, step: one}
       parallel_iterations: PARALLEL
       condition:
         nodes:
@@ -247,7 +247,7 @@ def test_a_carried_value_leaves_by_itself_and_the_run_waits_for_the_body() -> No
 
 
 COND = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: cond
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -261,7 +261,7 @@ graphs:
     pick:
       op: If
       inputs: [high]
-      takes: {value: one}
+      captures: {value: one}
       results: [taken]
       then:
         nodes:
@@ -307,7 +307,7 @@ def test_a_stricter_executor_completes_nothing_new(model) -> None:
 def test_strictness_alone_may_block() -> None:
     """The first iteration takes what the second puts: only one of both at a time blocks."""
     text = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: strict
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -322,7 +322,7 @@ graphs:
       op: While
       inputs: [zero]
       carried: [i]
-      takes: {limit: two, step: one}
+      captures: {limit: two, step: one}
       parallel_iterations: 10
       condition:
         nodes:
@@ -336,7 +336,7 @@ graphs:
           pick:
             op: If
             inputs: [gate]
-            takes: {value: step}
+            captures: {value: step}
             results: [out]
             then:
               nodes:

@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import Cluster, MalformedTest, taken_from_outside
+from litmusfuzz.corpus.model import Cluster, MalformedTest, captures_of
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
@@ -37,7 +37,7 @@ def between(nodes: Sequence[Node], first: str, last: str) -> list[str]:
     sources = {
         node.name: {
             name.partition(".")[0]
-            for name in (*node.inputs, *node.after, *(n for _, n in taken_from_outside(node)))
+            for name in (*node.inputs, *node.after, *(n for _, n in captures_of(node)))
         }
         for node in nodes
     }

@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -57,7 +57,7 @@ def levels(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
 
 def sources(node: Node) -> set[str]:
     """Where edges into a node come from."""
-    outer = [name for _, name in taken_from_outside(node)]
+    outer = [name for _, name in captures_of(node)]
     return {name.split(".")[0] for name in [*node.inputs, *node.after, *outer]}
 
 

@@ -34,7 +34,7 @@ def members(test: LitmusTest) -> list[set[str]]:
 def written(text: str) -> LitmusTest:
     """A test in the file's format, less its first lines."""
     variables = "".join(f"  {n}: {{dtype: int32, shape: [], init: 0}}\n" for n in "XYZ")
-    return loads(f"litmusfuzz: 1\nname: t\nvariables:\n{variables}{text}").test
+    return loads(f"litmusfuzz: 2\nname: t\nvariables:\n{variables}{text}").test
 
 
 def test_chains_are_joined_along_edges_and_not_to_each_other() -> None:
@@ -271,7 +271,7 @@ graphs:
     pick:
       op: If
       inputs: [flag]
-      takes: {here: one, never: got}
+      captures: {here: one, never: got}
       results: [o]
       then:
         nodes:
@@ -364,7 +364,7 @@ graphs:
     early:
       op: If
       inputs: [flag]
-      takes: {a: one, b: got}
+      captures: {a: one, b: got}
       results: [i, v]
       then:
         nodes: {}

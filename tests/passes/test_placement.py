@@ -9,7 +9,7 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, taken_from_outside
+from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, captures_of
 from litmusfuzz.corpus.textfile import Entry, dumps, load, loads
 from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
 from litmusfuzz.oracles import explorer
@@ -23,7 +23,7 @@ def check_only_transfers_cross(nodes: tuple[Node, ...], inside: dict[str, str]) 
     on = dict(inside)
     sent = set()
     for node in nodes:
-        for name in (*node.after, *(outer for _, outer in taken_from_outside(node))):
+        for name in (*node.after, *(outer for _, outer in captures_of(node))):
             assert on[name] == node.device, (node.name, name)
         for name in node.inputs:
             assert (on[name] == node.device) == (node.op != "Recv"), (node.name, name)
@@ -35,7 +35,7 @@ def check_only_transfers_cross(nodes: tuple[Node, ...], inside: dict[str, str]) 
         carried = getattr(node.attrs, "carried", ())
         results = carried or getattr(node.attrs, "results", ())
         on |= {f"{node.name}.{name}": node.device for name in results}
-        arguments = (*carried, *(inner for inner, _ in taken_from_outside(node)))
+        arguments = (*carried, *(inner for inner, _ in captures_of(node)))
         for _, body in bodies(node):
             check_only_transfers_cross(body.nodes, dict.fromkeys(arguments, node.device))
             check_results(body, dict.fromkeys(arguments, node.device), node.device)
@@ -115,7 +115,7 @@ def test_what_one_device_holds_needs_no_transfer() -> None:
 
 def test_what_an_op_works_on_together_is_dealt_together() -> None:
     text = """\
-litmusfuzz: 1
+litmusfuzz: 2
 name: momentum
 variables:
   V: {dtype: float32, shape: [], init: 0}

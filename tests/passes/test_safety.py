@@ -49,7 +49,7 @@ def test_a_path_goes_through_a_section() -> None:
 
 
 LOOP = """
-litmusfuzz: 1
+litmusfuzz: 2
 name: t
 variables:
   X: {dtype: int32, shape: [], init: 0}
@@ -62,7 +62,7 @@ graphs:
       op: While
       inputs: [zero]
       carried: [i]
-      takes: {kept: first}
+      captures: {kept: first}
       condition:
         nodes:
           two: {op: Const, dtype: int32, shape: [], value: 2}

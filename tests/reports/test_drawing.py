@@ -19,7 +19,7 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Node,
     Variable,
-    taken_from_outside,
+    captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
 from litmusfuzz.corpus.textfile import load
@@ -31,12 +31,12 @@ FOLDER = Path(corpus.__file__).parent / "litmus"
 def drawn(test: LitmusTest) -> list[str]:
     """The lines, without those on what the test is."""
     lines = text(test).splitlines()
-    return lines[1 + len(test.about.splitlines()) :]
+    return lines[1 + len(test.description.splitlines()) :]
 
 
 def test_sb_in_columns() -> None:
     """SB: X=1; r0=Y || Y=1; r1=X, a column for each chain."""
-    test = litmus("X=1; r0=Y || Y=1; r1=X", name="SB", about="store\nbuffering")
+    test = litmus("X=1; r0=Y || Y=1; r1=X", name="SB", description="store\nbuffering")
     assert text(test) == "\n".join(
         [
             "SB",
@@ -449,7 +449,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     several = len(test.graphs) > 1 or bool(test.client)
     names += [f"run {run.name}" for run in test.runs] if several else []
     assert sorted(nodes) == sorted(f'"{name}"' for name in names)
-    outer = {a: b for n in inside for a, b in taken_from_outside(n)}
+    outer = {a: b for n in inside for a, b in captures_of(n)}
 
     def base(name: str) -> str:
         while name in outer:

@@ -78,7 +78,9 @@ class Balanced(HTMLParser):
 def with_evil_words(made: NightlyReport) -> NightlyReport:
     """All text that comes from outside is hostile."""
     first = made.findings[0]
-    entry = replace(first.entry, test=replace(first.entry.test, about=EVIL.replace("\x1b", "")))
+    entry = replace(
+        first.entry, test=replace(first.entry.test, description=EVIL.replace("\x1b", ""))
+    )
     bad = replace(
         first,
         entry=entry,
@@ -399,7 +401,7 @@ def test_all_that_a_night_reported_becomes_known_by_one_command(
     """By the keys in its night.json, a crash as well; what was known is left out."""
     made = night(6)
     found = tuple(
-        replace(each, key=f"v1-{number:016x}") for number, each in enumerate(made.findings)
+        replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
     told = litmusfuzz("known", "add", "k.yaml", "n/night.json", "--why", "seen", "--json")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 SETTINGS = {"inter_op_threads": 4, "executor_type": "", "grappler": False}
 FINDING = Finding(
     executor="tf",
-    config="plain",
+    configuration="plain",
     model="rfc",
     forbidden=(),
     executions=1,

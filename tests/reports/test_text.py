@@ -37,7 +37,7 @@ ALLOWED = frozenset({LEFT, RIGHT, BOTH})
 def entry(*forbidden: tuple[Outcome, int], executions: int = 100, **more: Any) -> Entry:
     found = Finding(
         executor="mutant/stale-reads",
-        config="default",
+        configuration="default",
         model="rfc",
         forbidden=forbidden,
         executions=executions,
@@ -93,7 +93,7 @@ def test_how_an_outcome_ended_is_a_column_where_it_matters() -> None:
         entry=Entry(SB),
         file="SB.yaml",
         executor="tf",
-        config="plain",
+        configuration="plain",
         model="rfc",
         histogram={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): 3},
         verdicts={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): "forbidden"},
@@ -167,7 +167,7 @@ def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:
         entry=entry((STALE, 7)),
         file="SB.yaml",
         executor="mutant/stale-reads",
-        config="default",
+        configuration="default",
         model="rfc",
         histogram=histogram,
         verdicts={o: "allowed" if o in ALLOWED else "forbidden" for o in histogram},

@@ -107,7 +107,7 @@ class ShardLog(EventLog):
     def tested(self, tested: Tested) -> None:
         """All that it takes to make the test again, and how it went."""
         judged = tested.judged
-        parent = _PARENT.match(tested.test.about)
+        parent = _PARENT.match(tested.test.description)
         self._write(
             "test",
             index=tested.index,
@@ -146,7 +146,7 @@ class ShardLog(EventLog):
             found.entry.test,
             sort=Sort.FORBIDDEN,
             rules=reason.broken if reason else (),
-            executor_class=self._class(finding.config),
+            executor_class=self._class(finding.configuration),
             model=GUARANTEES[finding.model],
         )
         self.keys[found.path] = name
@@ -155,8 +155,8 @@ class ShardLog(EventLog):
             index=index,
             key=name,
             file=found.path.removeprefix(f"{self.folder}/"),
-            executor_class=self._class(finding.config),
-            config=finding.config,
+            executor_class=self._class(finding.configuration),
+            config=finding.configuration,
             model=finding.model,
             cause=found.cause,
             reason=reason.steps if reason else (),

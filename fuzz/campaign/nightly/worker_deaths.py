@@ -19,6 +19,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litmusfuzz.fuzz.campaign.canonical import VERSION
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Sequence
@@ -45,7 +47,7 @@ def key_of_death(death: sqlite3.Row) -> str:
     """What it is known by: the same in every night, whatever else that shows."""
     words = _words(death["message"])
     text = "\0".join((death["sort"], death["class"], words, *sorted(_ops(death))))
-    return f"v1-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def alike(deaths: Iterable[sqlite3.Row], known: Callable[[sqlite3.Row], str]) -> list[Alike]:

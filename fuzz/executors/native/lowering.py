@@ -643,8 +643,8 @@ class _Lowering:
         place: Place,
     ) -> Node:
         strict = self.strictness.get(node.name, LOOSE)
-        taken = [slots[outer] for _, outer in attrs.takes]
-        inside = [name for name, _ in attrs.takes]
+        taken = [slots[outer] for _, outer in attrs.captures]
+        inside = [name for name, _ in attrs.captures]
         around, number = place
         slot = body.new_slots(2 + len(attrs.results))
         slots |= {f"{node.name}.{name}": slot + 1 + i for i, name in enumerate(attrs.results)}
@@ -678,10 +678,10 @@ class _Lowering:
             window = not self.split_updates and not self.spans[node.name]
             parallel = attrs.parallel_iterations if window else _UNBOUNDED
         first = [slots[name] for name in node.inputs]
-        inside = [*attrs.carried, *(name for name, _ in attrs.takes)]
+        inside = [*attrs.carried, *(name for name, _ in attrs.captures)]
         around, number = place
         slot = body.new_slots(2 + len(attrs.carried))
-        arguments = [*first, *(slots[outer] for _, outer in attrs.takes)]
+        arguments = [*first, *(slots[outer] for _, outer in attrs.captures)]
         slots |= {f"{node.name}.{name}": slot + 1 + i for i, name in enumerate(attrs.carried)}
         return Node(
             "while",

@@ -14,8 +14,8 @@ from litmusfuzz.corpus.model import (
     BranchAttrs,
     LoopAttrs,
     bodies,
+    captures_of,
     enclosing,
-    taken_from_outside,
 )
 from litmusfuzz.corpus.ops import BOOL, SectionAttrs
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, const, proto, typed
@@ -194,10 +194,10 @@ class Copy:
                 waits if position == 0 else [level.pivot],
             )
             enters.append(self._enter(f"{name}/{position}", name, attrs, kinds[position], first))
-        takes = {}
-        for inside, outside in attrs.takes:
+        captures = {}
+        for inside, outside in attrs.captures:
             dtype, value = self._type(outside).dtype, self._value(level, outside)
-            takes[inside] = self._enter(
+            captures[inside] = self._enter(
                 f"{name}/take.{inside}", name, attrs, dtype, value, constant=True
             )
         merges = [
@@ -207,8 +207,8 @@ class Copy:
         condition = Level(
             {n.name: n for n in attrs.condition.nodes},
             f"^{merges[0]}",
-            {**takes, **dict(zip(attrs.carried, merges, strict=True))},
-            frozenset(takes),
+            {**captures, **dict(zip(attrs.carried, merges, strict=True))},
+            frozenset(captures),
         )
         ends = self._level(condition)
         (result,) = attrs.condition.results
@@ -221,12 +221,15 @@ class Copy:
             carried[inside] = self._copied(f"{name}/{position}/again", dtype, f"{switch}:1", [])
         pivot = f"^{carried[attrs.carried[0]]}"
         body = Level(
-            {n.name: n for n in attrs.body.nodes}, pivot, {**takes, **carried}, frozenset(takes)
+            {n.name: n for n in attrs.body.nodes},
+            pivot,
+            {**captures, **carried},
+            frozenset(captures),
         )
         body_ends = self._level(body)
         for position, (result, dtype) in enumerate(zip(attrs.body.results, kinds, strict=True)):
             value = self._value(body, result)
-            if result in takes:
+            if result in captures:
                 value = self._copied(f"{name}/{position}/taken", dtype, value, [pivot])
             self._structure(f"{name}/{position}/next", "NextIteration", dtype, [value])
         first = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
@@ -245,7 +248,7 @@ class Copy:
         predicate = self._predicate(f"{name}/predicate", level, node.inputs[0], waits)
         chosen = self._structure(f"{name}/chosen", "Switch", BOOL, [predicate, predicate])
         switches = {}
-        for inside, outside in attrs.takes:
+        for inside, outside in attrs.captures:
             dtype, value = self._type(outside).dtype, self._value(level, outside)
             switch = self._switch(f"{name}/take.{inside}", dtype, value, predicate)
             switches[inside] = dtype, switch
@@ -389,7 +392,7 @@ class Copy:
             for node in level.nodes.values()
             for source in (
                 *(*node.inputs, *node.after),
-                *(outside for _, outside in taken_from_outside(node)),
+                *(outside for _, outside in captures_of(node)),
                 *(node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()),
             )
         }

@@ -56,8 +56,8 @@ class FunctionalCopy(Copy):
     def _loop(self, level: Level, node: Node, attrs: LoopAttrs) -> None:
         name = self._name(node)
         waits = [*self._waits(level, node), level.pivot]
-        outer = [*node.inputs, *(outside for _, outside in attrs.takes)]
-        inner = [*attrs.carried, *(inside for inside, _ in attrs.takes)]
+        outer = [*node.inputs, *(outside for _, outside in attrs.captures)]
+        inner = [*attrs.carried, *(inside for inside, _ in attrs.captures)]
         types = [self._type(source).dtype for source in outer]
         names = {inside: f"arg{position}" for position, inside in enumerate(inner)}
         token = f"arg{len(inner)}"
@@ -82,7 +82,7 @@ class FunctionalCopy(Copy):
             body = Level({n.name: n for n in attrs.body.nodes}, pivot("body"), names)
             after = self._copied(f"{name}/token/next", BOOL, token, self._level(body))
             carried = [self._value(body, each) for each in attrs.body.results]
-            return [*carried, *(names[inside] for inside, _ in attrs.takes), after]
+            return [*carried, *(names[inside] for inside, _ in attrs.captures), after]
 
         first = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
         values = [
@@ -109,10 +109,10 @@ class FunctionalCopy(Copy):
         waits = [*self._waits(level, node), level.pivot]
         predicate = self._predicate(f"{name}/predicate", level, node.inputs[0], waits)
         token = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
-        types = [BOOL, *(self._type(outside).dtype for _, outside in attrs.takes)]
-        values = [token, *(self._value(level, outside) for _, outside in attrs.takes)]
+        types = [BOOL, *(self._type(outside).dtype for _, outside in attrs.captures)]
+        values = [token, *(self._value(level, outside) for _, outside in attrs.captures)]
         results = [self._type(f"{node.name}.{result}").dtype for result in attrs.results]
-        names = {inside: f"arg{i}" for i, (inside, _) in enumerate(attrs.takes, 1)}
+        names = {inside: f"arg{i}" for i, (inside, _) in enumerate(attrs.captures, 1)}
         made = proto("If")
         for branch, field, inner in (
             ("then", "then_branch", attrs.then),
