@@ -1,5 +1,1 @@
-"""LitmusFuzz: litmus tests for the concurrency semantics of dataflow graphs."""
-
-from importlib.metadata import version
-
-__version__ = version("litmusfuzz")
+../../../fuzz/litmusfuzz/__init__.py
