@@ -212,7 +212,7 @@ class Death:
 class RunRecord:
     """A campaign, so far.
 
-    `families` has what each cost and found, `drawn` the kinds of resource ops drawn;
+    `families` has what each cost and found, `ops` the resource ops generated, by kind;
     `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
     executor's on one of those, `left` the files in ``unreduced/`` of what was not minimized,
     `unconfirmed` what, minimized, did not show again in a fresh process.
@@ -228,7 +228,7 @@ class RunRecord:
     started: float = field(default_factory=time.monotonic)
     graphs: int = 0
     families: dict[str, FamilyTotals] = field(default_factory=lambda: defaultdict(FamilyTotals))
-    drawn: Counter[str] = field(default_factory=Counter)
+    ops: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
     forbidden_graphs: int = 0
@@ -254,7 +254,7 @@ class RunRecord:
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of what is tested, by executor."""
     elapsed_s: float = 0.0
-    drawing_s: float = 0.0
+    generating_s: float = 0.0
     judging_s: float = 0.0
     validating_s: float = 0.0
     interrupted: bool = False
@@ -298,12 +298,12 @@ class RunRecord:
             "python": self.python,
             "versions": self.versions,
             "elapsed_s": round(self.elapsed_s, 3),
-            "drawing_s": round(self.drawing_s, 3),
+            "generating_s": round(self.generating_s, 3),
             "judging_s": round(self.judging_s, 3),
             "validating_s": round(self.validating_s, 3),
             "graphs": self.graphs,
             "families": {name: each.as_json() for name, each in sorted(self.families.items())},
-            "drawn": dict(sorted(self.drawn.items())),
+            "ops": dict(sorted(self.ops.items())),
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,
             "forbidden_graphs": self.forbidden_graphs,

@@ -211,7 +211,7 @@ def summary(record: RunRecord) -> str:
         lines += _families(record)
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
-    drawn = ", ".join(f"{op} {n}" for op, n in record.drawn.most_common()) or "none"
+    drawn = ", ".join(f"{op} {n}" for op, n in record.ops.most_common()) or "none"
     lines.append(_wrapped(f"drawn: {drawn}", 2))
     if record.unknown_graphs:
         lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")

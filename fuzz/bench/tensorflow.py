@@ -145,7 +145,7 @@ def campaign() -> list[Target]:
     def counted(name: str) -> float:
         return state.counters.get(name, 0.0)
 
-    rest = own_s - record.drawing_s + counted("counting_s")
+    rest = own_s - record.generating_s + counted("counting_s")
     return [
         Target(
             "judging, hashing, bookkeeping",
@@ -155,7 +155,7 @@ def campaign() -> list[Target]:
             note=f"of a campaign of {elapsed:.0f} s, {state.tests} graphs;"
             f" judging alone {record.judging_s / elapsed:.1%}",
         ),
-        Target("generating graphs", record.drawing_s / elapsed, "%", most=0.10),
+        Target("generating graphs", record.generating_s / elapsed, "%", most=0.10),
         Target("building graphs and sessions", counted("building_s") / elapsed, "%"),
         Target("TensorFlow's runs", counted("running_s") / elapsed, "%"),
     ]

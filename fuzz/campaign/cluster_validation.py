@@ -42,16 +42,16 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
 
 
 class Validator:
-    """Judges clusters as the graphs are drawn, and stores what is unsound."""
+    """Judges clusters as the graphs are generated, and stores what is unsound."""
 
-    def __init__(self, settings: Settings, record: RunRecord, journal: EventLog) -> None:
+    def __init__(self, settings: Settings, record: RunRecord, log: EventLog) -> None:
         self.settings = settings
         self.record = record
-        self.journal = journal
+        self.log = log
         self.reduced = 0
 
     def given(self, test: LitmusTest) -> None:
-        """A graph with clusters was drawn."""
+        """A graph with clusters was generated."""
         start = time.monotonic()
         self.record.clusterings[validate(test, self.settings).verdict] += 1
         self.record.racing += races(test)
@@ -60,7 +60,7 @@ class Validator:
     def chosen(
         self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
     ) -> None:
-        """A graph without clusters was drawn, which an executor puts into clusters."""
+        """A graph without clusters was generated, which an executor puts into clusters."""
         start = time.monotonic()
         clustered = made.clustered(test, config)
         if clustered.clusters:
@@ -88,10 +88,10 @@ class Validator:
         for known in self.record.unsound:
             if known.path == str(path):
                 known.more += 1
-                self.journal.unsound(smallest, path, config.name, found.added)
+                self.log.unsound(smallest, path, config.name, found.added)
                 return
         save(Entry(smallest), path)
-        self.journal.unsound(smallest, path, config.name, found.added)
+        self.log.unsound(smallest, path, config.name, found.added)
         self.record.unsound.append(Unsound(str(path), smallest, state.title, found.added))
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:

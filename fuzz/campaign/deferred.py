@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.textfile import load, write_text
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.settings import FINISHING, Settings
+from litmusfuzz.fuzz.campaign.settings import EXTRA_MINIMIZING_SHARE, Settings
 from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, configuration
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.records import ReportedFinding, finding_json
@@ -61,20 +61,20 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     FileError
         If a file that the record names cannot be read.
     """
-    data, findings, raw, settings = _read(path, time_s)
+    data, findings, unreduced, settings = _read(path, time_s)
     whole = [each for each in findings if _whole(each)]
     parts = [each for each in findings if not _whole(each)]
-    if not (parts or raw):
+    if not (parts or unreduced):
         return Finished()
     campaign = Campaign(settings, show, known=whole)
     # Where graphs took long, they are reduced elsewhere.
     campaign.remember(
         {(each["name"], each["config"]): _seconds_each(each) for each in data["executors"]}
     )
-    for entry in (*(each.entry for each in parts), *raw):
-        campaign.take_up(entry)
+    for entry in (*(each.entry for each in parts), *unreduced):
+        campaign.add_unreduced(entry)
     record = campaign.run()
-    undone = {each.drawn.test.name for each in campaign.raw}
+    undone = {each.generated.test.name for each in campaign.unreduced}
     kept = [each for each in findings if _whole(each) or each.entry.test.name in undone]
     found = [finding_json(each) for each in (*kept, *record.findings)]
     for each in found:  # as the others' paths in it, if the folder was moved
@@ -84,7 +84,7 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     )
     for family, numbers in data["families"].items():
         numbers["findings"] = by_family[family]
-    left = [each.test.name for each in raw if each.test.name in undone]
+    left = [each.test.name for each in unreduced if each.test.name in undone]
     data |= {
         "findings": found,
         "not_minimized": len(left),
@@ -99,7 +99,7 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
             old.unlink(missing_ok=True)
             old.with_suffix(".py").unlink(missing_ok=True)
     in_part = sum(not (each["minimized"] and each["confirmed"]) for each in found)
-    taken = len(parts) + len(raw)
+    taken = len(parts) + len(unreduced)
     new = tuple(record.findings)
     return Finished(new, taken, len(left) + in_part, record.unconfirmed, record.problem)
 
@@ -121,19 +121,19 @@ def _read(
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         findings = [_reported(each, path.parent) for each in data["findings"]]
-        raw = [load(path.parent / "unreduced" / name) for name in data["left"]]
+        unreduced = [load(path.parent / "unreduced" / name) for name in data["left"]]
         executors = _executors(data["executors"])
-        entries = [*(each.entry for each in findings if not _whole(each)), *raw]
+        entries = [*(each.entry for each in findings if not _whole(each)), *unreduced]
         _check(data)  # what is written back at the end
         settings = Settings(
             seed=data["seed"],
             out=path.parent,
             executors=executors,
-            time_s=time_s / (1 + FINISHING),
+            time_s=time_s / (1 + EXTRA_MINIMIZING_SHARE),
             tests=0,
             model=_model(data["executors"]),
             python=data["python"],
-            saves=False,
+            writes_record=False,
         )
     except OSError as error:
         raise NoRecord(f"{error.filename or path}: {error.strerror}") from None
@@ -151,7 +151,7 @@ def _read(
         if there[found.executor, found.configuration] != dict(found.settings):
             told = f"{found.executor}/{found.configuration}"
             raise NoRecord(f"{where} was found with other settings than {told} has now")
-    return data, findings, raw, settings
+    return data, findings, unreduced, settings
 
 
 def _check(data: Mapping[str, Any]) -> None:
@@ -182,18 +182,18 @@ def _reported(data: Mapping[str, Any], folder: Path) -> ReportedFinding:
 
 
 def _executors(states: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, *tuple[Config, ...]], ...]:
-    """The systems of a campaign: of one spread over configurations, all of them."""
-    systems: list[tuple[str, list[Config]]] = []
+    """The executors of a campaign: of one spread over configurations, all of them."""
+    executors: list[tuple[str, list[Config]]] = []
     for state in states:
         name = state["name"]
         if name == CANARY:
             continue
         config = configuration(name, state["config"])
-        if state["spread"] and systems and systems[-1][0] == name:
-            systems[-1][1].append(config)
+        if state["spread"] and executors and executors[-1][0] == name:
+            executors[-1][1].append(config)
         else:
-            systems.append((name, [config]))
-    return tuple((name, *configs) for name, configs in systems)
+            executors.append((name, [config]))
+    return tuple((name, *configs) for name, configs in executors)
 
 
 def _model(states: Sequence[Mapping[str, Any]]) -> Model | None:

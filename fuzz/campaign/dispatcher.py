@@ -1,9 +1,9 @@
-"""The graphs of a campaign: each drawn once, and dealt to every executor that runs it.
+"""Generates the tests of a campaign and gives each to every executor that supports it.
 
-Each executor has a queue of graphs that wait for it. When one is full, nothing is
-drawn until its executor takes one: the faster wait for the slower, so that what they
-show can be set side by side. They do not wait for one that stands still
-(`PATIENCE_S`); what it misses is told. See ``docs/decisions/0008-same-graphs.md``.
+Each executor has a queue of tests that wait for it. While one queue is full, no test is generated:
+fast executors wait for slow ones, so that all run the same tests and their outcomes can be
+compared. They do not wait for an executor that takes nothing for `PATIENCE_S`; the tests that it
+misses are counted. See ``docs/decisions/0008-same-graphs.md``.
 """
 
 from __future__ import annotations
@@ -33,21 +33,34 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import RunRecord
 
 MAX_WAITING: Final = 16
-"""Graphs in an executor's queue: some seconds of work, so that a restart or a short
-minimization of one does not stop the others."""
+"""Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
+one executor does not stop the others."""
 MOST_FAMILIES: Final = 32
 PATIENCE_S: Final = 5.0
-"""How long the others wait for an executor that takes nothing from a full queue: it
-minimizes, or hangs. A campaign of so many tests waits until it goes on."""
+"""Seconds that the others wait for an executor that takes nothing from a full queue because it
+minimizes or hangs. A campaign limited by a number of tests waits without limit."""
 
 
 @dataclass(slots=True, eq=False)
-class Generated:
-    """A graph of the campaign, its judges by model, and what was judged so far.
+class GeneratedTest:
+    """A generated test, its oracles, and the verdicts on it so far.
 
-    `profiles` are those that run it, of each executor one; `left` the executors that
-    have still to run it, `shown` the verdicts on what it showed. `allowed` is the
-    number of its allowed outcomes by model, where they are several, few, and known.
+    Attributes
+    ----------
+    index : int
+        Number of the test in the campaign's seed.
+    oracles : dict of str to Oracle
+        By name of the memory model.
+    allowed : dict of str to int
+        Number of allowed outcomes by model, where it is more than one, small, and known.
+    sampled : dict of CampaignExecutor to SampledConfiguration
+        The configuration in which each executor runs the test.
+    pending : set of CampaignExecutor
+        Executors that have not run the test yet.
+    judgements : dict of CampaignExecutor to Judgement
+        Of the executors that have run it.
+    verdicts : set of Verdict
+        All verdicts on its outcomes so far.
     """
 
     index: int
@@ -55,182 +68,195 @@ class Generated:
     test: LitmusTest
     oracles: dict[str, Oracle]
     allowed: dict[str, int]
-    profiles: dict[System, SampledConfiguration]
-    left: set[System]
-    judged: dict[System, Judgement] = field(default_factory=dict)
-    shown: set[Verdict] = field(default_factory=set)
+    sampled: dict[CampaignExecutor, SampledConfiguration]
+    pending: set[CampaignExecutor]
+    judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
+    verdicts: set[Verdict] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
-class System:
-    """An executor in one configuration or several, and the graphs that wait for it.
+class CampaignExecutor:
+    """An executor of a campaign, its configurations, and the tests that wait for it.
 
-    `families` is what it chooses from when it is its turn; the canary has none,
-    and is given what the others run. `quick` is where findings are made small, if they show
-    there, and nothing is drawn.
+    Attributes
+    ----------
+    name : str
+    sampler : ConfigurationSampler
+        Picks the configuration in which a test runs.
+    families : tuple of str
+        Families that are generated for it. The canary has none: it runs what the others run.
+    features : frozenset of str
+        Features of tests that it supports.
+    clusterer : type of Clusters, optional
+        The executor's class, if it chooses clusters itself.
+    fast : SampledConfiguration, optional
+        A configuration in which findings are minimized but no test is fuzzed.
+    minimizing_s : float
+        Seconds spent on minimizing.
+    waiting : deque of GeneratedTest
     """
 
     name: str
-    rota: ConfigurationSampler
+    sampler: ConfigurationSampler
     families: tuple[str, ...]
     features: frozenset[str]
     clusterer: type[Clusters] | None = None
-    quick: SampledConfiguration | None = None
+    fast: SampledConfiguration | None = None
     minimizing_s: float = 0.0
-    waiting: deque[Generated] = field(default_factory=deque)
-    took: float = 0.0
-    """When it last took a graph."""
+    waiting: deque[GeneratedTest] = field(default_factory=deque)
+    last_taken_at: float = 0.0
+    """Time of the last `take`, on the monotonic clock."""
 
-    def take(self) -> Generated | None:
-        """Its next graph, if one waits."""
+    def take(self) -> GeneratedTest | None:
+        """Remove and return the next waiting test; None if none waits."""
         if not self.waiting:
             return None
-        self.took = time.monotonic()
+        self.last_taken_at = time.monotonic()
         return self.waiting.popleft()
 
     @property
     def full(self) -> bool:
-        """Whether no more graphs may wait for it."""
+        """True if no more tests may wait for this executor."""
         return len(self.waiting) >= MAX_WAITING
 
 
 class Dispatcher:
-    """Draws graphs and hands them out.
+    """Generates tests and puts each into the queue of every executor that supports it.
 
-    The executors choose in turn, each from the families that it runs
-    (`fuzz.campaign.family_weights`), so that
-    one that runs few has its share; what is chosen all get that can run it.
-    Which graph is drawn depends on the seed, the family, and its number in that
-    family: not on who is there, nor on who is fast.
+    The executors choose a family alternately, each among the families that it supports
+    (`fuzz.campaign.family_weights`), so that an executor that supports few families gets its
+    share. The generated test then goes to all executors that support it. A test depends on the
+    seed, its family, and its number in that family only: not on which executors take part, nor on
+    their speed.
 
     Parameters
     ----------
     settings : Settings
-    systems : iterable of System
+    executors : iterable of CampaignExecutor
         All, the canary included.
     record : RunRecord
-        What is drawn is counted there.
+        Counts what is generated and refused.
     compared : callable
-        Called with what several executors showed on a graph.
-    journal : EventLog, optional
-        Explanation of clusters that are unsound.
+        Called with the comparison of each test that several executors ran.
+    log : EventLog, optional
+        Receives unsound clusters.
     """
 
     def __init__(
         self,
         settings: Settings,
-        systems: Iterable[System],
+        executors: Iterable[CampaignExecutor],
         record: RunRecord,
         compared: Callable[[DifferentialComparison], None],
-        journal: EventLog | None = None,
+        log: EventLog | None = None,
     ) -> None:
         self.settings = settings
-        self.systems = tuple(systems)
-        self.choosers = [system for system in self.systems if system.families]
+        self.executors = tuple(executors)
+        self.fuzzed = [executor for executor in self.executors if executor.families]
         self.record = record
         self.compared = compared
-        self.validator = Validator(settings, record, journal or EventLog())
-        names = {name for system in self.choosers for name in system.families}
+        self.validator = Validator(settings, record, log or EventLog())
+        names = {name for executor in self.fuzzed for name in executor.families}
         self.weights = Weights(
             {name: settings.weight(name) for name in names}, learning=settings.tests is None
         )
-        self.turn = 0
-        self.unfinished: set[Generated] = set()
+        self.dispatched = 0
+        self.unfinished: set[GeneratedTest] = set()
 
     @property
-    def drawn_out(self) -> bool:
-        """Whether as many graphs as were asked for are drawn."""
+    def all_generated(self) -> bool:
+        """True once the requested number of tests has been generated."""
         return self.settings.tests is not None and self.record.graphs >= self.settings.tests
 
     @property
-    def empty(self) -> bool:
-        """Whether they are given out, too."""
-        return self.drawn_out and not any(system.waiting for system in self.systems)
+    def all_dispatched(self) -> bool:
+        """True once all requested tests are generated and no executor's queue holds one."""
+        return self.all_generated and not any(executor.waiting for executor in self.executors)
 
     @property
-    def low(self) -> bool:
-        """Whether an executor has hardly any graphs left."""
-        return any(len(each.waiting) <= self.settings.workers for each in self.choosers)
+    def running_low(self) -> bool:
+        """True if an executor's queue is nearly empty."""
+        return any(len(each.waiting) <= self.settings.workers for each in self.fuzzed)
 
-    def deal(self) -> bool:
-        """Draw the next graph; False if none may be drawn now."""
-        if self.drawn_out or any(self._held_by(system) for system in self.systems):
+    def dispatch_next(self) -> bool:
+        """Generate the next test and queue it; False if no test may be generated now."""
+        if self.all_generated or any(self._blocks(executor) for executor in self.executors):
             return False
-        place = self.turn % len(self.choosers)
-        self.turn += 1
-        family = self.weights.choose(place, self.choosers[place].families)
+        place = self.dispatched % len(self.fuzzed)
+        self.dispatched += 1
+        family = self.weights.choose(place, self.fuzzed[place].families)
         start = time.monotonic()
-        self._give(family)
-        self.spent(family, time.monotonic() - start)
+        self._generate(family)
+        self.add_time(family, time.monotonic() - start)
         return True
 
-    def spent(self, family: str, seconds: float) -> None:
-        """So long it took to draw, run or judge one of its graphs."""
+    def add_time(self, family: str, seconds: float) -> None:
+        """Add seconds spent on generating, running or judging tests of a family."""
         self.record.families[family].seconds += seconds
         self.weights.spent(family, seconds)
 
-    def _held_by(self, system: System) -> bool:
-        """Whether the others wait for that executor."""
+    def _blocks(self, executor: CampaignExecutor) -> bool:
+        """True if no test may be generated because this executor's queue is full."""
         patient = self.settings.tests is not None
-        return system.full and (patient or time.monotonic() - system.took < PATIENCE_S)
+        return executor.full and (patient or time.monotonic() - executor.last_taken_at < PATIENCE_S)
 
-    def _give(self, family: str) -> None:
-        """Draw one of that family, and let each that can run it have it."""
+    def _generate(self, family: str) -> None:
+        """Generate a test of a family and queue it for every executor that supports it."""
         record = self.record
         start = time.monotonic()
-        number = self.settings.first + record.families[family].graphs
-        # One index each, the same in all campaigns with that seed; a new family, which
-        # comes last, changes none of the others'.
+        number = self.settings.first_index + record.families[family].graphs
+        # Indices are unique, and equal in all campaigns with this seed. A new family is the last
+        # in the table, and so changes no index of the others.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
         test = generate(family, self.settings.seed, index)
         record.graphs += 1
         record.families[family].graphs += 1
-        record.drawn.update(n.op for n in test.effects)
-        takers = {}
-        for system in self.choosers:
-            lacking = test.features - system.features
-            takes = not (lacking or system.full)
-            profile = system.rota.next() if takes else system.rota.current
-            profile.state.graphs += 1
+        record.ops.update(n.op for n in test.effects)
+        running = {}
+        for executor in self.fuzzed:
+            lacking = test.features - executor.features
+            accepts = not (lacking or executor.full)
+            sampled = executor.sampler.next() if accepts else executor.sampler.current
+            sampled.state.graphs += 1
             if lacking:
-                profile.state.refuse(lacking)
-            elif takes:
-                takers[system] = profile
-        record.drawing_s += time.monotonic() - start
-        oracles, allowed = self._oracles(test, index, takers.values())
-        for system, profile in tuple(takers.items()):
-            if profile.model.name not in oracles:
-                profile.state.refuse({"program order"})
-                system.rota.ran(profile, 0.0)
-                del takers[system]
-        if not takers:
+                sampled.state.refuse(lacking)
+            elif accepts:
+                running[executor] = sampled
+        record.generating_s += time.monotonic() - start
+        oracles, allowed = self._oracles(test, index, running.values())
+        for executor, sampled in tuple(running.items()):
+            if sampled.model.name not in oracles:
+                sampled.state.refuse({"program order"})
+                executor.sampler.add_run(sampled, 0.0)
+                del running[executor]
+        if not running:
             return
         if test.clusters:
             self.validator.given(test)
         else:
-            for system, profile in takers.items():
-                if system.clusterer is not None:
-                    self.validator.chosen(test, system.clusterer, profile.state, profile.config)
-        drawn = Generated(index, family, test, oracles, allowed, takers, set(takers))
-        self.unfinished.add(drawn)
-        for system in (*takers, *(s for s in self.systems if not (s.families or s.full))):
-            system.waiting.append(drawn)
+            for executor, sampled in running.items():
+                if executor.clusterer is not None:
+                    self.validator.chosen(test, executor.clusterer, sampled.state, sampled.config)
+        generated = GeneratedTest(index, family, test, oracles, allowed, running, set(running))
+        self.unfinished.add(generated)
+        for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):
+            executor.waiting.append(generated)
 
     def _oracles(
-        self, test: LitmusTest, index: int, profiles: Iterable[SampledConfiguration]
+        self, test: LitmusTest, index: int, configurations: Iterable[SampledConfiguration]
     ) -> tuple[dict[str, Oracle], dict[str, int]]:
-        """For each model, whoever is judged by it: a judge, and the number allowed.
+        """One oracle for each model that judges the test, and the numbers of allowed outcomes.
 
-        A model that has program order may say nothing about a test.
+        A model with program order may say nothing about a test; then it has no oracle.
         """
         start = time.monotonic()
         oracles: dict[str, Oracle] = {}
         allowed: dict[str, int] = {}
-        for model in {each.model.name: each.model for each in profiles}.values():
+        for model in {each.model.name: each.model for each in configurations}.values():
             oracle = explorer_or_none(test, model, self.settings.budget)
             if oracle is None:
-                told = f"seed {self.settings.seed}, test {index}: a value of 2**24"
-                assert Axiom.PROGRAM_ORDER in model.axioms, told
+                message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
+                assert Axiom.PROGRAM_ORDER in model.axioms, message
                 continue
             oracles[model.name] = Remembering(oracle)
             number = number_allowed(test, model)
@@ -239,38 +265,42 @@ class Dispatcher:
         self.record.judging_s += time.monotonic() - start
         return oracles, allowed
 
-    def done(self, drawn: Generated, system: System, judgement: Judgement | None) -> None:
-        """An executor has run a graph, or could not; the last one ends it."""
-        drawn.left.remove(system)
+    def done(
+        self, generated: GeneratedTest, executor: CampaignExecutor, judgement: Judgement | None
+    ) -> None:
+        """Note that an executor has run a test or failed to; after the last one, compare."""
+        generated.pending.remove(executor)
         if judgement is not None:
-            drawn.judged[system] = judgement
-            self.weights.reached(drawn.family, drawn.test)
-        if not drawn.left:
-            self._finish(drawn)
+            generated.judgements[executor] = judgement
+            self.weights.reached(generated.family, generated.test)
+        if not generated.pending:
+            self._finish(generated)
 
     def finish(self) -> None:
-        """No more will be run: tell what was not, and compare what several have."""
+        """Count what was not run, and compare the outcomes of tests that some executors ran."""
         for state in self.record.executors:
             state.not_run = state.graphs - state.tests - state.refused_graphs
-        for drawn in sorted(self.unfinished, key=lambda each: each.index):
-            self._finish(drawn)
+        for generated in sorted(self.unfinished, key=lambda each: each.index):
+            self._finish(generated)
 
-    def _finish(self, drawn: Generated) -> None:
-        self.unfinished.remove(drawn)
-        if len(drawn.judged) < 2:
+    def _finish(self, generated: GeneratedTest) -> None:
+        self.unfinished.remove(generated)
+        if len(generated.judgements) < 2:
             return
         shown = tuple(
             ExecutorResult(
-                s.name, profile.config.name, profile.model.name, drawn.judged[s].histogram
+                s.name, sampled.config.name, sampled.model.name, generated.judgements[s].histogram
             )
-            for s, profile in drawn.profiles.items()
-            if s in drawn.judged
+            for s, sampled in generated.sampled.items()
+            if s in generated.judgements
         )
-        outcomes = {outcome for side in shown for outcome in side.histogram}
+        outcomes = {outcome for result in shown for outcome in result.histogram}
         verdicts = {
-            side.model: {o: str(drawn.oracles[side.model].judge(o)) for o in outcomes}
-            for side in shown
+            result.model: {o: str(generated.oracles[result.model].judge(o)) for o in outcomes}
+            for result in shown
         }
         self.compared(
-            DifferentialComparison(drawn.test, shown, verdicts, drawn.index, drawn.family)
+            DifferentialComparison(
+                generated.test, shown, verdicts, generated.index, generated.family
+            )
         )

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class ExecutedTest:
     """One graph on one executor in one configuration, and how that ended.
 
     `noise` and `run_seed` are those of its run of `count` executions. `judged` is None
     where it was not run to its end, and `end` then says why. `allowed` is the number of
     its allowed outcomes, None if they are many or not counted. Where it showed something
-    forbidden, `raw` is its file, and `known` the finding that explains it at once.
+    forbidden, `unreduced` is its file, and `known` the finding that explains it at once.
     """
 
     index: int
@@ -45,7 +45,7 @@ class Tested:
     end: str = "judged"
     judged: Judgement | None = None
     allowed: int | None = None
-    raw: Path | None = None
+    unreduced: Path | None = None
     known: ReportedFinding | None = None
 
 
@@ -58,7 +58,7 @@ class EventLog:
     def unavailable(self, config: str, why: str) -> None:
         """A configuration cannot run here."""
 
-    def tested(self, tested: Tested) -> None:
+    def tested(self, tested: ExecutedTest) -> None:
         """A graph was run, or could not be."""
 
     def again(self, index: int, config: str, known: ReportedFinding) -> None:

@@ -1,4 +1,4 @@
-"""How often each family is drawn: by its weight, and by what it still finds.
+"""How often each family is generated: by its weight, and by what it still finds.
 
 Every family has a weight (`litmusfuzz.fuzz.generators.WEIGHTS`, or as asked for). Half of the
 draws go by weight alone. The other half go where most is found in a second: to each
@@ -13,10 +13,10 @@ time that it took: a family that is exhausted falls back, and none below its hal
 
 A new likely cause of findings counts as one find. Two ops on one resource, in an order
 or in none, that no graph had before count as `NEW_PAIR`, so that among families that
-find nothing those are drawn that still reach something new.
+find nothing those are generated that still reach something new.
 
 Until the first finding, and throughout a campaign of so many graphs, weights alone
-decide: what is drawn then depends on nothing but the seed. After that it depends on how
+decide: what is generated then depends on nothing but the seed. After that it depends on how
 long things took as well; each graph can still be made again from its family and number.
 
 References
@@ -74,7 +74,7 @@ class Weights:
     base : mapping of str to float
         The weight of each family, above 0.
     learning : bool
-        Whether what is found may change how often a family is drawn.
+        Whether what is found may change how often a family is generated.
     """
 
     def __init__(self, base: Mapping[str, float], *, learning: bool) -> None:

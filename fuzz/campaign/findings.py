@@ -1,4 +1,4 @@
-"""What a campaign has found: as drawn, minimized, known; told once, and kept in files."""
+"""What a campaign has found: as generated, minimized, known; told once, and kept in files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Findings:
     settings : Settings
     record : RunRecord
         Into which they go.
-    journal : EventLog
-    dealer : Dispatcher
+    log : EventLog
+    dispatcher : Dispatcher
         Explanation which families still find something.
     known : sequence of ReportedFinding
     """
@@ -47,64 +47,70 @@ class Findings:
         self,
         settings: Settings,
         record: RunRecord,
-        journal: EventLog,
-        dealer: Dispatcher,
+        log: EventLog,
+        dispatcher: Dispatcher,
         known: Sequence[ReportedFinding],
     ) -> None:
         self.settings = settings
         self.record = record
-        self.journal = journal
-        self.dealer = dealer
+        self.log = log
+        self.dispatcher = dispatcher
         self.known = tuple(known)
 
-    def explained(self, raw: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
-        """A minimized finding in the same profile whose shape this graph contains."""
-        return next(self.inside(raw, exact=exact, elsewhere=False), None)
+    def explained(self, unreduced: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
+        """A minimized finding in the same sampled whose shape this graph contains."""
+        return next(self.inside(unreduced, exact=exact, elsewhere=False), None)
 
-    def spread(self, raw: UnreducedFinding) -> bool:
+    def spread(self, unreduced: UnreducedFinding) -> bool:
         """Whether a finding is looked for over configurations: its executor's, or a night's."""
-        return raw.system.rota.several or self.settings.goes_on
+        return unreduced.executor.sampler.several or self.settings.defers_minimization
 
     def inside(
-        self, raw: UnreducedFinding, *, exact: bool, elsewhere: bool
+        self, unreduced: UnreducedFinding, *, exact: bool, elsewhere: bool
     ) -> Iterator[ReportedFinding]:
         """Minimized findings of the same executor whose shapes this graph contains.
 
-        `elsewhere` asks for those that its profile has not shown yet, else for the others.
+        `elsewhere` asks for those that its sampled has not shown yet, else for the others.
         """
         for known in (*self.known, *self.record.findings):
             finding = known.entry.finding
             assert finding is not None
-            if finding.executor != raw.system.name or not finding.minimized:
+            if finding.executor != unreduced.executor.name or not finding.minimized:
                 continue
-            if (raw.profile.config.name in known.configs) is elsewhere:
+            if (unreduced.sampled.config.name in known.configs) is elsewhere:
                 continue
-            if explains(known.entry.test, raw.drawn.test, exact=exact):
+            if explains(known.entry.test, unreduced.generated.test, exact=exact):
                 yield known
 
-    def again(self, raw: UnreducedFinding, known: ReportedFinding) -> None:
+    def again(self, unreduced: UnreducedFinding, known: ReportedFinding) -> None:
         """A graph showed what is there already."""
-        config = raw.profile.config.name
+        config = unreduced.sampled.config.name
         known.again(config)
-        self.journal.again(raw.drawn.index, config, known)
+        self.log.again(unreduced.generated.index, config, known)
 
     def _entry(
-        self, raw: UnreducedFinding, best: Best, name: str, *, minimized: bool, confirmed: bool
+        self,
+        unreduced: UnreducedFinding,
+        best: Best,
+        name: str,
+        *,
+        minimized: bool,
+        confirmed: bool,
     ) -> Entry:
         judgement = best.judgement
-        model = raw.profile.model
+        model = unreduced.sampled.model
         finding = Finding(
-            executor=raw.system.name,
-            configuration=raw.profile.config.name,
+            executor=unreduced.executor.name,
+            configuration=unreduced.sampled.config.name,
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
-            noise=asdict(raw.noise),
-            settings=dict(raw.profile.config.settings),
-            versions=self.record.versions[raw.system.name],
+            noise=asdict(unreduced.noise),
+            settings=dict(unreduced.sampled.config.settings),
+            versions=self.record.versions[unreduced.executor.name],
             seed=self.settings.seed,
-            index=raw.drawn.index,
-            family=raw.drawn.family,
+            index=unreduced.generated.index,
+            family=unreduced.generated.family,
             minimized=minimized,
             confirmed=confirmed,
             run_seed=best.run_seed,
@@ -113,50 +119,50 @@ class Findings:
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
-    def _numbered(self, what: str, raw: UnreducedFinding) -> str:
+    def _numbered(self, what: str, unreduced: UnreducedFinding) -> str:
         """A name for one graph on one executor, of which there may be several."""
-        name = f"{what}-{self.settings.seed}-{raw.drawn.index}"
-        choosers = self.dealer.choosers
-        return name if len(choosers) == 1 else f"{name}-{1 + choosers.index(raw.system)}"
+        name = f"{what}-{self.settings.seed}-{unreduced.generated.index}"
+        fuzzed = self.dispatcher.fuzzed
+        return name if len(fuzzed) == 1 else f"{name}-{1 + fuzzed.index(unreduced.executor)}"
 
-    def unreduced_name(self, raw: UnreducedFinding) -> str:
+    def unreduced_name(self, unreduced: UnreducedFinding) -> str:
         """What its file in ``unreduced/`` is called."""
-        return self._numbered("unreduced", raw)
+        return self._numbered("unreduced", unreduced)
 
-    def store_unreduced(self, raw: UnreducedFinding) -> Path:
-        """Keep every graph that showed something, as it was drawn."""
-        name = self.unreduced_name(raw)
-        best = Best(raw.drawn.test, raw.judgement, run_seed=raw.seed)
-        best.judgement = raw.judgement  # whatever its cause
-        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+    def store_unreduced(self, unreduced: UnreducedFinding) -> Path:
+        """Keep every graph that showed something, as it was generated."""
+        name = self.unreduced_name(unreduced)
+        best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
+        best.judgement = unreduced.judgement  # whatever its cause
+        entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
         path = self.settings.out / "unreduced" / f"{name}.yaml"
         save(entry, path)
         return path
 
-    def store_unconfirmed(self, raw: UnreducedFinding, best: Best) -> None:
+    def store_unconfirmed(self, unreduced: UnreducedFinding, best: Best) -> None:
         """Keep, apart, what a fresh process does not show: it is not reported."""
         self.record.unconfirmed += 1
-        name = self._numbered("unconfirmed", raw)
-        entry = self._entry(raw, best, name, minimized=False, confirmed=False)
+        name = self._numbered("unconfirmed", unreduced)
+        entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
         path = self.settings.out / "unconfirmed" / f"{name}.yaml"
         save(entry, path)
-        self.journal.unconfirmed(raw.drawn.index, path)
+        self.log.unconfirmed(unreduced.generated.index, path)
 
     def store(
-        self, raw: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
+        self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
     ) -> ReportedFinding | None:
         """Write a finding and report it; once: None if it was found before."""
-        best.normalize(raw.profile.model, self.settings.budget)
+        best.normalize(unreduced.sampled.model, self.settings.budget)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
-        entry = self._entry(raw, best, name, minimized=minimized, confirmed=confirmed)
+        entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         cause = likely_cause(entry.test, seen)
         reported = ReportedFinding(entry, "", cause, python=self.settings.python)
-        spread, model = self.spread(raw), raw.profile.model
+        spread, model = self.spread(unreduced), unreduced.sampled.model
         shape, by = form(entry.test, model), _by(reported, spread=spread)
         for known in (*self.known, *self.record.findings):
             if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
-                self.again(raw, known)
+                self.again(unreduced, known)
                 return None
         path = self.settings.out / f"{name}.yaml"
         if any(known.path == str(path) for known in (*self.known, *self.record.findings)):
@@ -166,18 +172,18 @@ class Findings:
             reported.entry = replace(entry, test=replace(entry.test, name=name))
         save(reported.entry, path)
         reported.path = str(path)
-        why = explain(entry.test, raw.profile.model, seen)
+        why = explain(entry.test, unreduced.sampled.model, seen)
         reported.reason = str(why or "")
         reported.allowed_by = self._allowed_by(entry.test, best.judgement)
         if all(known.cause != reported.cause for known in self.record.findings):
-            self.dealer.weights.found(raw.drawn.family)
-        self.record.families[raw.drawn.family].findings += 1
+            self.dispatcher.weights.found(unreduced.generated.family)
+        self.record.families[unreduced.generated.family].findings += 1
         self.record.findings.append(reported)
         verdicts = {
             outcome: (count, str(best.judgement.oracle.judge(outcome)))
             for outcome, count in best.judgement.histogram.items()
         }
-        self.journal.found(raw.drawn.index, reported, verdicts, why)
+        self.log.found(unreduced.generated.index, reported, verdicts, why)
         return reported
 
     def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:

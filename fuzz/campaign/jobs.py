@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import System
+    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.executors.protocol import Choice, Config
     from litmusfuzz.reports.records import ExecutorState
@@ -82,8 +82,8 @@ class Slot:
     """
 
     worker: Worker
-    system: System
-    profile: SampledConfiguration
+    executor: CampaignExecutor
+    sampled: SampledConfiguration
     ran: int = 0
     counted: Mapping[str, float] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
@@ -97,12 +97,12 @@ class Slot:
     @property
     def state(self) -> ExecutorState:
         """What is reported of it."""
-        return self.profile.state
+        return self.sampled.state
 
     @property
     def config(self) -> Config:
         """Its configuration."""
-        return self.profile.config
+        return self.sampled.config
 
     @property
     def awaited(self) -> Worker | ScriptRun:
@@ -115,11 +115,11 @@ class Slot:
         self.state.count(new)
         self.counted = counters
 
-    def move(self, profile: SampledConfiguration) -> None:
-        """Go on in another profile."""
-        if profile.config.environment != self.config.environment:
+    def move(self, sampled: SampledConfiguration) -> None:
+        """Go on in another sampled."""
+        if sampled.config.environment != self.config.environment:
             self.restarted()  # as the worker does, when it is asked
-        self.profile = profile
+        self.sampled = sampled
 
     def restarted(self) -> None:
         """Begin with another process."""

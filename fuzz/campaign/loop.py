@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, Generated, System
-from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
+from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, Dispatcher, GeneratedTest
+from litmusfuzz.fuzz.campaign.event_log import EventLog, ExecutedTest
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.jobs import Job, Slot
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
@@ -60,7 +60,7 @@ class Campaign:
     settings : Settings
     show : callable
         Called now and then with the record, for a view; it must not change it.
-    journal : EventLog, optional
+    log : EventLog, optional
         Explanation of each thing that happened.
     known : sequence of ReportedFinding, optional
         Minimized findings of others: what they explain is not minimized again.
@@ -72,42 +72,44 @@ class Campaign:
         self,
         settings: Settings,
         show: Callable[[RunRecord], None],
-        journal: EventLog | None = None,
+        log: EventLog | None = None,
         known: Sequence[ReportedFinding] = (),
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.show = show
-        self.journal = journal or EventLog()
+        self.log = log or EventLog()
         self.stop = stop
         self.record = RunRecord(settings.seed, str(settings.out))
         self.record.command, self.record.python = settings.command, settings.python
         self.record.noise = noise_text(settings.noise)
         self.slots: list[Slot] = []
-        systems = []
+        executors = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
             made = executor_class(name)
-            quick = settings.quick.get(name)
-            number = len(configs) + (quick is not None)
-            profiles = [self._profile(name, config, number) for config in configs]
+            fast = settings.fast.get(name)
+            number = len(configs) + (fast is not None)
+            configurations = [self._profile(name, config, number) for config in configs]
             counted = settings.tests is not None
-            rota = ConfigurationSampler(
-                profiles, settings.tests or settings.time_s, counted=counted
+            sampler = ConfigurationSampler(
+                configurations, settings.tests or settings.time_s, counted=counted
             )
-            families = () if name == CANARY else settings.families_of(name)
+            families = () if name == CANARY else settings.families_for_executor(name)
             clusterer = made if issubclass(made, Clusters) else None
-            elsewhere = None if quick is None else self._profile(name, quick, number)
-            system = System(name, rota, families, made.features, clusterer, elsewhere)
-            systems.append(system)
+            elsewhere = None if fast is None else self._profile(name, fast, number)
+            executor = CampaignExecutor(
+                name, sampler, families, made.features, clusterer, elsewhere
+            )
+            executors.append(executor)
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python
                 worker = Worker(name, settings.memory_bytes, python)
-                self.slots.append(Slot(worker, system, rota.current))
-        self.dealer = Dispatcher(settings, systems, self.record, self._compared, self.journal)
-        self.findings = Findings(settings, self.record, self.journal, self.dealer, known)
+                self.slots.append(Slot(worker, executor, sampler.current))
+        self.dispatcher = Dispatcher(settings, executors, self.record, self._compared, self.log)
+        self.findings = Findings(settings, self.record, self.log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
         self.kept_bytes = 0
-        self.raw: list[UnreducedFinding] = []
+        self.unreduced: list[UnreducedFinding] = []
         self.saved = 0.0
 
     def _profile(self, name: str, config: Config, of: int) -> SampledConfiguration:
@@ -117,41 +119,43 @@ class Campaign:
         self.record.executors.append(state)
         return SampledConfiguration(config, model, state)
 
-    def take_up(self, entry: Entry) -> None:
+    def add_unreduced(self, entry: Entry) -> None:
         """Minimize, too, what another campaign left as a file in its ``unreduced/``."""
         finding = entry.finding
         assert finding is not None
-        system, profile = next(
-            (system, profile)
-            for system in self.dealer.systems
-            for profile in system.rota.profiles
-            if (system.name, profile.config.name) == (finding.executor, finding.configuration)
+        executor, sampled = next(
+            (executor, sampled)
+            for executor in self.dispatcher.executors
+            for sampled in executor.sampler.configurations
+            if (executor.name, sampled.config.name) == (finding.executor, finding.configuration)
         )
-        oracle = explorer_or_none(entry.test, profile.model, self.settings.budget)
+        oracle = explorer_or_none(entry.test, sampled.model, self.settings.budget)
         assert oracle is not None  # it was judged by one
         verdicts = {
             Verdict.FORBIDDEN: finding.count,
             Verdict.ALLOWED: finding.executions - finding.count,
         }
         judgement = Judgement(oracle, dict(finding.forbidden), verdicts, finding.forbidden)
-        drawn = Generated(
+        generated = GeneratedTest(
             index=finding.index,
             family=finding.family,
             test=entry.test,
-            oracles={profile.model.name: oracle},
+            oracles={sampled.model.name: oracle},
             allowed={},
-            profiles={system: profile},
-            left=set(),
+            sampled={executor: sampled},
+            pending=set(),
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
-        self.raw.append(UnreducedFinding(drawn, system, judgement, noise, finding.run_seed or 0))
+        self.unreduced.append(
+            UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0)
+        )
 
     def remember(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """How long a graph took in each executor's configurations, in an earlier campaign."""
-        for system in self.dealer.systems:
-            quick = () if system.quick is None else (system.quick,)
-            for profile in (*system.rota.profiles, *quick):
-                profile.seconds_before = seconds.get((system.name, profile.config.name), 0.0)
+        for executor in self.dispatcher.executors:
+            fast = () if executor.fast is None else (executor.fast,)
+            for sampled in (*executor.sampler.configurations, *fast):
+                sampled.seconds_earlier = seconds.get((executor.name, sampled.config.name), 0.0)
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -175,7 +179,7 @@ class Campaign:
                 slot.state.state = "ended"
             self.record.minimizing = ""
             try:
-                self.dealer.finish()
+                self.dispatcher.finish()
             except OSError as error:
                 self._broken(error)
             self._store_rest()
@@ -195,16 +199,16 @@ class Campaign:
         """Start every worker; False if an executor cannot run here."""
         for slot in self.slots:
             slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
-        for _ in self.dealer.choosers:
-            self.dealer.deal()
+        for _ in self.dispatcher.fuzzed:
+            self.dispatcher.dispatch_next()
         for slot in self.slots:
             self.show(self.record)
             while why := self._why_not(slot, reply := slot.worker.receive()):
-                others = self._without(slot.system, slot.profile, why)
+                others = self._without(slot.executor, slot.sampled, why)
                 if not others:
                     self.record.problem = f"{slot.state.name}{why}"
                     return False
-                slot.profile = others[0]
+                slot.sampled = others[0]
                 slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
             assert isinstance(reply, messages.Reply)
             self.record.versions[slot.state.name] = reply.versions
@@ -212,8 +216,8 @@ class Campaign:
         # What frameworks need to start is not taken from the fuzzing time.
         self.record.started = time.monotonic()
         for slot in self.slots:
-            slot.system.took = self.record.started
-        self.journal.started(self.record.versions)
+            slot.executor.last_taken_at = self.record.started
+        self.log.started(self.record.versions)
         return True
 
     @staticmethod
@@ -227,13 +231,13 @@ class Campaign:
         return ""
 
     def _without(
-        self, system: System, profile: SampledConfiguration, why: str
+        self, executor: CampaignExecutor, sampled: SampledConfiguration, why: str
     ) -> list[SampledConfiguration]:
-        """Go on without a profile that cannot run here; those that are left."""
-        profile.state.unavailable = why.removeprefix(":").strip()
-        profile.state.state = "unavailable"
-        self.journal.unavailable(profile.config.name, profile.state.unavailable)
-        return system.rota.running
+        """Go on without a sampled that cannot run here; those that are left."""
+        sampled.state.unavailable = why.removeprefix(":").strip()
+        sampled.state.state = "unavailable"
+        self.log.unavailable(sampled.config.name, sampled.state.unavailable)
+        return executor.sampler.running
 
     @property
     def time_left_s(self) -> float:
@@ -244,8 +248,8 @@ class Campaign:
     def _to_finish(self) -> bool:
         """Whether findings are left, and time to minimize them, when that for graphs is up."""
         minimizing = any(s.task is not None and s.state.state == "minimizing" for s in self.slots)
-        left = self.time_left_s + self.settings.finishing_s > 0
-        return left and (minimizing or bool(self.raw))
+        left = self.time_left_s + self.settings.extra_minimizing_s > 0
+        return left and (minimizing or bool(self.unreduced))
 
     def _loop(self) -> None:
         while (self.time_left_s > 0 or self._to_finish) and not self.stop():
@@ -253,10 +257,15 @@ class Campaign:
                 if slot.task is None:
                     self._assign(slot)
             busy = [slot for slot in self.slots if slot.task is not None]
-            if not (busy or self.raw) and self.dealer.empty:
+            if not (busy or self.unreduced) and self.dispatcher.all_dispatched:
                 return  # as many graphs as were asked for, and nothing to minimize
             ready = self._wait(busy, 0.0)
-            if not ready and self.time_left_s > 0 and self.dealer.low and self.dealer.deal():
+            if (
+                not ready
+                and self.time_left_s > 0
+                and self.dispatcher.running_low
+                and self.dispatcher.dispatch_next()
+            ):
                 continue
             until_end = self.time_left_s if self.time_left_s > 0 else 0.25
             for slot in ready or self._wait(busy, min(0.25, until_end)):
@@ -269,7 +278,7 @@ class Campaign:
 
     def _save(self) -> None:
         """Write the record anew; its file is complete at any moment."""
-        if not self.settings.saves:
+        if not self.settings.writes_record:
             return
         self.saved = self.record.elapsed_s
         write_text(json.dumps(self.record.as_json(), indent=1) + "\n", Path(self.record.path))
@@ -282,22 +291,22 @@ class Campaign:
 
     def _assign(self, slot: Slot) -> None:
         """Give an idle worker its next task, if there is one."""
-        raw = self._next_to_minimize(slot)
-        if raw is not None:
-            self._begin(slot, raw.profile, self._minimize(slot, raw))
+        unreduced = self._next_to_minimize(slot)
+        if unreduced is not None:
+            self._begin(slot, unreduced.sampled, self._minimize(slot, unreduced))
             return
         if self.time_left_s <= 0:
             return  # findings are finished, nothing is begun
-        if not (slot.system.waiting or slot.state.canary):
-            self.dealer.deal()
-        drawn = slot.system.take()
-        if drawn is not None:
-            profile = drawn.profiles.get(slot.system, slot.profile)
-            task = self._fly_canary if slot.state.canary else self._fuzz
-            self._begin(slot, profile, task(slot, drawn))
+        if not (slot.executor.waiting or slot.state.canary):
+            self.dispatcher.dispatch_next()
+        generated = slot.executor.take()
+        if generated is not None:
+            sampled = generated.sampled.get(slot.executor, slot.sampled)
+            task = self._run_canary if slot.state.canary else self._fuzz
+            self._begin(slot, sampled, task(slot, generated))
 
-    def _begin(self, slot: Slot, profile: SampledConfiguration, task: Task) -> None:
-        slot.move(profile)
+    def _begin(self, slot: Slot, sampled: SampledConfiguration, task: Task) -> None:
+        slot.move(sampled)
         slot.task = task
         try:
             self._send(slot, next(task))
@@ -404,133 +413,137 @@ class Campaign:
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
-        self.journal.died(
+        self.log.died(
             Entry(test), path, died.message, config=slot.config.name, timed_out=died.timed_out
         )
 
     # --- tasks -------------------------------------------------------------------------
 
-    def _fly_canary(self, _: Slot, drawn: Generated) -> Task:
-        result = yield Job(drawn.test, 1, Noise(), 0)
+    def _run_canary(self, _: Slot, generated: GeneratedTest) -> Task:
+        result = yield Job(generated.test, 1, Noise(), 0)
         if isinstance(result, dict):
-            oracle = next(iter(drawn.oracles.values()))  # wrong by any
+            oracle = next(iter(generated.oracles.values()))  # wrong by any
             judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # counted as such where it was fuzzed
                 reported = judgement.forbidden_count > 0
                 self.record.canary_runs += 1
                 self.record.canary_reported += reported
-                self.journal.canary(reported=reported)
+                self.log.canary(reported=reported)
 
-    def _fuzz(self, slot: Slot, drawn: Generated) -> Task:
-        """Run one drawn test and judge what it shows."""
-        profile, system, rota = slot.profile, slot.system, slot.system.rota
-        if rota.several and not (profile.state.unavailable or profile.config.name in slot.checked):
-            # Apart, so that a framework's start is taken from no profile's share.
+    def _fuzz(self, slot: Slot, generated: GeneratedTest) -> Task:
+        """Run one generated test and judge what it shows."""
+        sampled, executor, sampler = slot.sampled, slot.executor, slot.executor.sampler
+        if sampler.several and not (
+            sampled.state.unavailable or sampled.config.name in slot.checked
+        ):
+            # Apart, so that a framework's start is taken from no sampled's share.
             why = self._why_not(slot, (yield Job(None)))
             if why:
-                self._without(system, profile, why)
-        if profile.state.unavailable:
-            profile.state.refuse([profile.state.unavailable])
-            rota.ran(profile, 0.0)
-            self.dealer.done(drawn, system, None)
+                self._without(executor, sampled, why)
+        if sampled.state.unavailable:
+            sampled.state.refuse([sampled.state.unavailable])
+            sampler.add_run(sampled, 0.0)
+            self.dispatcher.done(generated, executor, None)
             return
-        profile.state.state = "fuzzing"
+        sampled.state.state = "fuzzing"
         asked = time.monotonic()
-        run_seed = random.Random(f"{self.settings.seed}/noise/{drawn.index}").getrandbits(31)
+        run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
         noise = self.settings.noise
-        result = yield Job(drawn.test, self.settings.count, noise, run_seed)
+        result = yield Job(generated.test, self.settings.count, noise, run_seed)
         seconds = time.monotonic() - asked
-        rota.ran(profile, seconds)
-        profile.state.fuzzing_s += seconds
-        self.dealer.spent(drawn.family, seconds)
-        model = profile.model.name
-        tested = Tested(
-            index=drawn.index,
-            family=drawn.family,
-            test=drawn.test,
-            config=profile.config.name,
+        sampler.add_run(sampled, seconds)
+        sampled.state.fuzzing_s += seconds
+        self.dispatcher.add_time(generated.family, seconds)
+        model = sampled.model.name
+        tested = ExecutedTest(
+            index=generated.index,
+            family=generated.family,
+            test=generated.test,
+            config=sampled.config.name,
             model=model,
             noise=noise,
             run_seed=run_seed,
             count=self.settings.count,
             seconds=seconds,
-            allowed=drawn.allowed.get(model),
+            allowed=generated.allowed.get(model),
         )
         if isinstance(result, messages.Reply):
             # A feature; which node it is that has it does not matter here.
             lacks = (result.refused or result.unavailable).partition(" (")[0]
-            profile.state.refuse([lacks])
-            self.journal.tested(replace(tested, end=f"refused: {lacks}"))
+            sampled.state.refuse([lacks])
+            self.log.tested(replace(tested, end=f"refused: {lacks}"))
         else:
-            profile.state.tests += 1
-            profile.state.families[drawn.family] += 1
+            sampled.state.tests += 1
+            sampled.state.families[generated.family] += 1
         if isinstance(result, Died):
-            self.journal.tested(replace(tested, end="timed out" if result.timed_out else "crashed"))
+            self.log.tested(replace(tested, end="timed out" if result.timed_out else "crashed"))
         if not isinstance(result, dict):
-            self.dealer.done(drawn, system, None)
+            self.dispatcher.done(generated, executor, None)
             return
         start = time.monotonic()
-        judgement = judge(drawn.oracles[model], result)
-        if model in drawn.allowed:
-            profile.state.reach(drawn.family, len(judgement.allowed) / drawn.allowed[model])
-        self.dealer.done(drawn, system, judgement)
+        judgement = judge(generated.oracles[model], result)
+        if model in generated.allowed:
+            sampled.state.reach(generated.family, len(judgement.allowed) / generated.allowed[model])
+        self.dispatcher.done(generated, executor, judgement)
         seconds = time.monotonic() - start
         self.record.judging_s += seconds
-        self.dealer.spent(drawn.family, seconds)
-        new = judgement.verdicts.keys() - drawn.shown
-        drawn.shown |= new
-        for counts in (self.record, self.record.families[drawn.family]):
+        self.dispatcher.add_time(generated.family, seconds)
+        new = judgement.verdicts.keys() - generated.verdicts
+        generated.verdicts |= new
+        for counts in (self.record, self.record.families[generated.family]):
             counts.unknown_graphs += Verdict.UNKNOWN in new
             counts.forbidden_graphs += Verdict.FORBIDDEN in new
         verdicts = {str(v): n for v, n in judgement.verdicts.items()}
         self.record.verdicts.update(verdicts)
-        profile.state.verdicts.update(verdicts)
+        sampled.state.verdicts.update(verdicts)
         tested = replace(tested, judged=judgement)
         if not judgement.forbidden:
-            self.journal.tested(tested)
+            self.log.tested(tested)
             return
-        profile.state.forbidden_graphs += 1
-        raw = UnreducedFinding(drawn, system, judgement, noise, run_seed)
-        known = self.findings.explained(raw, exact=True)
-        path = self.findings.store_unreduced(raw)
-        self.journal.tested(replace(tested, raw=path, known=known))
+        sampled.state.forbidden_graphs += 1
+        unreduced = UnreducedFinding(generated, executor, judgement, noise, run_seed)
+        known = self.findings.explained(unreduced, exact=True)
+        path = self.findings.store_unreduced(unreduced)
+        self.log.tested(replace(tested, unreduced=path, known=known))
         if known is not None:
-            known.again(profile.config.name)
+            known.again(sampled.config.name)
         else:
-            self.raw.append(raw)
+            self.unreduced.append(unreduced)
 
-    def _minimize(self, slot: Slot, raw: UnreducedFinding) -> Task:
+    def _minimize(self, slot: Slot, unreduced: UnreducedFinding) -> Task:
         """Reduce a finding, see it again in a fresh process, and store it."""
         slot.state.state = "minimizing"
-        self.record.minimizing = f"graph {raw.drawn.index} of {slot.state.title}"
+        self.record.minimizing = f"graph {unreduced.generated.index} of {slot.state.title}"
         start = time.monotonic()
-        rng = random.Random(f"{self.settings.seed}/minimize/{raw.drawn.index}")
-        best = Best(raw.drawn.test, raw.judgement)
+        rng = random.Random(f"{self.settings.seed}/minimize/{unreduced.generated.index}")
+        best = Best(unreduced.generated.test, unreduced.judgement)
         try:
-            known = yield from self._shown_elsewhere(raw, rng)
+            known = yield from self._shown_elsewhere(unreduced, rng)
             if known is not None:
-                self.findings.again(raw, known)
+                self.findings.again(unreduced, known)
                 return
-            complete = yield from self.minimizer.reduce_elsewhere(slot, raw, best, rng)
-            complete = complete or (yield from self.minimizer.reduce(slot, raw, best, rng))
+            complete = yield from self.minimizer.reduce_in_faster_configuration(
+                slot, unreduced, best, rng
+            )
+            complete = complete or (yield from self.minimizer.reduce(slot, unreduced, best, rng))
             # From here on it is what the file will hold.
-            best.normalize(raw.profile.model, self.settings.budget)
-            yield from self.minimizer.record(raw, best, rng)
-            confirmed = yield from self.minimizer.confirm(raw, best, rng)
+            best.normalize(unreduced.sampled.model, self.settings.budget)
+            yield from self.minimizer.record(unreduced, best, rng)
+            confirmed = yield from self.minimizer.confirm(unreduced, best, rng)
         except GeneratorExit:
-            if self.settings.goes_on:
-                self.raw.append(raw)
+            if self.settings.defers_minimization:
+                self.unreduced.append(unreduced)
             else:  # the time is up: the best so far is worth keeping
-                self.findings.store(raw, best, minimized=False, confirmed=False)
+                self.findings.store(unreduced, best, minimized=False, confirmed=False)
             raise
         finally:
-            slot.system.minimizing_s += time.monotonic() - start
+            slot.executor.minimizing_s += time.monotonic() - start
             self.record.minimizing = ""
         if confirmed is None:
-            self.findings.store_unconfirmed(raw, best)
+            self.findings.store_unconfirmed(unreduced, best)
         else:
             best.judgement = confirmed
-            found = self.findings.store(raw, best, minimized=complete, confirmed=True)
+            found = self.findings.store(unreduced, best, minimized=complete, confirmed=True)
             if found is not None:
                 yield from self._run_script(found)
 
@@ -552,53 +565,57 @@ class Campaign:
         if shown:
             found.set_script(Script.SHOWS_IT)
             save(found.entry, found.path)
-        self.journal.scripted(found)
+        self.log.scripted(found)
 
     def _shown_elsewhere(
-        self, raw: UnreducedFinding, rng: random.Random
+        self, unreduced: UnreducedFinding, rng: random.Random
     ) -> Generator[Job, Result, ReportedFinding | None]:
-        """A finding in another profile, inside this graph, that shows in this profile too.
+        """A finding in another sampled, inside this graph, that shows in this sampled too.
 
         It is run here: nothing is taken for the same because it looks alike.
         """
-        if not self.findings.spread(raw):
+        if not self.findings.spread(unreduced):
             return None
-        for known in self.findings.inside(raw, exact=True, elsewhere=True):
-            best = Best(known.entry.test, raw.judgement)
+        for known in self.findings.inside(unreduced, exact=True, elsewhere=True):
+            best = Best(known.entry.test, unreduced.judgement)
             finding = known.entry.finding
             assert finding is not None
             best.symptom = symptom(finding.forbidden[0][0])
             best.rate = finding.count / finding.executions
-            shown = yield from self.minimizer.probe(known.entry.test, best, raw, rng)
+            shown = yield from self.minimizer.probe(known.entry.test, best, unreduced, rng)
             if shown is not None:
                 return known
         return None
 
     def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
-        """Of an executor's raw findings the one most likely to show something new.
+        """Of an executor's unreduced findings the one most likely to show something new.
 
         None if there is none, or no time.
         """
-        system = slot.system
+        executor = slot.executor
         waiting = []
-        for raw in self.raw:
-            known = self.findings.explained(raw, exact=True)
+        for unreduced in self.unreduced:
+            known = self.findings.explained(unreduced, exact=True)
             if known is None:
-                waiting.append(raw)
+                waiting.append(unreduced)
             else:
-                self.findings.again(raw, known)
-        self.raw = waiting
-        waiting = [raw for raw in waiting if raw.system is system]
+                self.findings.again(unreduced, known)
+        self.unreduced = waiting
+        waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
         if not waiting:
             return None
 
-        def cost_s(raw: UnreducedFinding) -> float:
-            elsewhere = raw.profile.config.environment != slot.config.environment
-            return expected_cost_s(raw) + (SWITCH_S if elsewhere else 0.0)
+        def cost_s(unreduced: UnreducedFinding) -> float:
+            elsewhere = unreduced.sampled.config.environment != slot.config.environment
+            return expected_cost_s(unreduced) + (SWITCH_S if elsewhere else 0.0)
 
-        new = [raw for raw in waiting if self.findings.explained(raw, exact=False) is None]
+        new = [
+            unreduced
+            for unreduced in waiting
+            if self.findings.explained(unreduced, exact=False) is None
+        ]
         chosen = min(new or waiting, key=cost_s)
-        if self.time_left_s <= 0 or (self.dealer.drawn_out and not system.waiting):
+        if self.time_left_s <= 0 or (self.dispatcher.all_generated and not executor.waiting):
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
             return None  # a run of so many tests draws them all first: it is repeatable
@@ -608,20 +625,22 @@ class Campaign:
             elapsed = self.settings.time_s - self.time_left_s
             share = self.settings.minimizing_share * elapsed * self.settings.workers
             cost = cost_s(chosen) * (0.25 if new else 0.5)
-            if system.minimizing_s + cost > share:
+            if executor.minimizing_s + cost > share:
                 return None
-        self.raw.remove(chosen)
+        self.unreduced.remove(chosen)
         return chosen
 
     def _store_rest(self) -> None:
         """At the end: what was not minimized is told, and lies in ``unreduced/``."""
-        self.record.left = [f"{self.findings.unreduced_name(raw)}.yaml" for raw in self.raw]
+        self.record.left = [
+            f"{self.findings.unreduced_name(unreduced)}.yaml" for unreduced in self.unreduced
+        ]
         self.record.elapsed_s = time.monotonic() - self.record.started
 
     def _check_canary(self) -> None:
         record = self.record
         if record.problem or record.interrupted or self.settings.tests == 0:
-            return  # where nothing is drawn, there is nothing for the canary
+            return  # where nothing is generated, there is nothing for the canary
         if record.canary_runs == 0 or record.canary_reported < record.canary_runs:
             record.problem = (
                 f"the canary was reported in {record.canary_reported} of {record.canary_runs} "

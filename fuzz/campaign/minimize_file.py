@@ -1,7 +1,7 @@
 """Make one test that shows a forbidden outcome as small as it gets, by hand.
 
 What a campaign does with each that it draws: the test is run until it shows something,
-reduced, and seen again in a fresh process. No graph is drawn.
+reduced, and seen again in a fresh process. No graph is generated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, FINISHING, Settings
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, EXTRA_MINIMIZING_SHARE, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
 
@@ -87,14 +87,14 @@ def minimize(
                 seed=entry.finding.seed if entry.finding else 0,
                 out=Path(folder),
                 executors=((executor, config),),
-                time_s=(1 - _SEEKING) * time_s / (1 + FINISHING),
+                time_s=(1 - _SEEKING) * time_s / (1 + EXTRA_MINIMIZING_SHARE),
                 tests=0,
                 model=model,
                 reduction_s=time_s,
             ),
             show,
         )
-        campaign.take_up(_raw(entry, executor, config, model, seen.judgement))
+        campaign.add_unreduced(_unreduced(entry, executor, config, model, seen.judgement))
         record = campaign.run()
         if record.findings:
             return Minimized(_moved(record.findings[0], out))
@@ -102,10 +102,12 @@ def minimize(
         return Minimized(problem=why)
 
 
-def _raw(entry: Entry, executor: str, config: Config, model: Model, judgement: Judgement) -> Entry:
+def _unreduced(
+    entry: Entry, executor: str, config: Config, model: Model, judgement: Judgement
+) -> Entry:
     """The test as a campaign keeps one that showed something."""
     found = entry.finding
-    raw = Finding(
+    unreduced = Finding(
         executor=executor,
         configuration=config.name,
         model=model.name,
@@ -121,7 +123,7 @@ def _raw(entry: Entry, executor: str, config: Config, model: Model, judgement: J
         confirmed=False,
         run_seed=found.run_seed if found else None,
     )
-    return replace(entry, finding=raw)
+    return replace(entry, finding=unreduced)
 
 
 def _moved(found: ReportedFinding, out: Path) -> ReportedFinding:

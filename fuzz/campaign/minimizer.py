@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import Generated, System
+    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, GeneratedTest
     from litmusfuzz.fuzz.campaign.jobs import Slot
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
@@ -62,23 +62,23 @@ MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
 QUICKER: Final = 3.0
-"""By so much another profile must be faster at graphs, to be worth a start of its own."""
+"""By so much another sampled must be faster at graphs, to be worth a start of its own."""
 
 
 @dataclass(slots=True)
 class UnreducedFinding:
-    """A forbidden outcome on a test as drawn, not minimized."""
+    """A forbidden outcome on a test as generated, not minimized."""
 
-    drawn: Generated
-    system: System
+    generated: GeneratedTest
+    executor: CampaignExecutor
     judgement: Judgement
     noise: Noise
     seed: int
 
     @property
-    def profile(self) -> SampledConfiguration:
+    def sampled(self) -> SampledConfiguration:
         """Who showed it."""
-        return self.drawn.profiles[self.system]
+        return self.generated.sampled[self.executor]
 
 
 @dataclass(slots=True)
@@ -165,48 +165,51 @@ class Minimizer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def reduce_elsewhere(
-        self, slot: Slot, raw: UnreducedFinding, best: Best, rng: random.Random
+    def reduce_in_faster_configuration(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, bool]:
-        """Make `best` small in a profile that is much quicker, if it shows there.
+        """Make `best` small in a sampled that is much quicker, if it shows there.
 
         Then it is run at home, where it counts; False if it has to be done there. Where each
         test is compiled, that takes minutes; and most races are not the compiler's.
         """
-        quick = self._quicker(raw)
-        if quick is None:
+        fast = self._faster_configuration(unreduced)
+        if fast is None:
             return False
         there = copy(best)
-        slot.move(quick)
-        quick.state.state = "minimizing"
+        slot.move(fast)
+        fast.state.state = "minimizing"
         try:
-            shown = yield from self.probe(best.test, there, raw, rng)
+            shown = yield from self.probe(best.test, there, unreduced, rng)
             if shown is None:
                 return False
-            complete = yield from self.reduce(slot, raw, there, rng)
+            complete = yield from self.reduce(slot, unreduced, there, rng)
         finally:
-            quick.state.state = "idle"
-            slot.move(raw.profile)
-        shown = yield from self.probe(there.test, best, raw, rng)
+            fast.state.state = "idle"
+            slot.move(unreduced.sampled)
+        shown = yield from self.probe(there.test, best, unreduced, rng)
         if shown is None:
             return False
         best.improve(there.test, shown)
         return complete
 
     @staticmethod
-    def _quicker(raw: UnreducedFinding) -> SampledConfiguration | None:
-        """The executor's quick or first profile, if it is so much faster than a finding's own."""
-        quick, own = raw.system.quick or raw.system.rota.running[0], raw.profile
-        return quick if 0 < quick.seconds_each * QUICKER < own.seconds_each else None
+    def _faster_configuration(unreduced: UnreducedFinding) -> SampledConfiguration | None:
+        """The executor's fast or first sampled, if it is so much faster than a finding's own."""
+        fast, own = (
+            unreduced.executor.fast or unreduced.executor.sampler.running[0],
+            unreduced.sampled,
+        )
+        return fast if 0 < fast.seconds_each * QUICKER < own.seconds_each else None
 
     def reduce(
-        self, slot: Slot, raw: UnreducedFinding, best: Best, rng: random.Random
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, bool]:
         """Make `best` as small as it gets; False if that took too long."""
-        end = time.monotonic() + self.settings.longest_reduction_s
+        end = time.monotonic() + self.settings.max_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
-                shown = yield from self.probe(wider, best, raw, rng, end)
+                shown = yield from self.probe(wider, best, unreduced, rng, end)
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
@@ -218,26 +221,28 @@ class Minimizer:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
                 return True
-            shown = yield from self.probe(candidate, best, raw, rng, end)
+            shown = yield from self.probe(candidate, best, unreduced, rng, end)
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
         return False
 
     def record(
-        self, raw: UnreducedFinding, best: Best, rng: random.Random
+        self, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, None]:
         """Look for an execution that shows it, choice by choice, if the executor can tell."""
-        if raw.profile.schedulable:
+        if unreduced.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
-            job = Job(best.test, MAX_RECORDED, raw.noise, rng.getrandbits(31), wanted=wanted)
+            job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
             found = yield job
-            raw.profile.schedulable = not (isinstance(found, messages.Reply) and found.refused)
+            unreduced.sampled.schedulable = not (
+                isinstance(found, messages.Reply) and found.refused
+            )
             if isinstance(found, Schedule):
                 best.schedule = found
 
     def confirm(
-        self, raw: UnreducedFinding, best: Best, rng: random.Random
+        self, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
         """What `best` shows in a process that ran nothing else; None if nothing forbidden.
 
@@ -247,7 +252,7 @@ class Minimizer:
         fresh = True
         if best.schedule is not None:
             choices = best.schedule.choices
-            result = yield Job(best.test, 1, raw.noise, 0, fresh=True, choices=choices)
+            result = yield Job(best.test, 1, unreduced.noise, 0, fresh=True, choices=choices)
             if result != {best.schedule.outcome: 1}:
                 best.schedule = None
             fresh = False
@@ -256,7 +261,7 @@ class Minimizer:
         began: float | None = None
         while True:
             seed, start = rng.getrandbits(31), time.monotonic()
-            result = yield Job(best.test, step, raw.noise, seed, fresh=fresh)
+            result = yield Job(best.test, step, unreduced.noise, seed, fresh=fresh)
             if not isinstance(result, dict):
                 return None
             total.update(result)
@@ -266,7 +271,7 @@ class Minimizer:
             now = time.monotonic()
             if began is None:
                 began = now  # the process's start is not counted
-            elif now - began > self.settings.longest_reduction_s / 4 or (
+            elif now - began > self.settings.max_reduction_s / 4 or (
                 now - began > CONFIRM_S and total.total() >= wanted
             ):
                 return None
@@ -278,7 +283,7 @@ class Minimizer:
         self,
         test: LitmusTest,
         best: Best,
-        raw: UnreducedFinding,
+        unreduced: UnreducedFinding,
         rng: random.Random,
         end: float | None = None,
     ) -> Generator[Job, Result, Judgement | None]:
@@ -286,8 +291,8 @@ class Minimizer:
 
         What is not shown by the `end`, or in a quarter of a reduction's time, is not shown.
         """
-        end = end or time.monotonic() + self.settings.longest_reduction_s / 4
-        oracle = explorer_or_none(test, raw.profile.model, self.settings.budget)
+        end = end or time.monotonic() + self.settings.max_reduction_s / 4
+        oracle = explorer_or_none(test, unreduced.sampled.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
@@ -300,7 +305,7 @@ class Minimizer:
                 start, count = time.monotonic(), best.step(min(best.count - ran, PROBE_STEP))
                 if start > end:
                     return None
-                result = yield Job(test, count, raw.noise, rng.getrandbits(31))
+                result = yield Job(test, count, unreduced.noise, rng.getrandbits(31))
                 best.ran(count, time.monotonic() - start)
                 if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
                     deaths += 1
@@ -327,11 +332,11 @@ def _blocks(shown: Iterable[Outcome]) -> bool:
     return all(outcome.status is Status.BLOCKED for outcome in shown)
 
 
-def expected_cost_s(raw: UnreducedFinding) -> float:
-    """How long a minimization captures, roughly.
+def expected_cost_s(unreduced: UnreducedFinding) -> float:
+    """How long a minimization takes, roughly.
 
     About three candidates a node, two runs for most, at 0.05 s each and 40,000
     executions a second.
     """
-    candidates = 3 * len(raw.drawn.test.nodes)
-    return candidates * 2 * (0.05 + _probe_count(raw.judgement.rate) / 40_000)
+    candidates = 3 * len(unreduced.generated.test.nodes)
+    return candidates * 2 * (0.05 + _probe_count(unreduced.judgement.rate) / 40_000)

@@ -1,9 +1,9 @@
-"""Workers for turns, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
+"""Workers for shards, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
 
 A worker may be killed at any moment. What it did is lost then, and nothing else: the future
-of its turn ends with an error that `is_lost` knows, and the pool goes on. Whoever submitted
-the turn runs it again. A Dask scheduler runs it again by itself, on another worker, and gives
-up only on a turn that has cost it several (`distributed.scheduler.allowed-failures`).
+of its shard ends with an error that `is_lost` knows, and the pool goes on. Whoever submitted
+the shard runs it again. A Dask scheduler runs it again by itself, on another worker, and gives
+up only on a shard that has cost it several (`distributed.scheduler.allowed-failures`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PoolError(ValueError):
 
 
 class Pool(Executor):
-    """An executor that knows how many turns run at once, and outlives its workers."""
+    """An executor that knows how many shards run at once, and outlives its workers."""
 
     @property
     def workers(self) -> int:
@@ -51,7 +51,7 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
     Parameters
     ----------
     workers : int
-        Processes on this machine. Of a cluster: turns at once at least, though it may have
+        Processes on this machine. Of a cluster: shards at once at least, though it may have
         fewer workers now, so that one that grows with its load does.
     dask : str, optional
         Address of a Dask scheduler, ``tcp://host:8786``.
@@ -70,7 +70,7 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether a future's error tells that its worker was lost, and not that the turn failed."""
+    """Whether a future's error tells that its worker was lost, and not that the shard failed."""
     # By name, as Dask need not be installed.
     return isinstance(error, BrokenExecutor | CancelledError) or (
         type(error).__name__ == "KilledWorker"

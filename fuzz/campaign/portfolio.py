@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
 
 CORPUS: Final = "corpus"
-"""What the tests that were not drawn are counted under, beside the families."""
+"""What the tests that were not generated are counted under, beside the families."""
 _CORPUS_TO_DRAWN: Final = 2
 _FIRST: Final = 128
 """Tests of the corpus in the first round; twice as many in the next, and so on."""
@@ -89,13 +89,13 @@ threads. What no configuration of the mutant has is left out."""
 
 
 class Portfolio:
-    """Tests for executors that run these features, in order; drawn when first wanted.
+    """Tests for executors that run these features, in order; generated when first wanted.
 
     Parameters
     ----------
     features : frozenset of str
     seed : int
-        Of what is drawn.
+        Of what is generated.
     sparse : bool
         Whether tests with sparse writes are in it. TensorFlow tears these
         (docs/tensorflow-findings.md): what shows on them says nothing about a mutant.
@@ -111,8 +111,8 @@ class Portfolio:
     def __getitem__(self, index: int) -> tuple[str, LitmusTest]:
         """Number `index`, and the family that it is of."""
         while index >= len(self._tests):
-            drawn = len(self._tests) % (_CORPUS_TO_DRAWN + 1) == _CORPUS_TO_DRAWN
-            self._tests.append(next(self._drawn if drawn else self._rounds))
+            generated = len(self._tests) % (_CORPUS_TO_DRAWN + 1) == _CORPUS_TO_DRAWN
+            self._tests.append(next(self._drawn if generated else self._rounds))
         return self._tests[index]
 
     def _again_and_again(self) -> Iterator[tuple[str, LitmusTest]]:

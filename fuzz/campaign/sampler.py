@@ -1,10 +1,10 @@
-"""Whose turn it is: an executor's configurations, each with its share of the time.
+"""Picks the configuration in which each test runs, so that all get the same share of the time.
 
-A graph runs in one of them, its *profile*. Another environment is another
-process, which imports its framework again (3 to 4 s for TensorFlow); so the
-profiles of one environment take turns graph by graph, and the environments for
-some seconds each. Whoever has had least is next: a fast profile gets more
-graphs, not more time.
+An executor may have several configurations, and a test runs in one of them. Changing to another
+environment means another process, which imports its framework again (3 to 4 s for TensorFlow). So
+the sampler keeps one environment for some seconds and alternates, test by test, between the
+configurations of that environment. It picks what has had the least time: a fast configuration gets
+more tests, not more time.
 """
 
 from __future__ import annotations
@@ -19,23 +19,34 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.records import ExecutorState
 
-MAX_TURN: Final = 25.0
-"""Seconds, or graphs, that an environment has in a row: what it costs to start is then
-an eighth of it."""
-MIN_TURN: Final = 5.0
-"""In a campaign too short for all environments."""
-LEAST_S: Final = 0.05
-"""What a graph costs at least, drawing it included: who refuses all gets no more of
-them than others."""
+MAX_SLICE: Final = 25.0
+"""Seconds, or tests, for which one environment is kept: starting it costs an eighth of them."""
+MIN_SLICE: Final = 5.0
+"""The same in a campaign too short for all environments."""
+MIN_COST_S: Final = 0.05
+"""Cost of a test at least, generating it included: a configuration that refuses every test gets no
+more tests than the others."""
 
 
 @dataclass(slots=True, eq=False)
 class SampledConfiguration:
-    """A configuration of an executor, and what it has had.
+    """A configuration of an executor, and the time that it has had.
 
-    `spent` is seconds, or graphs where they are counted, over `ran` graphs;
-    `waiting` are those that it has still to run. `seconds_before` is what one took in a campaign
-    with which this goes on.
+    Attributes
+    ----------
+    config : Config
+    model : Model
+        Judges its outcomes.
+    state : ExecutorState
+        Its line of the record.
+    schedulable : bool
+        False once the executor has said that it follows no schedules.
+    spent : float
+        Seconds, or tests where tests are counted, over `runs` tests.
+    waiting : int
+        Tests that it has been picked for and has not run yet.
+    seconds_earlier : float
+        Seconds that a test took in an earlier campaign that this one continues.
     """
 
     config: Config
@@ -43,77 +54,76 @@ class SampledConfiguration:
     state: ExecutorState
     schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
-    ran: int = 0
+    runs: int = 0
     waiting: int = 0
-    seconds_before: float = 0.0
+    seconds_earlier: float = 0.0
 
     @property
-    def used(self) -> float:
-        """What it has had, and what waits for it will take."""
-        each = self.spent / self.ran if self.ran else 1.0
+    def committed(self) -> float:
+        """Time that it has had, and that its waiting tests will take."""
+        each = self.spent / self.runs if self.runs else 1.0
         return self.spent + self.waiting * each
 
     @property
     def seconds_each(self) -> float:
-        """What a graph took, on average; 0 if that is not known."""
-        return self.state.fuzzing_s / self.state.tests if self.state.tests else self.seconds_before
+        """Seconds that a test takes on average; 0 if unknown."""
+        return self.state.fuzzing_s / self.state.tests if self.state.tests else self.seconds_earlier
 
 
 class ConfigurationSampler:
-    """Deals out the time among profiles.
+    """Distributes the time of an executor among its configurations.
 
     Parameters
     ----------
-    profiles : sequence of SampledConfiguration
+    configurations : sequence of SampledConfiguration
         At least one.
     length : float
-        How long the campaign is, in seconds or graphs.
+        Length of the campaign, in seconds or tests.
     counted : bool
-        Whether graphs are counted instead of seconds: who is next then depends on
-        nothing else.
+        Count tests instead of seconds: which configuration is next then depends on nothing else.
     """
 
     def __init__(
-        self, profiles: Sequence[SampledConfiguration], length: float, *, counted: bool
+        self, configurations: Sequence[SampledConfiguration], length: float, *, counted: bool
     ) -> None:
-        self.profiles = list(profiles)
+        self.configurations = list(configurations)
         self.counted = counted
-        environments = len({each.config.environment for each in profiles})
-        self.turn = min(MAX_TURN, max(MIN_TURN, length / environments))
-        self.current = self.profiles[0]
-        self.begun = 0.0
+        environments = len({each.config.environment for each in configurations})
+        self.slice_length = min(MAX_SLICE, max(MIN_SLICE, length / environments))
+        self.current = self.configurations[0]
+        self.slice_start = 0.0
 
     @property
     def several(self) -> bool:
-        """Whether there is anything to choose."""
-        return len(self.profiles) > 1
+        """True if there is more than one configuration."""
+        return len(self.configurations) > 1
 
     @property
     def running(self) -> list[SampledConfiguration]:
-        """Those not known to be unable to run here."""
-        return [each for each in self.profiles if not each.state.unavailable]
+        """Configurations not known to be unavailable."""
+        return [each for each in self.configurations if not each.state.unavailable]
 
     def next(self) -> SampledConfiguration:
-        """The profile that the next graph runs in."""
-        # When it is known who cannot run is a matter of time.
-        taking = self.profiles if self.counted else self.running or self.profiles
+        """Pick the configuration in which the next test runs."""
+        # When a configuration turns out to be unavailable is a matter of time.
+        taking = self.configurations if self.counted else self.running or self.configurations
         groups: dict[object, list[SampledConfiguration]] = {}
         for each in taking:
             groups.setdefault(each.config.environment, []).append(each)
         group = groups.get(self.current.config.environment, [])
-        if not group or _used(group) - self.begun >= self.turn:
-            group = min(groups.values(), key=lambda each: _used(each) / len(each))
-            self.begun = _used(group)
-        self.current = min(group, key=lambda each: each.used)
+        if not group or _committed(group) - self.slice_start >= self.slice_length:
+            group = min(groups.values(), key=lambda each: _committed(each) / len(each))
+            self.slice_start = _committed(group)
+        self.current = min(group, key=lambda each: each.committed)
         self.current.waiting += 1
         return self.current
 
-    def ran(self, profile: SampledConfiguration, seconds: float) -> None:
-        """A profile is done with one of its graphs."""
-        profile.waiting -= 1
-        profile.ran += 1
-        profile.spent += 1.0 if self.counted else max(seconds, LEAST_S)
+    def add_run(self, sampled: SampledConfiguration, seconds: float) -> None:
+        """Note that a configuration is done with one of its tests."""
+        sampled.waiting -= 1
+        sampled.runs += 1
+        sampled.spent += 1.0 if self.counted else max(seconds, MIN_COST_S)
 
 
-def _used(profiles: Sequence[SampledConfiguration]) -> float:
-    return sum(each.used for each in profiles)
+def _committed(configurations: Sequence[SampledConfiguration]) -> float:
+    return sum(each.committed for each in configurations)

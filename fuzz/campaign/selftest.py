@@ -344,7 +344,7 @@ def selftest(
     workers : int
         Processes that run tests.
     seed : int
-        Of what is drawn, and of the noise.
+        Of what is generated, and of the noise.
     told : callable
         Hears how it stands, now and then.
     """

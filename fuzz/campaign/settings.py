@@ -1,4 +1,4 @@
-"""What a campaign is asked to do."""
+"""Settings of a campaign."""
 
 from __future__ import annotations
 
@@ -19,33 +19,66 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 MAX_REDUCTION_S: Final = 20.0
-FINISHING: Final = 0.2
-"""Of a campaign's time, so much comes on top for what it has found."""
+EXTRA_MINIMIZING_SHARE: Final = 0.2
+"""Share of a campaign's time that is added at its end, to minimize what it has found."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
-"""For each question: a tenth of a second. A verdict takes some microseconds."""
+"""Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a campaign is asked to do.
+    """Settings of a campaign.
 
-    `executors` names each executor with its configuration, or with several, of
-    which each graph runs in one (`fuzz.campaign.sampler`); the canary comes on top.
-    `families` are drawn from, each as often as `weights` says, or as often as the others
-    where it does not; if empty, all that one of the executors runs, by their weights;
-    of weight 0 are those that must be named.
-    `time_s` or `tests`, a number of graphs, ends it, whichever is first. `count`
-    is executions of each graph by each executor. `model` is judged by; if None,
-    what each configuration promises. `command` is what was typed, for the record.
-    `python` is another environment's interpreter for the executors' workers
-    (`fuzz.executors.interpreter`), not for the canary's: that tests this program.
-    `first` is the number of each family's first graph. Of the time, `minimizing_share` is
-    for findings, the rest for new graphs. What is not minimized when the campaign ends
-    stays in ``unreduced/`` if another `goes_on` with it; else `finishing_s` more are for it; what
-    is begun even then is kept as small as it has become. One finding takes `reduction_s` at
-    most; if None, as `longest_reduction_s` says. The record is kept in a file if it `saves`.
-    Where configurations of an executor are much slower than its first, or than the one in
-    `quick`, in which nothing is drawn, findings are first made small there.
+    Attributes
+    ----------
+    seed : int
+    out : Path
+        Folder for findings and the record.
+    executors : tuple of (str, *Config)
+        Each executor with its configurations; a test runs in one of them
+        (`fuzz.campaign.sampler`). The canary is added.
+    time_s : float
+    tests : int, optional
+        The campaign ends after `time_s` or after so many tests, whichever is first.
+    families : tuple of str
+        Families to generate; if empty, all with a positive default weight that an executor
+        supports.
+    weights : mapping of str to float
+        How often a family is generated; 1 if it is not in here, or its default weight if
+        `families` is empty.
+    count : int
+        Executions of each test by each executor.
+    workers : int
+        Processes for each executor.
+    budget : Budget
+        Of the oracle.
+    memory_bytes : int
+        Limit for a worker.
+    model : Model, optional
+        Judges the outcomes; if None, the model that each configuration guarantees.
+    noise : Noise
+    command : str
+        The command line, for the record.
+    python : str, optional
+        Another environment's interpreter for the executors' workers
+        (`fuzz.executors.interpreter`). The canary's worker does not use it: the canary tests
+        LitmusFuzz itself.
+    first_index : int
+        Number of each family's first test.
+    minimizing_share : float
+        Share of the time for minimizing findings; the rest is for new tests.
+    defers_minimization : bool
+        True if another campaign minimizes what this one leaves in ``unreduced/``. Else
+        `extra_minimizing_s` more are spent on that, and a finding that is still not minimized then
+        is stored as small as it is.
+    reduction_s : float, optional
+        Limit for one finding; if None, see `max_reduction_s`.
+    writes_record : bool
+        True if the record is written to a file.
+    fast : mapping of str to Config
+        By executor, a configuration in which no test is fuzzed. A finding of a much slower
+        configuration is minimized there first, if it shows there. Without one, the executor's
+        first configuration serves for that.
     """
 
     seed: int
@@ -63,32 +96,33 @@ class Settings:
     noise: Noise = field(default=Noise())
     command: str = ""
     python: str | None = None
-    first: int = 0
+    first_index: int = 0
     minimizing_share: float = 0.5
-    goes_on: bool = False
+    defers_minimization: bool = False
     reduction_s: float | None = None
-    saves: bool = True
-    quick: Mapping[str, Config] = field(default_factory=dict)
+    writes_record: bool = True
+    fast: Mapping[str, Config] = field(default_factory=dict)
 
     @property
-    def longest_reduction_s(self) -> float:
-        """For one finding: so many seconds, or a twelfth of the campaign, if that is longer.
+    def max_reduction_s(self) -> float:
+        """Seconds, at most, for minimizing one finding.
 
-        Few take a fifth of that. What does is compiled again for each smaller test, or rare.
+        If not set, a twelfth of the campaign, but at least 20 s.
+        Few findings need a fifth of that. The others compile each smaller test, or show rarely.
         """
         return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 12)
 
     @property
-    def finishing_s(self) -> float:
-        """How long findings are minimized when no time for new graphs is left, at most."""
-        return 0.0 if self.goes_on else FINISHING * self.time_s
+    def extra_minimizing_s(self) -> float:
+        """Seconds, at most, for minimizing findings after the time for new tests is over."""
+        return 0.0 if self.defers_minimization else EXTRA_MINIMIZING_SHARE * self.time_s
 
     def weight(self, family: str) -> float:
-        """How often a family is drawn, at first."""
+        """How often a family is generated before anything is found."""
         return self.weights.get(family, 1.0 if self.families else WEIGHTS[family])
 
-    def families_of(self, executor: str) -> tuple[str, ...]:
-        """What an executor chooses from, when it is its turn."""
+    def families_for_executor(self, executor: str) -> tuple[str, ...]:
+        """Families that are generated for an executor."""
         taken = families_for(executor_class(executor).features)
         wanted = self.families or (name for name in taken if WEIGHTS[name])
         return tuple(name for name in wanted if name in taken)

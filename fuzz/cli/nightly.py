@@ -80,7 +80,7 @@ class Size(click.ParamType[int]):
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @click.option(
     "--shard-time",
-    "turn_s",
+    "shard_s",
     type=Duration(),
     default=None,
     help="Length of a shard; 60s or less if not given.",
@@ -110,7 +110,7 @@ def nightly(
     executors: str,
     families: str | None,
     count: int | None,
-    turn_s: float | None,
+    shard_s: float | None,
     python: str | None,
     selftest_s: float | None,
     disk: int,
@@ -140,10 +140,10 @@ def nightly(
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
             workers=workers,
-            systems=[(name, *(each.name for each in configs)) for name, *configs in chosen],
+            executors=[(name, *(each.name for each in configs)) for name, *configs in chosen],
             families=families_of(families, [name for name, *_ in chosen]),
             count=count,
-            turn_s=turn_s,
+            shard_s=shard_s,
             python=python_or_fail(python),
             selftest_s=selftest_s or (SELFTEST_S if time_s >= LONG_S else 0.0),
             disk_bytes=disk,
@@ -208,13 +208,13 @@ def _only_with(resume: str) -> None:
         "executors",
         "families",
         "count",
-        "turn_s",
+        "shard_s",
         "python",
         "selftest_s",
         "disk",
     ):
         if _given(name):
-            option = {"turn_s": "shard-time"}.get(name) or name.split("_")[0]
+            option = {"shard_s": "shard-time"}.get(name) or name.split("_")[0]
             fail(f"--resume {resume}: continues with its own options, without --{option}")
 
 

@@ -120,7 +120,7 @@ def pick(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 
 @cache
-def drawn(number: int) -> list[LitmusTest]:
+def generated(number: int) -> list[LitmusTest]:
     return [generate(family, 7, index) for family in FAMILIES for index in range(number)]
 
 
@@ -137,7 +137,7 @@ def summary(test: LitmusTest) -> Counter[str] | None:
 
 def test_another_order_and_other_names_have_the_same_form() -> None:
     rng = random.Random(1)
-    for test in [*drawn(6), *(load(path).test for path in LITMUS[::3])]:
+    for test in [*generated(6), *(load(path).test for path in LITMUS[::3])]:
         wanted = form(test)
         assert form(rewritten(rng, test)) == wanted, test.description
         assert form(wanted) == wanted
@@ -145,7 +145,7 @@ def test_another_order_and_other_names_have_the_same_form() -> None:
 
 def test_the_form_means_the_same() -> None:
     known = 0
-    for test in drawn(6):
+    for test in generated(6):
         if (meant := summary(test)) is not None:
             known += 1
             assert summary(form(test)) == meant
@@ -173,7 +173,7 @@ def test_a_change_of_structure_gives_another_form(edit: Edit) -> None:
     """An edge, a dtype, lanes, a capacity, parallel iterations, a section."""
     rng = random.Random(3)
     edited = 0
-    for test in drawn(6):
+    for test in generated(6):
         other = apply(rng, edit, test)
         if other is not None and other != test:
             edited += 1

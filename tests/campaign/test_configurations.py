@@ -47,7 +47,7 @@ def campaign(out: Path, **changes) -> RunRecord:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory) -> RunRecord:
-    return campaign(tmp_path_factory.mktemp("profiles"))
+    return campaign(tmp_path_factory.mktemp("configurations"))
 
 
 def states(record: RunRecord) -> dict[str, ExecutorState]:
@@ -147,8 +147,8 @@ def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def raw(ended: RunRecord) -> Entry:
-    """A graph, as it was drawn, that `stale_too` has shown something on."""
+def unreduced(ended: RunRecord) -> Entry:
+    """A graph, as it was generated, that `stale_too` has shown something on."""
     entries = map(load, sorted(Path(ended.out, "unreduced").iterdir()))
     found = (
         e for e in entries if e.finding.configuration == "stale_too" and len(e.test.effects) > 3
@@ -166,54 +166,54 @@ def with_times(made: Campaign, **seconds: float) -> Campaign:
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
-    tmp_path: Path, raw: Entry, *, slow: bool
+    tmp_path: Path, unreduced: Entry, *, slow: bool
 ) -> None:
     made = alone(tmp_path, ("stale", "stale_too"))
-    with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2).take_up(raw)
+    with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2).add_unreduced(unreduced)
     record = made.run()
-    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
+    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
     (found,) = record.findings
     assert (found.entry.finding.configuration, set(found.configs)) == ("stale_too", {"stale_too"})
     assert found.entry.finding.minimized
     assert found.entry.finding.confirmed
-    assert len(found.entry.test.effects) < len(raw.test.effects)
-    assert (quick.outcomes > home.outcomes) is slow
+    assert len(found.entry.test.effects) < len(unreduced.test.effects)
+    assert (fast.outcomes > home.outcomes) is slow
     assert home.outcomes > 0
-    assert "minimizing" not in (quick.state, home.state)
+    assert "minimizing" not in (fast.state, home.state)
 
 
 def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
-    tmp_path: Path, raw: Entry
+    tmp_path: Path, unreduced: Entry
 ) -> None:
     made = alone(tmp_path, ("stale", "stale_too"))
     made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    made.take_up(raw)
+    made.add_unreduced(unreduced)
     record = made.run()
-    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
-    assert quick.outcomes > home.outcomes > 0
+    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
+    assert fast.outcomes > home.outcomes > 0
     assert len(record.findings) == 1
 
 
 def test_what_is_slow_is_minimized_in_a_quick_profile_in_which_nothing_is_drawn(
-    tmp_path: Path, raw: Entry
+    tmp_path: Path, unreduced: Entry
 ) -> None:
-    made = alone(tmp_path, ("stale_too",), quick={NAME: configuration(NAME, "stale")})
+    made = alone(tmp_path, ("stale_too",), fast={NAME: configuration(NAME, "stale")})
     made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    made.take_up(raw)
+    made.add_unreduced(unreduced)
     record = made.run()
-    quick, home = (states(record)[name] for name in ("stale", "stale_too"))
-    assert quick.outcomes > home.outcomes > 0
+    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
+    assert fast.outcomes > home.outcomes > 0
     (found,) = record.findings
     assert found.entry.finding.configuration == "stale_too"
     assert found.entry.finding.minimized
-    drawing = alone(tmp_path / "drawing", ("stale_too",), quick=made.settings.quick, tests=3).run()
+    drawing = alone(tmp_path / "drawing", ("stale_too",), fast=made.settings.fast, tests=3).run()
     assert states(drawing)["stale_too"].tests == 3
     assert states(drawing)["stale"].tests == 0
 
 
-def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, raw: Entry) -> None:
+def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, unreduced: Entry) -> None:
     made = alone(tmp_path, ("sound", "stale_too"))
-    with_times(made, sound=0.1, stale_too=1.0).take_up(raw)
+    with_times(made, sound=0.1, stale_too=1.0).add_unreduced(unreduced)
     record = made.run()
     (found,) = record.findings
     assert found.entry.finding.minimized
@@ -221,20 +221,20 @@ def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, raw: Entry)
 
 
 def test_a_finding_is_finished_though_the_time_is_up(
-    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is begun or cut off at the end, as long as there is time for finishing."""
-    monkeypatch.setattr(Settings, "finishing_s", 60.0)
+    monkeypatch.setattr(Settings, "extra_minimizing_s", 60.0)
     made = alone(tmp_path / "all", ("stale_too",), time_s=1e-9, tests=None)
-    made.take_up(raw)
+    made.add_unreduced(unreduced)
     record = made.run()
     assert (record.executors[0].tests, len(record.left), record.interrupted) == (0, 0, False)
     assert [f.entry.finding.minimized for f in record.findings] == [True]
     assert record.elapsed_s < 60.0
 
-    monkeypatch.setattr(Settings, "finishing_s", 0.0)
+    monkeypatch.setattr(Settings, "extra_minimizing_s", 0.0)
     made = alone(tmp_path / "none", ("stale_too",), time_s=1e-9, tests=None)
-    made.take_up(raw)
+    made.add_unreduced(unreduced)
     assert len(made.run().left) == 1
 
 
@@ -264,17 +264,17 @@ class Clock:
 
 @pytest.mark.parametrize("pace", [20.0, 1e6])
 def test_what_is_slow_is_given_up_in_time(
-    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
 ) -> None:
     made = alone(tmp_path, ("stale_too",), reduction_s=200.0)
-    made.take_up(raw)
-    (taken,) = made.raw
+    made.add_unreduced(unreduced)
+    (taken,) = made.unreduced
     clock = Clock(pace)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
-    allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
-    best = Best(raw.test, taken.judgement, rate=1e-4)
+    allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
+    best = Best(unreduced.test, taken.judgement, rate=1e-4)
     rng = random.Random(1)
-    assert clock.spend(made.minimizer.probe(raw.test, best, taken, rng), allowed) is None
+    assert clock.spend(made.minimizer.probe(unreduced.test, best, taken, rng), allowed) is None
     probed = clock.now
     assert clock.spend(made.minimizer.confirm(taken, best, rng), allowed) is None
     confirmed = clock.now - probed
@@ -287,20 +287,20 @@ def test_what_is_slow_is_given_up_in_time(
 
 
 def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
-    tmp_path: Path, raw: Entry, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To see that costs a session each time. One that blocks now and then is not."""
     made = alone(tmp_path, ("stale_too",))
-    made.take_up(raw)
-    (taken,) = made.raw
-    best = Best(raw.test, taken.judgement, rate=1e-4)
-    allowed = min(allowed_outcomes(raw.test, EXECUTOR).witnesses, key=str)
-    blocked = Outcome.of(raw.test, {}, Status.BLOCKED)
+    made.add_unreduced(unreduced)
+    (taken,) = made.unreduced
+    best = Best(unreduced.test, taken.judgement, rate=1e-4)
+    allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
+    blocked = Outcome.of(unreduced.test, {}, Status.BLOCKED)
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
         clock = Clock(1e6)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
-        probe = made.minimizer.probe(raw.test, best, taken, random.Random(1))
+        probe = made.minimizer.probe(unreduced.test, best, taken, random.Random(1))
         assert clock.spend(probe, *shown) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]

@@ -14,8 +14,8 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     MAX_WAITING,
     MOST_FAMILIES,
     PATIENCE_S,
+    CampaignExecutor,
     Dispatcher,
-    System,
 )
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
@@ -34,59 +34,61 @@ if TYPE_CHECKING:
 ALL = FEATURES - {"clusters", "transfers"}
 
 
-def system(name: str, features: frozenset[str], model: Model = RFC) -> System:
+def executor(name: str, features: frozenset[str], model: Model = RFC) -> CampaignExecutor:
     # What runs no feature at all: one family is enough here. A mutation has what its parent
     # has, and so may be refused: which are depends on the corpus.
-    drawn = tuple(f for f in families_for(features) if WEIGHTS[f] and f != "mutations")
-    families = drawn if features else ("dag",)
-    return System(name, rota(name, model), families, features)
+    generated = tuple(f for f in families_for(features) if WEIGHTS[f] and f != "mutations")
+    families = generated if features else ("dag",)
+    return CampaignExecutor(name, sampler(name, model), families, features)
 
 
-def rota(name: str, model: Model) -> ConfigurationSampler:
+def sampler(name: str, model: Model) -> ConfigurationSampler:
     state = ExecutorState(name, "plain", model.name, model.name)
     config = Config("plain", model.name)
     return ConfigurationSampler([SampledConfiguration(config, model, state)], 60.0, counted=False)
 
 
-def canary() -> System:
-    return System("mutant/canary", rota("mutant/canary", RFC), (), FEATURES)
+def canary() -> CampaignExecutor:
+    return CampaignExecutor("mutant/canary", sampler("mutant/canary", RFC), (), FEATURES)
 
 
-def state(system: System) -> ExecutorState:
-    return system.rota.current.state
+def state(executor: CampaignExecutor) -> ExecutorState:
+    return executor.sampler.current.state
 
 
 class Table:
-    """A dealer and all that belongs to it."""
+    """A dispatcher and all that belongs to it."""
 
-    def __init__(self, *systems: System, tests: int | None = None, seed: int = 1) -> None:
+    def __init__(
+        self, *executors: CampaignExecutor, tests: int | None = None, seed: int = 1
+    ) -> None:
         self.record = RunRecord(seed, "out")
-        self.record.executors += [state(system) for system in systems]
+        self.record.executors += [state(executor) for executor in executors]
         self.compared: list[DifferentialComparison] = []
         alike = dict.fromkeys(FAMILIES, 1.0)
         settings = Settings(seed, Path("out"), (), tests=tests, weights=alike)
-        self.dealer = Dispatcher(settings, systems, self.record, self.compared.append)
+        self.dispatcher = Dispatcher(settings, executors, self.record, self.compared.append)
 
-    def take(self, system: System, count: int) -> list[dispatcher.Generated]:
+    def take(self, executor: CampaignExecutor, count: int) -> list[dispatcher.GeneratedTest]:
         """The next graphs of one executor; the others take theirs at once."""
         taken = []
         while len(taken) < count:
-            drawn = system.take()
-            if drawn is not None:
-                taken.append(drawn)
+            generated = executor.take()
+            if generated is not None:
+                taken.append(generated)
                 continue
-            for other in self.dealer.systems:
-                while other is not system and other.take():
+            for other in self.dispatcher.executors:
+                while other is not executor and other.take():
                     pass
-            assert self.dealer.deal()
+            assert self.dispatcher.dispatch_next()
         return taken
 
 
 def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -> None:
-    few, many, watched = system("few", frozenset()), system("many", ALL), canary()
+    few, many, watched = executor("few", frozenset()), executor("many", ALL), canary()
     table = Table(few, many, watched)
     while len(many.waiting) < MAX_WAITING:
-        assert table.dealer.deal()
+        assert table.dispatcher.dispatch_next()
     assert list(many.waiting) == list(watched.waiting)
     assert list(few.waiting) == [d for d in many.waiting if not d.test.features]
     assert state(few).refused_graphs == len(many.waiting) - len(few.waiting) > 0
@@ -99,22 +101,22 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
 
 def test_what_a_model_says_nothing_about_is_refused_and_goes_to_others() -> None:
     """No program has clusters, which `acd` is about."""
-    program, looser = system("program", FEATURES, ACD), system("looser", FEATURES)
+    program, looser = executor("program", FEATURES, ACD), executor("looser", FEATURES)
     program.families = looser.families = ("clusters", "dag")
     table = Table(program, looser)
     while len(looser.waiting) < MAX_WAITING:
-        assert table.dealer.deal()
+        assert table.dispatcher.dispatch_next()
     clustered = [d for d in looser.waiting if d.test.clusters]
     assert [*program.waiting] == [d for d in looser.waiting if not d.test.clusters]
     assert state(program).refused == {"program order": len(clustered)}
     assert len(clustered) == MAX_WAITING // 2
-    # It has had its turn: the graphs that it runs are not put off.
-    assert program.rota.current.waiting == len(program.waiting)
+    # It has had its shard: the graphs that it runs are not put off.
+    assert program.sampler.current.waiting == len(program.waiting)
 
 
 def test_each_executor_chooses_in_its_turn() -> None:
     """So one that runs a single family has half of the graphs, and more where both choose it."""
-    few, many = system("few", frozenset()), system("many", ALL)
+    few, many = executor("few", frozenset()), executor("many", ALL)
     table = Table(few, many)
     count = 2 * len(many.families)
     families = [d.family for d in table.take(many, 2 * count)]
@@ -124,18 +126,18 @@ def test_each_executor_chooses_in_its_turn() -> None:
 
 def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
     few_graphs = 9  # then the other comes to its next family without features
-    few, many = system("few", frozenset()), system("many", ALL)
-    alone = Table(one := system("few", frozenset())).take(one, few_graphs)
+    few, many = executor("few", frozenset()), executor("many", ALL)
+    alone = Table(one := executor("few", frozenset())).take(one, few_graphs)
     beside = Table(few, many).take(few, few_graphs)
     assert [(d.index, d.test) for d in alone] == [(d.index, d.test) for d in beside]
     assert [(d.family, d.index) for d in alone] == [
         ("dag", n * MOST_FAMILIES) for n in range(few_graphs)
     ]
     assert all(d.test == generate(d.family, 1, d.index) for d in beside)
-    other = Table(one := system("few", frozenset()), seed=2).take(one, few_graphs)
+    other = Table(one := executor("few", frozenset()), seed=2).take(one, few_graphs)
     assert not {d.test for d in other} & {d.test for d in alone}
-    several = Table(one := system("many", ALL)).take(one, 40)
-    indices = {drawn.index for drawn in several}
+    several = Table(one := executor("many", ALL)).take(one, 40)
+    indices = {generated.index for generated in several}
     assert len(indices) == 40
 
 
@@ -146,14 +148,14 @@ def test_families_are_drawn_by_weight_and_by_what_they_find(
     now = itertools.count(0.0, 1.0)
     monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: next(now)))
     for tests in (None, 10_000):
-        one = system("one", ALL)
+        one = executor("one", ALL)
         table = Table(one, tests=tests)
         count = 3 * len(one.families)
         assert [d.family for d in table.take(one, count)] == [*one.families] * 3
-        table.dealer.weights.found("runs")
-        drawn = Counter(d.family for d in table.take(one, count))
-        assert (drawn["runs"] > 3) == (tests is None)
-        assert min(drawn[family] for family in one.families) >= 1
+        table.dispatcher.weights.found("runs")
+        generated = Counter(d.family for d in table.take(one, count))
+        assert (generated["runs"] > 3) == (tests is None)
+        assert min(generated[family] for family in one.families) >= 1
         seconds = {f: table.record.families[f].seconds for f in one.families}
         assert all(each >= 4 for each in seconds.values())
 
@@ -161,73 +163,73 @@ def test_families_are_drawn_by_weight_and_by_what_they_find(
 def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes: the slower has taken one just now."""
     monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: 0.0))
-    fast, slow = system("fast", frozenset()), system("slow", frozenset())
+    fast, slow = executor("fast", frozenset()), executor("slow", frozenset())
     table = Table(fast, slow)
     for _ in range(MAX_WAITING):
-        assert table.dealer.deal()
+        assert table.dispatcher.dispatch_next()
         assert fast.take()
     assert slow.full
-    assert not table.dealer.deal()
+    assert not table.dispatcher.dispatch_next()
     slow.take()
-    assert table.dealer.deal()
+    assert table.dispatcher.dispatch_next()
 
 
 def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it misses is counted."""
     now = itertools.count(0.0, PATIENCE_S / 1000)
     monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: next(now)))
-    fast, still = system("fast", frozenset()), system("still", frozenset())
+    fast, still = executor("fast", frozenset()), executor("still", frozenset())
     table = Table(fast, still)
     waited = 0
     while table.record.graphs < MAX_WAITING + 10:
-        waited += not table.dealer.deal()
+        waited += not table.dispatcher.dispatch_next()
         while fast.take():
             state(fast).tests += 1
     assert waited > 0
     assert len(still.waiting) == MAX_WAITING
-    table.dealer.finish()
+    table.dispatcher.finish()
     assert (state(fast).not_run, state(still).not_run) == (0, MAX_WAITING + 10)
 
 
 def test_a_campaign_of_so_many_graphs_always_waits() -> None:
-    """For years, here: what is drawn must not depend on who is fast."""
-    fast, still = system("fast", frozenset()), system("still", frozenset())
+    """For years, here: what is generated must not depend on who is fast."""
+    fast, still = executor("fast", frozenset()), executor("still", frozenset())
     table = Table(fast, still, tests=MAX_WAITING + 1)
-    while table.dealer.deal():
+    while table.dispatcher.dispatch_next():
         fast.take()
-    assert still.took == 0.0
+    assert still.last_taken_at == 0.0
     assert table.record.graphs == MAX_WAITING
-    assert not table.dealer.drawn_out
+    assert not table.dispatcher.all_generated
     still.take()
-    assert table.dealer.deal()
-    assert table.dealer.drawn_out
-    assert not table.dealer.deal()
-    assert not table.dealer.empty
+    assert table.dispatcher.dispatch_next()
+    assert table.dispatcher.all_generated
+    assert not table.dispatcher.dispatch_next()
+    assert not table.dispatcher.all_dispatched
 
 
 def test_one_oracle_for_each_model_whoever_is_judged_by_it() -> None:
-    first, second = system("first", ALL), system("second", ALL)
-    strict = system("strict", ALL, EXECUTOR)
-    (drawn,) = Table(first, second, strict).take(first, 1)
-    assert set(drawn.oracles) == {"rfc", "executor"}
+    first, second = executor("first", ALL), executor("second", ALL)
+    strict = executor("strict", ALL, EXECUTOR)
+    (generated,) = Table(first, second, strict).take(first, 1)
+    assert set(generated.oracles) == {"rfc", "executor"}
     (alone,) = Table(first, second).take(first, 1)
     assert set(alone.oracles) == {"rfc"}
 
 
 def test_what_several_showed_is_compared_when_all_have_run_it_or_the_time_is_up() -> None:
-    first, second, third = (system(name, frozenset()) for name in ("first", "second", "third"))
+    first, second, third = (executor(name, frozenset()) for name in ("first", "second", "third"))
     table = Table(first, second, third)
-    drawn, rest = table.take(first, 2)
-    outcome = next(iter(Explorer(drawn.test, RFC).allowed_outcomes().witnesses))
-    judgement = judge(drawn.oracles["rfc"], {outcome: 3})
-    table.dealer.done(drawn, second, judgement)
-    table.dealer.done(drawn, first, judgement)
+    generated, rest = table.take(first, 2)
+    outcome = next(iter(Explorer(generated.test, RFC).allowed_outcomes().witnesses))
+    judgement = judge(generated.oracles["rfc"], {outcome: 3})
+    table.dispatcher.done(generated, second, judgement)
+    table.dispatcher.done(generated, first, judgement)
     assert not table.compared
-    table.dealer.done(drawn, third, None)  # it crashed
+    table.dispatcher.done(generated, third, None)  # it crashed
     (sides,) = table.compared
     assert [side.title for side in sides.sides] == ["first/plain", "second/plain"]
     assert sides.verdicts == {"rfc": {outcome: "allowed"}}
-    assert (sides.index, sides.family) == (drawn.index, "dag")
-    table.dealer.done(rest, first, None)
-    table.dealer.finish()
+    assert (sides.index, sides.family) == (generated.index, "dag")
+    table.dispatcher.done(rest, first, None)
+    table.dispatcher.finish()
     assert len(table.compared) == 1

@@ -1,4 +1,4 @@
-"""How often each family is drawn: shares, floors, and what is taken for new."""
+"""How often each family is generated: shares, floors, and what is taken for new."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_who_finds_nothing_more_falls_back() -> None:
 
 
 def test_before_the_first_finding_time_changes_nothing() -> None:
-    """So that what is drawn depends on the seed alone."""
+    """So that what is generated depends on the seed alone."""
     each = weights()
     each.spent("a", 100.0)
     each.reached("b", litmus("X=1 || r0=X"))

@@ -67,7 +67,7 @@ def test_the_mutant_is_found_and_minimized_to_a_write_and_a_read(ended: RunRecor
 def test_a_last_graph_that_is_refused_ends_nothing(tmp_path: Path) -> None:
     """What is found is minimized though no graph is left to run; and each finding is one.
 
-    Whether the last graph is drawn while all others are done is chance, in about one of
+    Whether the last graph is generated while all others are done is chance, in about one of
     three runs: ten miss that once in sixty times, and a defect shows in one of them.
     """
     refused = {}
@@ -136,7 +136,7 @@ def test_the_canary_is_reported_on_every_graph(ended: RunRecord) -> None:
 
 def test_the_same_seed_finds_the_same(tmp_path: Path, ended: RunRecord) -> None:
     again = campaign(tmp_path).run()
-    assert again.drawn == ended.drawn
+    assert again.ops == ended.ops
     assert again.verdicts == ended.verdicts
     assert {f.entry.test for f in again.findings} == {f.entry.test for f in ended.findings}
 

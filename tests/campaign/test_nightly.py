@@ -49,7 +49,7 @@ META = {
 }
 
 PLANNED = {
-    "turn_s": 10.0,
+    "shard_s": 10.0,
     "selftest_s": 0.0,
     "workers": 2,
     "families": {},
@@ -60,7 +60,7 @@ PLANNED = {
 """What a `Plan` reads of a night, but for the executors."""
 
 
-def turn(number: int = 1, **changes: Any) -> Shard:
+def shard(number: int = 1, **changes: Any) -> Shard:
     return Shard(
         **{
             "number": number,
@@ -80,7 +80,7 @@ Lines = list[dict[str, Any]]
 
 
 def done(asked: Shard, folder: Path | None, enough: Callable[[Lines], bool]) -> Mapping[str, str]:
-    """Do a turn until what it has written is enough: no clock decides."""
+    """Do a shard until what it has written is enough: no clock decides."""
     from litmusfuzz.fuzz.campaign.nightly import shard as module
 
     class Until(ShardLog):
@@ -103,14 +103,14 @@ def pending(lines: Lines) -> set[int]:
 
 @pytest.fixture(scope="module")
 def spooled(tmp_path_factory) -> Path:
-    """What a turn left that has a finding, one more graph that shows it, and one that waits."""
+    """What a shard left that has a finding, one more graph that shows it, and one that waits."""
     folder = tmp_path_factory.mktemp("spool")
 
     def enough(lines: Lines) -> bool:
         found = sum(each.get("key") is not None for each in lines)
         return found > 1 and bool(pending(lines))
 
-    done(turn(minimizing_share=1.0), folder, enough)
+    done(shard(minimizing_share=1.0), folder, enough)
     return folder
 
 
@@ -120,19 +120,19 @@ def lines_of(folder: Path) -> Lines:
 
 @pytest.fixture
 def store(tmp_path: Path, spooled: Path) -> Iterator[Store]:
-    """A night of one turn that has ended."""
+    """A night of one shard that has ended."""
     with night(tmp_path / "n", spooled) as store:
         store.finish(1, lost=False)
         yield store
 
 
 def night(folder: Path, spool: Path | None = None) -> Store:
-    """A store in which turn 1 has begun, and left that."""
+    """A store in which shard 1 has begun, and left that."""
     store = Store(folder, write=True)
     if not store.meta:
         store.note(**META)
-        store.begin(turn(), [])
-        store.db.execute("UPDATE turns SET begun = 1800000000")
+        store.begin(shard(), [])
+        store.db.execute("UPDATE shards SET begun = 1800000000")
     if spool is not None:
         shutil.copytree(spool, store.spool(1))
     return store
@@ -164,22 +164,22 @@ def test_a_spool_is_taken_over_once_whatever_is_killed_when(tmp_path: Path, spoo
     cut = tmp_path / "cut"
     night(cut, spooled).close()
     for size in range(0, len(data) + 4999, 4999):
-        (cut / "turns" / "1" / LINES).write_bytes(data[:size])
+        (cut / "shards" / "1" / LINES).write_bytes(data[:size])
         store = Store(cut, write=True)
         store.ingest(1)
         # Killed in the middle of the next lines: all of that transaction is undone.
-        (cut / "turns" / "1" / LINES).write_bytes(data + b'{"kind":"test","at":1}\n')
+        (cut / "shards" / "1" / LINES).write_bytes(data + b'{"kind":"test","at":1}\n')
         with pytest.raises(KeyError):
             store.ingest(1)
         store.close()
-    (cut / "turns" / "1" / LINES).write_bytes(data)
+    (cut / "shards" / "1" / LINES).write_bytes(data)
     store = Store(cut, write=True)
     store.finish(1, lost=False)
     store.finish(1, lost=False)
     store.close()
     assert dump(cut) == dump(tmp_path / "whole")
     assert files(cut) == files(tmp_path / "whole")
-    assert not list((cut / "turns").iterdir())
+    assert not list((cut / "shards").iterdir())
 
 
 def test_a_store_has_one_writer_and_one_version(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
     entries = tuple(KnownFinding("because", key) for key in [*keys, "v2-0000000000000000"])
     told = ReportBuilder(store, KnownFindings(entries)).night()
     assert told.exit_code() == (1 if told.undecided else 0)
-    store.db.execute("UPDATE raws SET state = 'settled'")
+    store.db.execute("UPDATE unreduced_findings SET state = 'settled'")
     told = ReportBuilder(store, KnownFindings(entries)).night()
     assert told.exit_code() == 0
     assert [each.seen for each in told.known] == [True] * len(keys) + [False]
@@ -231,7 +231,7 @@ def test_a_crash_that_is_known_by_its_cause_is_so_each_time_that_it_is_told(
     store: Store, tmp_path: Path
 ) -> None:
     """Also where its file is asked for first, as after a night that has ended."""
-    (row, *_) = store.rows("SELECT file FROM raws")
+    (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     effects = load(tmp_path / "n" / row["file"]).test.effects
     store.db.execute(
         "INSERT INTO deaths VALUES (1, 1, 'crashed', 'plain', 'tf/executor', 'signal 6', ?, ?, 1)",
@@ -258,7 +258,7 @@ def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_aga
         Known(key, (tmp_path / "n" / file).read_text(), ("plain",))
         for key, file in store.rows("SELECT key, file FROM findings")
     )
-    second = turn(2, known=known, pending=texts, minimizing_share=1.0)
+    second = shard(2, known=known, pending=texts, minimizing_share=1.0)
     store.begin(second, left)
     assert not store.pending(STALE, ("plain",), 1000)
 
@@ -281,12 +281,12 @@ def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
     def enough(lines: Lines) -> bool:
         return bool(pending(lines))
 
-    files = done(turn(), None, enough)
+    files = done(shard(), None, enough)
     with night(tmp_path / "n") as store:
         store.put(1, files)
         store.finish(1, lost=False)
         check(store)
-        assert store.rows("SELECT host != '', seconds > 0, graphs > 0 FROM turns")[0][:] == (
+        assert store.rows("SELECT host != '', seconds > 0, graphs > 0 FROM shards")[0][:] == (
             1,
             1,
             1,
@@ -316,7 +316,7 @@ def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
     with night(tmp_path / "n") as store:
         for number, kill in ((1, killed), (2, alive)):
             if number == 2:
-                store.begin(turn(2), [])
+                store.begin(shard(2), [])
             with ShardLog(store.spool(number), SELFTEST, ()) as spool:
                 spool.killed(kill)
                 spool.canary(reported=True)
@@ -331,7 +331,7 @@ def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
 
 def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_path: Path) -> None:
     names = [config.name for config in executor_class("tf").configurations()]
-    asked = {"systems": [["tf", *names], ["native", "plain"]], **PLANNED}
+    asked = {"executors": [["tf", *names], ["native", "plain"]], **PLANNED}
     had: Counter[tuple[str, int]] = Counter()
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META | asked)
@@ -340,27 +340,27 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
             made = plan.next(30_000.0, 0.0, spooled=False)
             assert made is not None
             store.begin(made[0], [])
-            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
+            store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
             had[made[0].executor, len(made[0].configs)] += 1
     assert had["native", 1] == 300
     groups = Counter(len(group.configs) for group in plan.groups if group.executor == "tf")
     assert max(groups) >= 20
     assert groups[1] >= 5
     each = {size: had["tf", size] / count for size, count in groups.items()}
-    for size, turns in each.items():
-        # One turn more or less.
-        assert abs(turns / size**0.5 - each[1]) <= 1
+    for size, shards in each.items():
+        # One shard more or less.
+        assert abs(shards / size**0.5 - each[1]) <= 1
 
 
 def test_turns_know_where_findings_are_quickly_made_small(tmp_path: Path) -> None:
-    systems = [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]]
-    asked = {"systems": systems, **PLANNED}
-    quick = {}
+    executors = [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]]
+    asked = {"executors": executors, **PLANNED}
+    fast = {}
     with Store(tmp_path / "n", write=True) as store:
         store.note(**META | asked)
         for line, (config, seconds) in enumerate((("plain", 1), ("plain", 3), ("autocluster", 9))):
-            store.begin(turn(1 + line, executor="tf", configs=(config,)), [])
-            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
+            store.begin(shard(1 + line, executor="tf", configs=(config,)), [])
+            store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
             columns = [1 + line, line, line, "dag", "", config, "rfc", "{}", "[]", 1, ""]
             columns += [1, 0, 0, None, seconds, ""]
             store.db.execute(f"INSERT INTO tests VALUES ({', '.join('?' * 17)})", columns)  # noqa: S608
@@ -369,20 +369,26 @@ def test_turns_know_where_findings_are_quickly_made_small(tmp_path: Path) -> Non
             made = plan.next(30_000.0, 0.0, spooled=False)
             assert made is not None
             store.begin(made[0], [])
-            quick[made[0].configs] = made[0].quick
+            fast[made[0].configs] = made[0].fast
             wanted = {"plain": 2.0, "autocluster": 9.0} if made[0].executor == "tf" else {}
             assert made[0].seconds == wanted, number
-            store.db.execute("UPDATE turns SET state = 'done', seconds = 10")
-    assert quick.pop(("autocluster",)) == "plain"
-    assert quick == dict.fromkeys((("plain", "grappler"), ("plain",), ("split",)))
+            store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
+    assert fast.pop(("autocluster",)) == "plain"
+    assert fast == dict.fromkeys((("plain", "grappler"), ("plain",), ("split",)))
 
 
 def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(
     store: Store, tmp_path: Path, spooled: Path
 ) -> None:
     findings = set((tmp_path / "n/findings").iterdir())
-    pending = {file for (file,) in store.rows("SELECT file FROM raws WHERE state = 'pending'")}
-    settled = {file for (file,) in store.rows("SELECT file FROM raws WHERE state = 'settled'")}
+    pending = {
+        file
+        for (file,) in store.rows("SELECT file FROM unreduced_findings WHERE state = 'pending'")
+    }
+    settled = {
+        file
+        for (file,) in store.rows("SELECT file FROM unreduced_findings WHERE state = 'settled'")
+    }
     assert settled
     assert store.shrink(1 << 30, set()) == store.disk_bytes()
     assert all((tmp_path / "n" / file).is_file() for file in settled)
@@ -419,7 +425,7 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
 
 
 def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Path) -> None:
-    (row, *_) = store.rows("SELECT file FROM raws")
+    (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     for line, ops in enumerate((["A", "S"], ["B", "S"]), 1):
         store.db.execute(
             "INSERT INTO deaths VALUES (1, ?, 'crashed', 'plain', ?, 'signal 6', ?, ?, 1)",
@@ -446,8 +452,8 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
 
 
 def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> None:
-    """Each turn calls its first ``crashed-7-1``; a report of JUnit knows cases by their names."""
-    (row, *_) = store.rows("SELECT file FROM raws")
+    """Each shard calls its first ``crashed-7-1``; a report of JUnit knows cases by their names."""
+    (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     (tmp_path / "n" / "crashed").mkdir(exist_ok=True)
     for number in (1, 2):
         file = f"crashed/{number}-crashed-7-1.yaml"
@@ -464,9 +470,11 @@ def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> No
 def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain_it(
     store: Store,
 ) -> None:
-    (row, *more) = store.rows("SELECT number, file FROM raws WHERE state = 'pending'")
+    (row, *more) = store.rows("SELECT number, file FROM unreduced_findings WHERE state = 'pending'")
     for each in more:
-        store.db.execute("UPDATE raws SET state = 'settled' WHERE number = ?", each[:1])
+        store.db.execute(
+            "UPDATE unreduced_findings SET state = 'settled' WHERE number = ?", each[:1]
+        )
     entry = load(store.folder / row["file"])
     kind = canonical.executor_class(STALE, dict(entry.finding.settings), entry.finding.model)
     symptoms = tuple({symptom(outcome) for outcome, _ in entry.finding.forbidden})
@@ -513,9 +521,9 @@ def test_a_file_that_is_gone_or_damaged_is_told_and_nothing_else_is_lost(
 
 
 def test_what_cannot_be_read_ends_no_turn(tmp_path: Path, store: Store) -> None:
-    systems = {"systems": [[STALE, "plain"]], "turn_s": 10.0, "selftest_s": 0.0, "workers": 1}
-    store.note(**META | systems | {"families": {}, "count": None, "python": None})
-    rows = store.rows("SELECT number, file FROM raws WHERE state = 'pending'")
+    executors = {"executors": [[STALE, "plain"]], "shard_s": 10.0, "selftest_s": 0.0, "workers": 1}
+    store.note(**META | executors | {"families": {}, "count": None, "python": None})
+    rows = store.rows("SELECT number, file FROM unreduced_findings WHERE state = 'pending'")
     (tmp_path / "n" / rows[0]["file"]).unlink()
     (tmp_path / "n" / store.rows("SELECT file FROM findings")[0]["file"]).write_text("no: test\n")
     made = Plan(store).next(600.0, 0.0, spooled=False)
@@ -555,23 +563,23 @@ def check(store: Store) -> None:
     one = lambda query: store.rows(query)[0][0]  # noqa: E731
     folder = store.folder
     assert one("SELECT count(*) FROM tests") == one("SELECT count(DISTINCT number) FROM tests")
-    assert one("SELECT count(*) FROM tests") == one("SELECT sum(graphs) FROM turns")
+    assert one("SELECT count(*) FROM tests") == one("SELECT sum(graphs) FROM shards")
     assert {n for (n,) in store.rows("SELECT number FROM tests WHERE forbidden > 0")} == {
-        n for (n,) in store.rows("SELECT number FROM raws")
+        n for (n,) in store.rows("SELECT number FROM unreduced_findings")
     }
-    assert {n for (n,) in store.rows("SELECT number FROM raws WHERE state = 'settled'")} == {
-        n for (n,) in store.rows("SELECT number FROM sightings")
-    }
+    assert {
+        n for (n,) in store.rows("SELECT number FROM unreduced_findings WHERE state = 'settled'")
+    } == {n for (n,) in store.rows("SELECT number FROM sightings")}
     found = {file for (file,) in store.rows("SELECT file FROM findings")}
     assert {f"findings/{path.name}" for path in (folder / "findings").glob("*.yaml")} == found
     assert {key for (key,) in store.rows("SELECT key FROM sightings")} == {
         key for (key,) in store.rows("SELECT key FROM findings")
     }
-    for state, file in store.rows("SELECT state, file FROM raws"):
+    for state, file in store.rows("SELECT state, file FROM unreduced_findings"):
         assert (folder / file).is_file(), (state, file)
-    # At most the test in flight is lost: numbers have no gaps but at a turn's end.
-    for (number,) in store.rows("SELECT number FROM turns WHERE state != 'running'"):
-        numbers = [n for (n,) in store.rows("SELECT number FROM tests WHERE turn = ?", number)]
+    # At most the test in flight is lost: numbers have no gaps but at a shard's end.
+    for (number,) in store.rows("SELECT number FROM shards WHERE state != 'running'"):
+        numbers = [n for (n,) in store.rows("SELECT number FROM tests WHERE shard = ?", number)]
         assert sorted(numbers) == [32 * (number * RANGE + n) for n in range(len(numbers))]
 
 
@@ -630,8 +638,8 @@ class Running:
 
 
 def busy(store: Store) -> int | None:
-    """The last turn that has tested something and goes on."""
-    query = "SELECT max(number) FROM turns WHERE state = 'running' AND graphs > 2"
+    """The last shard that has tested something and goes on."""
+    query = "SELECT max(number) FROM shards WHERE state = 'running' AND graphs > 2"
     return store.rows(query)[0][0]
 
 
@@ -654,13 +662,13 @@ def interrupted(tmp_path_factory) -> Path:
     second.wait(busy)
     with Store(folder, write=False) as store:
         number = busy(store)
-        ((victim,),) = store.rows("SELECT pid FROM turns WHERE number = ?", number)
+        ((victim,),) = store.rows("SELECT pid FROM shards WHERE number = ?", number)
     os.kill(victim, signal.SIGKILL)
     second.wait(lambda store: number not in store.running)
     second.wait(lambda store: (busy(store) or 0) > number)
     assert second.end(signal.SIGKILL)[0] == -signal.SIGKILL
     with Store(folder, write=False) as store:
-        last = max(n for (n,) in store.rows("SELECT number FROM turns"))
+        last = max(n for (n,) in store.rows("SELECT number FROM shards"))
     third = Running(folder, *again)
     third.wait(lambda store: (busy(store) or 0) > last)
     code, _, err = third.end(signal.SIGINT)
@@ -673,9 +681,9 @@ def test_no_finding_is_lost_or_doubled_and_no_process_left(interrupted: Path) ->
     with Store(interrupted, write=False) as store:
         check(store)
         assert not store.running
-        states = {state for (state,) in store.rows("SELECT state FROM turns")}
+        states = {state for (state,) in store.rows("SELECT state FROM shards")}
         told = ReportBuilder(store, KnownFindings()).night()
-    assert not list((interrupted / "turns").iterdir())
+    assert not list((interrupted / "shards").iterdir())
     assert "lost" in states
     assert told.interrupted
     assert not told.problem

@@ -1,6 +1,6 @@
-"""Pools: a worker is killed in the middle of a turn, and no turn is lost or done twice.
+"""Pools: a worker is killed in the middle of a shard, and no shard is lost or done twice.
 
-What happens when is told by connections, not by clocks: each turn says when it is in its
+What happens when is told by connections, not by clocks: each shard says when it is in its
 middle, and goes on when it is told to.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import RunRecord
 
 STALE = "mutant/stale-reads"
-KEY = b"these turns"
+KEY = b"these shards"
 TURNS = 3
 SCHEDULER = """
 import asyncio
@@ -58,7 +58,7 @@ asyncio.run(main())
 """
 
 
-def turn(address: tuple[str, int], number: int) -> tuple[int, int]:
+def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
     """A campaign of its own; its number, and how many graphs showed something forbidden."""
     with tempfile.TemporaryDirectory() as folder, Client(address, authkey=KEY) as writer:
         told = False
@@ -84,18 +84,18 @@ def turn(address: tuple[str, int], number: int) -> tuple[int, int]:
 
 
 def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], set[int]]:
-    """Do all turns, and kill who does one of the first two when both are in their middle.
+    """Do all shards, and kill who does one of the first two when both are in their middle.
 
     Returns
     -------
-    Results in the order in which they came, how often each turn was begun, and by whom.
+    Results in the order in which they came, how often each shard was begun, and by whom.
     """
     begun: Counter[int] = Counter()
     processes: set[int] = set()
     results = []
     with ExitStack() as stack:
         listener = stack.enter_context(Listener(("127.0.0.1", 0), authkey=KEY))
-        begin = partial(pool.submit, turn, listener.address)
+        begin = partial(pool.submit, shard, listener.address)
         running = {begin(number): number for number in range(TURNS)}
         first, second = (stack.enter_context(listener.accept()) for _ in range(2))
         for each in (first, second):
@@ -134,9 +134,9 @@ def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], se
 
 @pytest.fixture(scope="module")
 def alone() -> list[tuple[int, int]]:
-    """What the turns give where nobody is killed."""
+    """What the shards give where nobody is killed."""
     with pools.open(2) as pool, Listener(("127.0.0.1", 0), authkey=KEY) as listener:
-        running = [pool.submit(turn, listener.address, number) for number in range(TURNS)]
+        running = [pool.submit(shard, listener.address, number) for number in range(TURNS)]
         for _ in running:
             with listener.accept() as each:
                 each.recv()
@@ -172,7 +172,7 @@ def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path:
 
 
 def lose_turns(pool: pools.Pool) -> NoReturn:
-    """Submit turns that are all lost, until Dask gives up."""
+    """Submit shards that are all lost, until Dask gives up."""
     while True:
         with pytest.raises(CancelledError) as error:
             pool.submit(os.getpid).result()

@@ -39,9 +39,9 @@ def test_a_few_dozen_tests_hold_some_of_everything() -> None:
 def test_a_portfolio_is_the_same_each_time_and_never_ends() -> None:
     one, two = (Portfolio(FEATURES - {"clusters"}, 3) for _ in range(2))
     assert [one[index] for index in range(60)] == [two[index] for index in range(60)]
-    drawn = [one[index][0] for index in range(2, 300, 3)]
-    assert CORPUS not in drawn
-    assert len(set(drawn)) > 8
+    generated = [one[index][0] for index in range(2, 300, 3)]
+    assert CORPUS not in generated
+    assert len(set(generated)) > 8
     assert "clusters" not in {feature for i in range(300) for feature in one[i][1].features}
     corpus = [test for family, test in (one[index] for index in range(1400)) if family == CORPUS]
     assert corpus[:128] == corpus[128:256]  # what comes first comes again soonest

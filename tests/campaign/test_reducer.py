@@ -108,7 +108,7 @@ def test_normalized_names_follow_the_nodes_kinds() -> None:
 # --- the whole format ------------------------------------------------------------------
 
 
-def drawn() -> list[LitmusTest]:
+def generated() -> list[LitmusTest]:
     tests = [generate(family, 5, index) for family in FAMILIES for index in range(8)]
     # No family places anything.
     placed = (replace(v, device="cpu:1") for v in tests[0].variables)
@@ -117,7 +117,7 @@ def drawn() -> list[LitmusTest]:
 
 @pytest.fixture(scope="module")
 def tests() -> list[LitmusTest]:
-    return drawn()
+    return generated()
 
 
 def test_a_sketch_of_a_test_builds_that_test_again(tests) -> None:
@@ -152,7 +152,7 @@ def test_normalized_tests_are_themselves_and_keep_their_outcomes_order(tests) ->
 
 
 def test_wider_lanes_are_those_of_everything_that_meets() -> None:
-    test = next(t for t in drawn() if any(v.shape for v in t.variables) and not t.whole)
+    test = next(t for t in generated() if any(v.shape for v in t.variables) and not t.whole)
     (wider,) = widened(test)
     assert all(v.shape[1:] == (LANES,) for v in wider.variables if v.shape)
     assert not [*widened(wider)]
@@ -160,7 +160,7 @@ def test_wider_lanes_are_those_of_everything_that_meets() -> None:
 
 @pytest.mark.parametrize(("least", "width"), [(0, 0), (2, LANES), (40, LANES)])
 def test_lanes_end_at_none_or_at_the_one_width(least: int, width: int) -> None:
-    """Whatever width a test was drawn with, and whatever width would do."""
+    """Whatever width a test was generated with, and whatever width would do."""
 
     def lanes(test: LitmusTest) -> list[int]:
         return [v.shape[1] if len(v.shape) > 1 else 0 for v in test.variables if v.shape]

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from litmusfuzz.fuzz.campaign.sampler import (
-    LEAST_S,
-    MAX_TURN,
-    MIN_TURN,
+    MAX_SLICE,
+    MIN_COST_S,
+    MIN_SLICE,
     ConfigurationSampler,
     SampledConfiguration,
 )
@@ -19,18 +19,18 @@ from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.records import ExecutorState
 
 
-def profile(name: str, environment: str = "") -> SampledConfiguration:
+def sampled(name: str, environment: str = "") -> SampledConfiguration:
     config = Config(name, "executor", environment=(("E", environment),))
     return SampledConfiguration(config, EXECUTOR, ExecutorState("tf", name))
 
 
-def play(rota: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:
+def play(sampler: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:
     """Names in the order in which their graphs ran, one at a time."""
     order, now = [], 0.0
     while now < until_s:
-        chosen = rota.next()
+        chosen = sampler.next()
         order.append(chosen.config.name)
-        rota.ran(chosen, seconds[order[-1]])
+        sampler.add_run(chosen, seconds[order[-1]])
         now += seconds[order[-1]]
     return order
 
@@ -40,35 +40,35 @@ def changes(order: list[str], environment: dict[str, str]) -> int:
 
 
 def test_all_get_the_same_time_and_the_fast_more_graphs() -> None:
-    profiles = [profile("a", "1"), profile("b", "1"), profile("c", "2"), profile("d", "3")]
+    configurations = [sampled("a", "1"), sampled("b", "1"), sampled("c", "2"), sampled("d", "3")]
     seconds = {"a": 0.1, "b": 0.4, "c": 0.2, "d": 2.0}
-    order = play(ConfigurationSampler(profiles, 3600, counted=False), seconds, 3600)
-    for each in profiles:
-        assert each.spent == pytest.approx(900, abs=MAX_TURN)
+    order = play(ConfigurationSampler(configurations, 3600, counted=False), seconds, 3600)
+    for each in configurations:
+        assert each.spent == pytest.approx(900, abs=MAX_SLICE)
     graphs = Counter(order)
     assert graphs["a"] / graphs["b"] == pytest.approx(4, rel=0.1)
-    # Another environment is another process: not more often than after a turn.
-    assert changes(order, {"a": "1", "b": "1", "c": "2", "d": "3"}) <= 3600 / MAX_TURN
+    # Another environment is another process: not more often than after a shard.
+    assert changes(order, {"a": "1", "b": "1", "c": "2", "d": "3"}) <= 3600 / MAX_SLICE
 
 
 def test_all_have_their_turn_in_a_short_campaign() -> None:
-    profiles = [profile(name, name) for name in "abcdef"]
+    configurations = [sampled(name, name) for name in "abcdef"]
     order = play(
-        ConfigurationSampler(profiles, 60, counted=False), dict.fromkeys("abcdef", 0.1), 60
+        ConfigurationSampler(configurations, 60, counted=False), dict.fromkeys("abcdef", 0.1), 60
     )
     assert set(order) == set("abcdef")
-    assert changes(order, {name: name for name in "abcdef"}) <= 60 / MIN_TURN
+    assert changes(order, {name: name for name in "abcdef"}) <= 60 / MIN_SLICE
 
 
 def test_graphs_that_wait_count() -> None:
-    rota = ConfigurationSampler([profile("a"), profile("b")], 3600, counted=False)
-    assert [rota.next().config.name for _ in range(6)] == list("ababab")
+    sampler = ConfigurationSampler([sampled("a"), sampled("b")], 3600, counted=False)
+    assert [sampler.next().config.name for _ in range(6)] == list("ababab")
 
 
 def test_who_refuses_all_gets_no_more_of_the_time() -> None:
-    refuses, runs = profile("refuses"), profile("runs")
-    rota = ConfigurationSampler([refuses, runs], 60, counted=False)
-    graphs = Counter(play(rota, {"refuses": 1e-9, "runs": LEAST_S}, 60))
+    refuses, runs = sampled("refuses"), sampled("runs")
+    sampler = ConfigurationSampler([refuses, runs], 60, counted=False)
+    graphs = Counter(play(sampler, {"refuses": 1e-9, "runs": MIN_COST_S}, 60))
     assert abs(graphs["refuses"] - graphs["runs"]) <= 1
 
 
@@ -76,26 +76,26 @@ def test_counted_it_depends_on_nothing_else() -> None:
     """However long each takes, and however late it is told."""
     orders = []
     for seconds, late in ((0.001, 0), (7.0, 5)):
-        rota = ConfigurationSampler(
-            [profile("a", "1"), profile("b", "1"), profile("c", "2")], 60, counted=True
+        sampler = ConfigurationSampler(
+            [sampled("a", "1"), sampled("b", "1"), sampled("c", "2")], 60, counted=True
         )
         order, waiting = [], []
         for _ in range(60):
-            waiting.append(rota.next())
+            waiting.append(sampler.next())
             order.append(waiting[-1].config.name)
             if len(waiting) > late:
-                rota.ran(waiting.pop(0), seconds)
+                sampler.add_run(waiting.pop(0), seconds)
         orders.append(order)
     assert orders[0] == orders[1]
     assert Counter(orders[0])["a"] == pytest.approx(20, abs=5)
 
 
 def test_without_one_that_cannot_run_the_others_go_on() -> None:
-    a, b, c = profile("a", "1"), profile("b", "2"), profile("c", "2")
-    rota = ConfigurationSampler([a, b, c], 60, counted=False)
-    assert rota.next() is a
+    a, b, c = sampled("a", "1"), sampled("b", "2"), sampled("c", "2")
+    sampler = ConfigurationSampler([a, b, c], 60, counted=False)
+    assert sampler.next() is a
     a.state.unavailable = "no such device"
-    assert {rota.next() for _ in range(8)} == {b, c} == set(rota.running)
+    assert {sampler.next() for _ in range(8)} == {b, c} == set(sampler.running)
     # Who runs what must not depend on when that was known.
     counted = ConfigurationSampler([a, b, c], 60, counted=True)
     assert {counted.next() for _ in range(60)} == {a, b, c}

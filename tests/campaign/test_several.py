@@ -58,8 +58,8 @@ def test_every_graph_is_run_or_refused_by_each(ended: RunRecord) -> None:
         assert each.not_run == 0
     assert stale.families == {"dag": stale.tests}
     assert set(stale.refused) >= {"queues", "loops", "conditionals"}
-    drawn = {name: each.graphs for name, each in ended.families.items()}
-    assert inline.families == split.families == drawn
+    generated = {name: each.graphs for name, each in ended.families.items()}
+    assert inline.families == split.families == generated
     assert ended.compared == inline.tests
 
 
@@ -109,8 +109,8 @@ def test_the_same_seed_draws_the_same_graphs_for_others(ended: RunRecord, tmp_pa
 def test_what_two_executors_show_on_one_graph_is_stored_twice(tmp_path: Path) -> None:
     both = (("mutant/stale-reads", "plain"), ("mutant/dropped-control-edge", "controlled"))
     record = campaign(tmp_path, *both, families=("dag",), tests=12)
-    raw = [load(path).finding for path in (tmp_path / "unreduced").iterdir()]
-    pairs = [(found.index, found.executor) for found in raw if found]
+    unreduced = [load(path).finding for path in (tmp_path / "unreduced").iterdir()]
+    pairs = [(found.index, found.executor) for found in unreduced if found]
     assert len(pairs) == len(set(pairs))
     indices = [index for index, _ in pairs]
     assert record.forbidden_graphs == len(set(indices)) < len(indices)

@@ -1,4 +1,4 @@
-"""The writer of a night: hands out turns, takes over what they did, tells how it stands."""
+"""The writer of a night: hands out shards, takes over what they did, tells how it stands."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ STATS_S: Final = 3.0
 """How often `stats` is written, unless that takes long."""
 MOMENT_S: Final = 20.0
 RESERVE_S: Final = 5.0
-"""Before the end, or a tenth of the night: for turns to end, and reports to be written."""
+"""Before the end, or a tenth of the night: for shards to end, and reports to be written."""
 LEAST_S: Final = 3.0
-"""What is left at least when a turn begins."""
+"""What is left at least when a shard begins."""
 GRACE_S: Final = 15.0
-"""How long turns that were told to stop are waited for."""
+"""How long shards that were told to stop are waited for."""
 ORPHAN_S: Final = 60.0
 """How long those of a writer that was killed are waited for; they end within seconds."""
 MAX_LOST: Final = 20
@@ -94,7 +94,7 @@ class Nightly:
 
     @property
     def left_s(self) -> float:
-        """For turns."""
+        """For shards."""
         asked_s = self.plan.asked_s
         return asked_s - min(RESERVE_S, asked_s / 10) - self.spent_s
 
@@ -112,69 +112,69 @@ class Nightly:
             finally:
                 if self.running:  # they do not end
                     self._end_processes()
-            for turn in self.running.values():
-                self.store.finish(turn.number, lost=True)
+            for shard in self.running.values():
+                self.store.finish(shard.number, lost=True)
             return self._finish()
 
     def _round(self) -> None:
         """Submit, wait a little, take over, tell."""
         while len(self.running) < self.pool.workers and self.left_s >= LEAST_S:
-            turn = self.again.pop() if self.again else self._next()
-            if turn is None:
+            shard = self.again.pop() if self.again else self._next()
+            if shard is None:
                 break
-            self.running[self.pool.submit(work, turn)] = turn
+            self.running[self.pool.submit(work, shard)] = shard
         if not self.running and self.left_s >= LEAST_S:
             self._give_up("nothing that was asked for can run here")
         self._collect(0.5)
         self._tell()
 
     def _next(self) -> Shard | None:
-        """A new turn, if there is anything that can run."""
+        """A new shard, if there is anything that can run."""
         made = self.plan.next(self.left_s, time.time() + self.left_s, spooled=self.local)
         if made is None:
             return None
-        turn, given = made
-        self.store.begin(turn, given)
-        return turn
+        shard, given = made
+        self.store.begin(shard, given)
+        return shard
 
     def _collect(self, timeout_s: float) -> None:
-        """Take over what turns did, and those that have ended."""
+        """Take over what shards did, and those that have ended."""
         if not self.running:
             time.sleep(timeout_s)
         done, _ = wait(self.running, timeout=timeout_s, return_when=FIRST_COMPLETED)
-        for turn in self.running.values():
-            if turn.spool is not None:
-                self.store.ingest(turn.number)
+        for shard in self.running.values():
+            if shard.spool is not None:
+                self.store.ingest(shard.number)
         for future in done:
             self._ended(future, self.running.pop(future))
 
-    def _ended(self, future: Future[dict[str, str]], turn: Shard) -> None:
-        """A turn came to its end, or its worker did."""
+    def _ended(self, future: Future[dict[str, str]], shard: Shard) -> None:
+        """A shard came to its end, or its worker did."""
         lost = True
         try:
             files = future.result()
             lost = False
-            if turn.spool is None:
-                self.store.put(turn.number, files)
+            if shard.spool is None:
+                self.store.put(shard.number, files)
         except (Exception, CancelledError) as error:  # noqa: BLE001 - whatever it may end of
             if not is_lost(error):
-                self._note_problem(f"turn {turn.number}: {type(error).__name__}: {error}")
-            elif turn.spool is None:
-                self.again.append(turn)
+                self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
+            elif shard.spool is None:
+                self.again.append(shard)
                 return
-        if lost and turn.spool is not None:
-            self._await(turn.number)
-        self.store.finish(turn.number, lost=lost)
+        if lost and shard.spool is not None:
+            self._await(shard.number)
+        self.store.finish(shard.number, lost=lost)
         self.lost = self.lost + 1 if lost else 0
         if self.lost >= MAX_LOST:
-            self._give_up(f"the last {self.lost} turns lost their worker")
+            self._give_up(f"the last {self.lost} shards lost their worker")
 
     def _await(self, number: int) -> None:
         """Wait for a process that still writes a spool; end it if it does not end."""
         end = time.monotonic() + ORPHAN_S
         while held(self.store.spool(number)):
             if time.monotonic() > end:
-                pid = self.store.rows("SELECT pid FROM turns WHERE number = ?", number)[0][0]
+                pid = self.store.rows("SELECT pid FROM shards WHERE number = ?", number)[0][0]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 end = float("inf")
@@ -210,10 +210,10 @@ class Nightly:
                 signal.signal(which, former)
 
     def _stop(self) -> None:
-        """Tell the turns to end, and wait a while."""
-        for turn in self.running.values():
-            if turn.spool is not None:
-                spool = self.store.spool(turn.number)
+        """Tell the shards to end, and wait a while."""
+        for shard in self.running.values():
+            if shard.spool is not None:
+                spool = self.store.spool(shard.number)
                 spool.mkdir(parents=True, exist_ok=True)
                 (spool / STOP).touch()
         for future in self.running:

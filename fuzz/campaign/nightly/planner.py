@@ -1,10 +1,10 @@
-"""Which turn is next.
+"""Which shard is next.
 
 Every executor gets the same time. Of an executor each *group*, its configurations of one
 environment (another one is another process) and one class (findings are told apart by it), gets
 time by the square root of how many it has: thirty configurations need more than one, and are
 more alike than thirty executors. Who had least is next. What is pending of a group is given to
-its turns; towards the end they do little else, and where graphs take long it is made small in
+its shards; towards the end they do little else, and where graphs take long it is made small in
 the executor's first configuration. First of all comes the self-test.
 """
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.campaign.nightly.store import Store
 
-MAX_TURN_S: Final = 60.0
-MIN_TURN_S: Final = 5.0
+MAX_SHARD_S: Final = 60.0
+MIN_SHARD_S: Final = 5.0
 """Of a night too short for all."""
 MAX_PENDING: Final = 24
-"""Findings that a turn is given: each takes some seconds to minimize."""
+"""Findings that a shard is given: each takes some seconds to minimize."""
 LAST: Final = 0.85
 """Of the night; after that, what is pending comes first."""
 MAX_FAILURES: Final = 3
@@ -41,17 +41,17 @@ MAX_FAILURES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Configurations of an executor that share a turn."""
+    """Configurations of an executor that share a shard."""
 
     executor: str
     executor_class: str
     configs: tuple[str, ...]
 
 
-def groups(systems: Sequence[Sequence[str]]) -> list[Group]:
+def groups(executors: Sequence[Sequence[str]]) -> list[Group]:
     """Those of the executors given, each with the names of its configurations."""
     found = []
-    for executor, *names in systems:
+    for executor, *names in executors:
         parts: dict[tuple[object, str], list[str]] = defaultdict(list)
         for name in names:
             config = configuration(executor, name)
@@ -63,7 +63,7 @@ def groups(systems: Sequence[Sequence[str]]) -> list[Group]:
 
 
 class Plan:
-    """Makes turns.
+    """Makes shards.
 
     Parameters
     ----------
@@ -79,21 +79,21 @@ class Plan:
         self.count: int | None = meta["count"]
         self.python: str | None = meta["python"]
         self.asked_s: float = meta["asked_s"]
-        self.groups = groups(meta["systems"])
-        self.turn_s: float = meta["turn_s"] or min(
-            MAX_TURN_S, max(MIN_TURN_S, self.asked_s * meta["workers"] / (2 * len(self.groups)))
+        self.groups = groups(meta["executors"])
+        self.shard_s: float = meta["shard_s"] or min(
+            MAX_SHARD_S, max(MIN_SHARD_S, self.asked_s * meta["workers"] / (2 * len(self.groups)))
         )
         self.of = {
             (group.executor, config): group for group in self.groups for config in group.configs
         }
 
     def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Shard, list[int]] | None:
-        """The next turn, and the numbers of the raw findings in it; None if nothing can run."""
-        number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM turns")[0][0]
+        """The next shard, and its unreduced findings by number; None if nothing can run."""
+        number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM shards")[0][0]
         spool = str(self.store.spool(number).resolve()) if spooled else None
         if 0 < self.selftest_s <= left_s and self._untested():
-            turn = Shard(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
-            return turn, []
+            shard = Shard(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
+            return shard, []
         spent = self._spent()
         running = {group: configs for group in self.groups if (configs := self._running(group))}
         if not running:
@@ -112,12 +112,12 @@ class Plan:
         late = left_s < (1 - LAST) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
         texts = [text for row in pending if (text := self._text(row["file"])) is not None]
-        turn = Shard(
+        shard = Shard(
             number=number,
             seed=self.seed,
             executor=chosen.executor,
             configs=configs,
-            time_s=min(self.turn_s, left_s),
+            time_s=min(self.shard_s, left_s),
             until=until,
             families=self.families,
             minimizing_share=1.0 if late and texts else 0.5,
@@ -125,12 +125,12 @@ class Plan:
             python=self.python,
             known=tuple(self._known(chosen)),
             pending=tuple(texts),
-            quick=self._quick(chosen, running),
+            fast=self._quick(chosen, running),
             seconds=self._seconds(chosen.executor),
             spool=spool,
         )
         # With those that cannot be read: the others come first next time.
-        return turn, [row["number"] for row in pending]
+        return shard, [row["number"] for row in pending]
 
     @staticmethod
     def _quick(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> str | None:
@@ -142,13 +142,13 @@ class Plan:
     def _seconds(self, executor: str) -> dict[str, float]:
         """What a graph took in an executor's configurations, on average."""
         query = """SELECT tests.config, avg(tests.seconds) AS mean FROM tests
-        JOIN turns ON turns.number = tests.turn WHERE turns.executor = ? GROUP BY 1"""
+        JOIN shards ON shards.number = tests.shard WHERE shards.executor = ? GROUP BY 1"""
         return {row["config"]: row["mean"] for row in self.store.rows(query, executor)}
 
     def _untested(self) -> bool:
         """Whether a self-test is still to be done, and worth another try."""
-        turns = self.store.rows("SELECT state FROM turns WHERE executor = ?", SELFTEST)
-        if len(turns) >= MAX_FAILURES or any(state == "running" for (state,) in turns):
+        shards = self.store.rows("SELECT state FROM shards WHERE executor = ?", SELFTEST)
+        if len(shards) >= MAX_FAILURES or any(state == "running" for (state,) in shards):
             return False
         return not self.store.rows("SELECT 1 FROM kills LIMIT 1")
 
@@ -177,10 +177,10 @@ class Plan:
         """Seconds that each group has had, or is about to have."""
         spent = dict.fromkeys(self.groups, 0.0)
         for executor, configs, state, seconds in self.store.rows(
-            "SELECT executor, configs, state, seconds FROM turns WHERE executor != ?", SELFTEST
+            "SELECT executor, configs, state, seconds FROM shards WHERE executor != ?", SELFTEST
         ):
             group = self.of[executor, json.loads(configs)[0]]
-            spent[group] += max(seconds, self.turn_s) if state == "running" else seconds
+            spent[group] += max(seconds, self.shard_s) if state == "running" else seconds
         return spent
 
     def _running(self, group: Group) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ class Plan:
             return ()
         # What does not start now may start later; but not for ever.
         failures = self.store.rows(
-            """SELECT count(*) FROM turns WHERE executor = ? AND configs = ? AND state = 'done'
+            """SELECT count(*) FROM shards WHERE executor = ? AND configs = ? AND state = 'done'
             AND graphs = 0 AND problem != ''""",
             group.executor,
             json.dumps(configs),

@@ -70,13 +70,15 @@ class ReportBuilder:
         findings = (*self._findings(), *self._deaths())
         undecided = self._undecided(findings)
         runs, reported = store.rows(
-            "SELECT coalesce(sum(canary_runs), 0), coalesce(sum(canary_reported), 0) FROM turns"
+            "SELECT coalesce(sum(canary_runs), 0), coalesce(sum(canary_reported), 0) FROM shards"
         )[0]
         states = Counter[str]()
-        for state, count in store.rows("SELECT state, count(*) FROM raws GROUP BY state"):
+        for state, count in store.rows(
+            "SELECT state, count(*) FROM unreduced_findings GROUP BY state"
+        ):
             states[state] = count
         versions: dict[str, dict[str, str]] = {}
-        for (told,) in store.rows("SELECT DISTINCT versions FROM turns"):
+        for (told,) in store.rows("SELECT DISTINCT versions FROM shards"):
             versions |= json.loads(told)
         return NightlyReport(
             folder=str(store.folder),
@@ -231,13 +233,13 @@ class ReportBuilder:
         known = [each for each in findings if each.known and each.entry.finding is not None]
         undecided = 0
         for row in self.store.rows(
-            """SELECT raws.file, turn, turns.state FROM raws
-            JOIN turns ON turns.number = raws.turn WHERE raws.state = 'pending'"""
+            """SELECT u.file, shard, shards.state FROM unreduced_findings AS u
+            JOIN shards ON shards.number = u.shard WHERE u.state = 'pending'"""
         ):
             file = row["file"]
             if self.may_be_known.get(file, -1) < len(known):
-                # Of a turn that goes on it is still there.
-                spool = self.store.spool(row["turn"]).relative_to(self.store.folder)
+                # Of a shard that goes on it is still there.
+                spool = self.store.spool(row["shard"]).relative_to(self.store.folder)
                 entry = self._entry(str(spool / file) if row["state"] == "running" else file)
                 if entry is None or (found := entry.finding) is None:
                     undecided += 1
@@ -269,7 +271,7 @@ class ReportBuilder:
         return self.deaths_known[key]
 
     def _alike(self) -> list[Alike]:
-        rows = self.store.rows("SELECT * FROM deaths ORDER BY at, turn, line")
+        rows = self.store.rows("SELECT * FROM deaths ORDER BY at, shard, line")
         return alike(rows, self._why_death)
 
     def _command(self, sort: str, file: str) -> str:
@@ -288,7 +290,7 @@ class ReportBuilder:
             config, entry = first["config"], self._entry(first["file"])
             if entry is None:
                 continue
-            # Each turn counts its own from 1.
+            # Each shard counts its own from 1.
             named = replace(entry.test, name=Path(first["file"]).stem)
             key, *also = each.keys
             yield NightlyFinding(
@@ -338,21 +340,21 @@ class ReportBuilder:
                 found[f"{each.executor}/{each.entry.finding.family}"] += 1
         reached = defaultdict[str, list[float]](list)
         for executor, name, share in self.store.rows(
-            f"""SELECT executor, {by}, reached FROM tests JOIN turns ON turns.number = turn
+            f"""SELECT executor, {by}, reached FROM tests JOIN shards ON shards.number = shard
             WHERE reached IS NOT NULL"""  # noqa: S608 - one of two words
         ):
             reached[f"{executor}/{name}"].append(share)
         refused = defaultdict[str, Counter[str]](Counter)
         for executor, name, why, count in self.store.rows(
-            f"""SELECT executor, {by}, ended, count(*) FROM tests JOIN turns ON turns.number = turn
-            WHERE ended LIKE 'refused: %' GROUP BY 1, 2, 3"""  # noqa: S608
+            f"""SELECT executor, {by}, ended, count(*) FROM tests
+            JOIN shards ON shards.number = shard WHERE ended LIKE 'refused: %' GROUP BY 1, 2, 3"""  # noqa: S608
         ):
             refused[f"{executor}/{name}"][why.removeprefix("refused: ")] += count
         for executor, name, *numbers in self.store.rows(
             f"""SELECT executor, {by}, count(*), sum(allowed + forbidden + unknown),
               sum(tests.seconds), sum(forbidden > 0), sum(unknown > 0), sum(ended = 'crashed'),
               sum(ended = 'timed out')
-            FROM tests JOIN turns ON turns.number = turn GROUP BY 1, 2"""  # noqa: S608
+            FROM tests JOIN shards ON shards.number = shard GROUP BY 1, 2"""  # noqa: S608
         ):
             graphs, outcomes, seconds, forbidden, unknown, crashed, timed_out = numbers
             title = f"{executor}/{name}"
@@ -372,18 +374,20 @@ class ReportBuilder:
 
     def _workers(self) -> Iterator[WorkerHealth]:
         for row in self.store.rows(
-            """SELECT host, pid, count(*) AS turns, sum(state = 'lost') AS lost,
+            """SELECT host, pid, count(*) AS shards, sum(state = 'lost') AS lost,
               sum(seconds) AS busy,
-              (SELECT count(*) FROM deaths JOIN turns AS t ON t.number = turn
-                WHERE t.host = turns.host AND t.pid = turns.pid AND sort != 'timed out') AS crashed,
-              (SELECT count(*) FROM deaths JOIN turns AS t ON t.number = turn
-                WHERE t.host = turns.host AND t.pid = turns.pid AND sort = 'timed out') AS hung
-            FROM turns WHERE host != '' GROUP BY host, pid ORDER BY min(number)"""
+              (SELECT count(*) FROM deaths JOIN shards AS s ON s.number = shard
+                WHERE s.host = shards.host AND s.pid = shards.pid
+                AND sort != 'timed out') AS crashed,
+              (SELECT count(*) FROM deaths JOIN shards AS s ON s.number = shard
+                WHERE s.host = shards.host AND s.pid = shards.pid
+                AND sort = 'timed out') AS hung
+            FROM shards WHERE host != '' GROUP BY host, pid ORDER BY min(number)"""
         ):
             yield WorkerHealth(
                 f"process {row['pid']}",
                 row["host"],
-                row["turns"],
+                row["shards"],
                 row["lost"],
                 round(row["busy"], 1),
                 row["crashed"],

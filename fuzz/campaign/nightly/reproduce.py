@@ -26,7 +26,7 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     tests : int
         At most.
     seed : int
-        Says which records are drawn.
+        Says which records are generated.
     pool : Executor
 
     Returns
@@ -37,10 +37,11 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
         How many were made.
     """
     of = store.meta["seed"]
-    places = store.rows("SELECT turn, line FROM tests ORDER BY turn, line")
+    places = store.rows("SELECT shard, line FROM tests ORDER BY shard, line")
     chosen = random.Random(seed).sample(places, min(tests, len(places)))
     records = [
-        store.rows("SELECT * FROM tests WHERE turn = ? AND line = ?", *place)[0] for place in chosen
+        store.rows("SELECT * FROM tests WHERE shard = ? AND line = ?", *place)[0]
+        for place in chosen
     ]
     asked = [(row["family"], of, row["number"]) for row in records]
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]

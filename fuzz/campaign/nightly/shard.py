@@ -1,4 +1,4 @@
-"""A turn: a short campaign on one executor in one environment, as plain data.
+"""A shard: a short campaign on one executor in one environment, as plain data.
 
 What goes out is all that a worker needs, wherever it is; what comes back is all that the
 writer takes over. On the same machine that is a folder (`fuzz.campaign.nightly.shard_log`)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RANGE: Final = 1 << 20
-"""Graphs of a family that a turn may draw; turn n begins with number n times that."""
+"""Graphs of a family that a shard may draw; shard n begins with number n times that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Shard:
     Parameters
     ----------
     number : int
-        In the night. With `seed` and a family it says which graphs are drawn.
+        In the night. With `seed` and a family it says which graphs are generated.
     seed : int
         Of the night.
     executor : str
@@ -61,13 +61,13 @@ class Shard:
     count : int or None
         Executions of each graph; None for the usual number.
     python : str or None
-        Another environment's interpreter, where the turn is done.
+        Another environment's interpreter, where the shard is done.
     known : tuple of Known
         Of this executor in this class.
     pending : tuple of str
         Files of findings that are still to be minimized, as text.
-    quick : str or None
-        Another configuration of the executor, where findings are made small if that is quick.
+    fast : str or None
+        Another configuration of the executor, where findings are made small if that is fast.
     seconds : mapping of str to float
         What a graph took in these configurations so far, as far as is known.
     spool : str or None
@@ -86,42 +86,42 @@ class Shard:
     python: str | None = None
     known: tuple[Known, ...] = ()
     pending: tuple[str, ...] = ()
-    quick: str | None = None
+    fast: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     spool: str | None = None
 
 
 SELFTEST: Final = "selftest"
-"""In place of an executor: the turn hunts mutants."""
+"""In place of an executor: the shard hunts mutants."""
 SELFTEST_WORKERS: Final = 2
 
 
-def work(turn: Shard) -> dict[str, str]:
-    """Do a turn; its files, by name, unless it has a spool.
+def work(shard: Shard) -> dict[str, str]:
+    """Do a shard; its files, by name, unless it has a spool.
 
     A worker's process that is killed leaves the spool as it is.
     """
-    if turn.spool is not None:
-        _work(turn, Path(turn.spool))
+    if shard.spool is not None:
+        _work(shard, Path(shard.spool))
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        _work(turn, Path(folder))
+        _work(shard, Path(folder))
         files = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
         return {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in files}
 
 
-def _selftest(turn: Shard, folder: Path) -> None:
+def _selftest(shard: Shard, folder: Path) -> None:
     """Hunt all mutants; of a hunt that is cut short nothing is told."""
     begun = time.monotonic()
-    with ShardLog(folder, turn.executor, ()) as spool:
+    with ShardLog(folder, shard.executor, ()) as spool:
         spool.started({})
 
         def told(_: object) -> None:
-            if spool.told_to_stop or time.time() >= turn.until:
+            if spool.told_to_stop or time.time() >= shard.until:
                 raise KeyboardInterrupt  # as it takes Ctrl-C
 
         found = selftest(
-            time_s=turn.time_s, workers=SELFTEST_WORKERS, seed=turn.seed % (1 << 31), told=told
+            time_s=shard.time_s, workers=SELFTEST_WORKERS, seed=shard.seed % (1 << 31), told=told
         )
         if not found.interrupted:
             for kill in found.kills:
@@ -130,44 +130,44 @@ def _selftest(turn: Shard, folder: Path) -> None:
         spool.finished(time.monotonic() - begun)
 
 
-def _work(turn: Shard, folder: Path) -> None:
-    if turn.executor == SELFTEST:
-        _selftest(turn, folder)
+def _work(shard: Shard, folder: Path) -> None:
+    if shard.executor == SELFTEST:
+        _selftest(shard, folder)
         return
     begun = time.monotonic()
     known = []
-    for each in turn.known:
+    for each in shard.known:
         known.append(reported := ReportedFinding(loads(each.text), each.key, ""))
         reported.configs.update(each.configs)
-    with ShardLog(folder, turn.executor, [each.key for each in turn.known]) as spool:
+    with ShardLog(folder, shard.executor, [each.key for each in shard.known]) as spool:
 
         def stop() -> bool:
-            return spool.told_to_stop or time.time() >= turn.until
+            return spool.told_to_stop or time.time() >= shard.until
 
-        campaign = Campaign(_settings(turn, folder), lambda _: None, spool, known, stop)
-        campaign.remember({(turn.executor, name): s for name, s in turn.seconds.items()})
-        for text in turn.pending:
-            campaign.take_up(loads(text))
+        campaign = Campaign(_settings(shard, folder), lambda _: None, spool, known, stop)
+        campaign.remember({(shard.executor, name): s for name, s in shard.seconds.items()})
+        for text in shard.pending:
+            campaign.add_unreduced(loads(text))
         record = campaign.run()
         restarts = sum(each.restarts for each in record.executors)
         spool.finished(time.monotonic() - begun, record.problem, restarts)
 
 
-def _settings(turn: Shard, folder: Path) -> Settings:
-    configs = [configuration(turn.executor, name) for name in turn.configs]
+def _settings(shard: Shard, folder: Path) -> Settings:
+    configs = [configuration(shard.executor, name) for name in shard.configs]
     settings = Settings(
-        seed=turn.seed,
+        seed=shard.seed,
         out=folder,
-        executors=((turn.executor, *configs),),
-        time_s=turn.time_s,
-        families=tuple(turn.families),
-        weights=turn.families,
+        executors=((shard.executor, *configs),),
+        time_s=shard.time_s,
+        families=tuple(shard.families),
+        weights=shard.families,
         model=None,
-        first=turn.number * RANGE,
-        minimizing_share=turn.minimizing_share,
-        goes_on=True,
-        reduction_s=max(MAX_REDUCTION_S, turn.time_s / 2),
-        python=turn.python,
-        quick={turn.executor: configuration(turn.executor, turn.quick)} if turn.quick else {},
+        first_index=shard.number * RANGE,
+        minimizing_share=shard.minimizing_share,
+        defers_minimization=True,
+        reduction_s=max(MAX_REDUCTION_S, shard.time_s / 2),
+        python=shard.python,
+        fast={shard.executor: configuration(shard.executor, shard.fast)} if shard.fast else {},
     )
-    return settings if turn.count is None else replace(settings, count=turn.count)
+    return settings if shard.count is None else replace(settings, count=shard.count)

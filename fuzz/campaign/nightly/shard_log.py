@@ -1,4 +1,4 @@
-"""What a turn has done so far: a folder, and in it a line for each thing that happened.
+"""What a shard has done so far: a folder, and in it a line for each thing that happened.
 
 Files come first, by rename, then the line that names them, in one write: a line that is
 there is whole, or the last one and without its end; what it names is there too. So
@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import op_class
-from litmusfuzz.fuzz.campaign.event_log import EventLog, Tested
+from litmusfuzz.fuzz.campaign.event_log import EventLog, ExecutedTest
 from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.model import GUARANTEES
@@ -48,12 +48,12 @@ def digest(test: LitmusTest) -> str:
 
 
 class ShardLog(EventLog):
-    """Writes what happens in one turn.
+    """Writes what happens in one shard.
 
     Parameters
     ----------
     folder : Path
-        The turn's own; made here, and locked as long as this process lives.
+        The shard's own; made here, and locked as long as this process lives.
     executor : str
     known : sequence of str
         Keys of findings known before, which are their paths as well.
@@ -71,7 +71,7 @@ class ShardLog(EventLog):
 
     @property
     def told_to_stop(self) -> bool:
-        """Whether the writer wants the turn to end."""
+        """Whether the writer wants the shard to end."""
         return (self.folder / STOP).exists()
 
     def __enter__(self) -> Self:
@@ -104,7 +104,7 @@ class ShardLog(EventLog):
         """A configuration that cannot run here."""
         self._write("unavailable", config=config, why=why)
 
-    def tested(self, tested: Tested) -> None:
+    def tested(self, tested: ExecutedTest) -> None:
         """All that it takes to make the test again, and how it went."""
         judged = tested.judged
         parent = _PARENT.match(tested.test.description)
@@ -124,7 +124,7 @@ class ShardLog(EventLog):
             allowed=tested.allowed,
             seconds=round(tested.seconds, 4),
             end=tested.end,
-            unreduced=self._relative(tested.raw) if tested.raw else None,
+            unreduced=self._relative(tested.unreduced) if tested.unreduced else None,
             key=self.keys[tested.known.path] if tested.known else None,
         )
 
@@ -210,7 +210,7 @@ class ShardLog(EventLog):
         self._write("kill", **asdict(kill))
 
     def finished(self, seconds: float, problem: str = "", restarts: int = 0) -> None:
-        """The turn came to its end."""
+        """The shard came to its end."""
         self._write("end", seconds=round(seconds, 3), problem=problem, restarts=restarts)
 
 

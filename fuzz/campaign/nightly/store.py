@@ -1,6 +1,6 @@
 """What a night knows: a SQLite file that only its writer writes, and files beside it.
 
-A turn's spool is taken over as it grows: its next lines and how far it was read are one
+A shard's spool is taken over as it grows: its next lines and how far it was read are one
 transaction, and each graph that showed something has one row, which says what became of
 it. So nothing counts twice, however often the writer is killed and goes on; findings'
 files are there before the row that names them.
@@ -32,7 +32,7 @@ MAX_TAKEN: Final = 1 << 22
 """Bytes of one spool that are taken over at once."""
 _SCHEMA: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE turns (
+CREATE TABLE shards (
   number INTEGER PRIMARY KEY, executor TEXT NOT NULL, configs TEXT NOT NULL,
   begun INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'running', taken INTEGER NOT NULL DEFAULT 0,
   host TEXT NOT NULL DEFAULT '', pid INTEGER NOT NULL DEFAULT 0,
@@ -41,25 +41,25 @@ CREATE TABLE turns (
   canary_runs INTEGER NOT NULL DEFAULT 0, canary_reported INTEGER NOT NULL DEFAULT 0,
   restarts INTEGER NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');
 CREATE TABLE tests (
-  turn INTEGER, line INTEGER, number INTEGER NOT NULL, family TEXT NOT NULL,
+  shard INTEGER, line INTEGER, number INTEGER NOT NULL, family TEXT NOT NULL,
   parent TEXT NOT NULL, config TEXT NOT NULL, model TEXT NOT NULL, noise TEXT NOT NULL,
   run_seed INTEGER NOT NULL, count INTEGER NOT NULL, sha256 TEXT NOT NULL,
   allowed INTEGER NOT NULL, forbidden INTEGER NOT NULL, unknown INTEGER NOT NULL,
   reached REAL, seconds REAL NOT NULL, ended TEXT NOT NULL,
-  PRIMARY KEY (turn, line)) WITHOUT ROWID;
-CREATE TABLE raws (
-  number INTEGER PRIMARY KEY, turn INTEGER NOT NULL, config TEXT NOT NULL, file TEXT NOT NULL,
+  PRIMARY KEY (shard, line)) WITHOUT ROWID;
+CREATE TABLE unreduced_findings (
+  number INTEGER PRIMARY KEY, shard INTEGER NOT NULL, config TEXT NOT NULL, file TEXT NOT NULL,
   state TEXT NOT NULL DEFAULT 'pending', given INTEGER, tries INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE findings (
   key TEXT PRIMARY KEY, sort TEXT NOT NULL, executor TEXT NOT NULL, class TEXT NOT NULL,
   config TEXT NOT NULL, model TEXT NOT NULL, file TEXT NOT NULL UNIQUE, told TEXT NOT NULL);
 CREATE TABLE sightings (
-  turn INTEGER, line INTEGER, number INTEGER UNIQUE, key TEXT NOT NULL, config TEXT NOT NULL,
-  at INTEGER NOT NULL, PRIMARY KEY (turn, line)) WITHOUT ROWID;
+  shard INTEGER, line INTEGER, number INTEGER UNIQUE, key TEXT NOT NULL, config TEXT NOT NULL,
+  at INTEGER NOT NULL, PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE deaths (
-  turn INTEGER, line INTEGER, sort TEXT NOT NULL, config TEXT NOT NULL, class TEXT NOT NULL,
+  shard INTEGER, line INTEGER, sort TEXT NOT NULL, config TEXT NOT NULL, class TEXT NOT NULL,
   message TEXT NOT NULL, file TEXT NOT NULL, ops TEXT NOT NULL, at INTEGER NOT NULL,
-  PRIMARY KEY (turn, line)) WITHOUT ROWID;
+  PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE unavailable (executor TEXT, config TEXT, why TEXT NOT NULL,
   PRIMARY KEY (executor, config));
 CREATE TABLE moments (at INTEGER PRIMARY KEY, graphs INTEGER NOT NULL,
@@ -171,46 +171,47 @@ class Store:
         """Answers to a question."""
         return self.db.execute(query, values).fetchall()
 
-    # --- turns -------------------------------------------------------------------------
+    # --- shards -------------------------------------------------------------------------
 
     def spool(self, number: int) -> Path:
-        """Where a turn writes."""
-        return self.folder / "turns" / str(number)
+        """Where a shard writes."""
+        return self.folder / "shards" / str(number)
 
     @property
     def running(self) -> list[int]:
         """Turns that have begun, and are not yet taken over whole."""
-        return [n for (n,) in self.rows("SELECT number FROM turns WHERE state = 'running'")]
+        return [n for (n,) in self.rows("SELECT number FROM shards WHERE state = 'running'")]
 
     def pending(self, executor: str, configs: tuple[str, ...], most: int) -> list[sqlite3.Row]:
         """Unreduced findings that somebody has to minimize, least tried first."""
         marks = ", ".join("?" * len(configs))
         return self.rows(
-            f"""SELECT raws.number, raws.file FROM raws JOIN turns ON turns.number = raws.turn
-            WHERE raws.state = 'pending' AND given IS NULL AND turns.state != 'running'
+            f"""SELECT u.number, u.file FROM unreduced_findings AS u
+            JOIN shards ON shards.number = u.shard WHERE u.state = 'pending' AND given IS NULL
+              AND shards.state != 'running'
               AND executor = ? AND config IN ({marks})
-            ORDER BY tries, raws.number LIMIT ?""",  # noqa: S608 - question marks
+            ORDER BY tries, u.number LIMIT ?""",  # noqa: S608 - question marks
             executor,
             *configs,
             most,
         )
 
-    def begin(self, turn: Shard, given: list[int]) -> None:
-        """A turn is about to begin, and minimizes these, too."""
+    def begin(self, shard: Shard, given: list[int]) -> None:
+        """A shard is about to begin, and minimizes these, too."""
         with self.transaction():
             self.db.execute(
-                "INSERT INTO turns (number, executor, configs, begun) VALUES (?, ?, ?, ?)",
-                (turn.number, turn.executor, json.dumps(turn.configs), int(time.time())),
+                "INSERT INTO shards (number, executor, configs, begun) VALUES (?, ?, ?, ?)",
+                (shard.number, shard.executor, json.dumps(shard.configs), int(time.time())),
             )
             self.db.executemany(
-                "UPDATE raws SET given = ?, tries = tries + 1 WHERE number = ?",
-                [(turn.number, number) for number in given],
+                "UPDATE unreduced_findings SET given = ?, tries = tries + 1 WHERE number = ?",
+                [(shard.number, number) for number in given],
             )
 
     def ingest(self, number: int) -> bool:
-        """Take over the next lines of a turn's spool; whether there were any."""
+        """Take over the next lines of a shard's spool; whether there were any."""
         folder = self.spool(number)
-        ((taken,),) = self.rows("SELECT taken FROM turns WHERE number = ?", number)
+        ((taken,),) = self.rows("SELECT taken FROM shards WHERE number = ?", number)
         try:
             with (folder / shard_log.LINES).open("rb") as file:
                 file.seek(taken)
@@ -229,13 +230,13 @@ class Store:
                 taken += len(line)
             # Of one that is lost, its last line tells how long it took.
             self.db.execute(
-                "UPDATE turns SET taken = ?, seconds = max(seconds, ? - begun) WHERE number = ?",
+                "UPDATE shards SET taken = ?, seconds = max(seconds, ? - begun) WHERE number = ?",
                 (taken, told["at"], number),
             )
         return True
 
     def finish(self, number: int, *, lost: bool) -> None:
-        """Take over what is left of a turn that has ended; its spool goes."""
+        """Take over what is left of a shard that has ended; its spool goes."""
         while self.ingest(number):
             pass
         folder = self.spool(number)
@@ -245,18 +246,18 @@ class Store:
                 file.replace(self.folder / kept / file.name)
         with self.transaction():
             self.db.execute(
-                "UPDATE turns SET state = ? WHERE number = ?", ("lost" if lost else "done", number)
+                "UPDATE shards SET state = ? WHERE number = ?", ("lost" if lost else "done", number)
             )
-            self.db.execute("UPDATE raws SET given = NULL WHERE given = ?", (number,))
+            self.db.execute("UPDATE unreduced_findings SET given = NULL WHERE given = ?", (number,))
         shutil.rmtree(folder, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Nothing runs: remove what turns left that began as their writer was killed."""
-        for folder in (self.folder / "turns").glob("*"):
+        """Nothing runs: remove what shards left that began as their writer was killed."""
+        for folder in (self.folder / "shards").glob("*"):
             shutil.rmtree(folder, ignore_errors=True)
 
     def put(self, number: int, files: Mapping[str, str]) -> None:
-        """The files of a turn done elsewhere; the lines last, as where it was done."""
+        """The files of a shard done elsewhere; the lines last, as where it was done."""
         folder = self.spool(number)
         for name in sorted(files, key=lambda name: name == shard_log.LINES):
             path = folder / name
@@ -280,7 +281,7 @@ class Store:
             self.db.execute(
                 """INSERT OR REPLACE INTO moments SELECT ?, coalesce(sum(graphs), 0),
                 coalesce(sum(outcomes), 0), (SELECT count(DISTINCT key) FROM sightings), ?
-                FROM turns""",
+                FROM shards""",
                 (int(time.time()), disk_bytes),
             )
 
@@ -306,7 +307,7 @@ class Store:
         size = self.disk_bytes()
         if size <= most:
             return size
-        pending = self.rows("SELECT file FROM raws WHERE state = 'pending'")
+        pending = self.rows("SELECT file FROM unreduced_findings WHERE state = 'pending'")
         stay = {*kept, *(file for (file,) in pending)}
         folders = ("unreduced", "unconfirmed", "crashed", "timed-out")
         files = [path for folder in folders for path in (self.folder / folder).glob("*.yaml")]
@@ -334,33 +335,33 @@ def is_written(folder: Path) -> bool:
 class _Taking:
     """One line of a spool on its way into the store; a method for each kind."""
 
-    def __init__(self, store: Store, turn: int, line: int) -> None:
+    def __init__(self, store: Store, shard: int, line: int) -> None:
         self.store = store
         self.db = store.db
-        self.turn = turn
-        self.place = (turn, line)
-        self.folder = store.spool(turn)
+        self.shard = shard
+        self.place = (shard, line)
+        self.folder = store.spool(shard)
 
     def line(self, told: dict[str, Any]) -> None:
         """Take it."""
         getattr(self, f"_{told['kind']}")(told)
 
     def _add(self, **numbers: float) -> None:
-        """To what the turn has done."""
+        """To what the shard has done."""
         sets = ", ".join(f"{name} = {name} + ?" for name in numbers)
-        query = f"UPDATE turns SET {sets} WHERE number = ?"  # noqa: S608 - our own names
-        self.db.execute(query, (*numbers.values(), self.turn))
+        query = f"UPDATE shards SET {sets} WHERE number = ?"  # noqa: S608 - our own names
+        self.db.execute(query, (*numbers.values(), self.shard))
 
     def _start(self, told: dict[str, Any]) -> None:
         self.db.execute(
-            "UPDATE turns SET host = ?, pid = ?, versions = ? WHERE number = ?",
-            (told["host"], told["pid"], json.dumps(told["versions"]), self.turn),
+            "UPDATE shards SET host = ?, pid = ?, versions = ? WHERE number = ?",
+            (told["host"], told["pid"], json.dumps(told["versions"]), self.shard),
         )
 
     def _unavailable(self, told: dict[str, Any]) -> None:
         self.db.execute(
-            "INSERT OR REPLACE INTO unavailable SELECT executor, ?, ? FROM turns WHERE number = ?",
-            (told["config"], told["why"], self.turn),
+            "INSERT OR REPLACE INTO unavailable SELECT executor, ?, ? FROM shards WHERE number = ?",
+            (told["config"], told["why"], self.shard),
         )
 
     def _test(self, told: dict[str, Any]) -> None:
@@ -386,8 +387,9 @@ class _Taking:
         self._add(graphs=1, outcomes=sum(verdicts.values()))
         if told["unreduced"]:
             self.db.execute(
-                "INSERT OR IGNORE INTO raws (number, turn, config, file) VALUES (?, ?, ?, ?)",
-                (told["index"], self.turn, told["config"], told["unreduced"]),
+                """INSERT OR IGNORE INTO unreduced_findings (number, shard, config, file)
+                VALUES (?, ?, ?, ?)""",
+                (told["index"], self.shard, told["config"], told["unreduced"]),
             )
             if told["key"]:
                 self._again(told)
@@ -401,7 +403,7 @@ class _Taking:
         )
 
     def _settle(self, number: int, state: str) -> None:
-        self.db.execute("UPDATE raws SET state = ? WHERE number = ?", (state, number))
+        self.db.execute("UPDATE unreduced_findings SET state = ? WHERE number = ?", (state, number))
 
     def _found(self, told: dict[str, Any]) -> None:
         self._finding(told, Sort.FORBIDDEN)
@@ -422,23 +424,23 @@ class _Taking:
             number += 1
             file = f"findings/{stem}-{number}.yaml"
         self.store.copy(self.folder / told["file"], file)
-        ((executor,),) = self.store.rows("SELECT executor FROM turns WHERE number = ?", self.turn)
+        ((executor,),) = self.store.rows("SELECT executor FROM shards WHERE number = ?", self.shard)
         self.db.execute(
             "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(told["key"], sort, executor, told["executor_class"]),
-                *(told["config"], told["model"], file, json.dumps(told | {"turn": self.turn})),
+                *(told["config"], told["model"], file, json.dumps(told | {"shard": self.shard})),
             ),
         )
 
     def _script(self, told: dict[str, Any]) -> None:
-        """Of a finding that this turn was the first to show."""
+        """Of a finding that this shard was the first to show."""
         ((file, first),) = self.store.rows(
             "SELECT file, told FROM findings WHERE key = ?", told["key"]
         )
         first = json.loads(first)
         source = self.folder / told["file"]
-        if (first["turn"], first["file"]) == (self.turn, told["file"]):
+        if (first["shard"], first["file"]) == (self.shard, told["file"]):
             self.store.copy(source.with_suffix(".py"), str(Path(file).with_suffix(".py")))
             self.store.copy(source, file)
 
@@ -447,7 +449,7 @@ class _Taking:
 
     def _death(self, told: dict[str, Any]) -> None:
         source = Path(told["file"])
-        file = f"{source.parent}/{self.turn}-{source.name}"
+        file = f"{source.parent}/{self.shard}-{source.name}"
         self.store.copy(self.folder / source, file)
         self.db.execute(
             "INSERT INTO deaths VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -470,6 +472,6 @@ class _Taking:
 
     def _end(self, told: dict[str, Any]) -> None:
         self.db.execute(
-            "UPDATE turns SET problem = ?, restarts = ?, seconds = ? WHERE number = ?",
-            (told["problem"], told["restarts"], told["seconds"], self.turn),
+            "UPDATE shards SET problem = ?, restarts = ?, seconds = ? WHERE number = ?",
+            (told["problem"], told["restarts"], told["seconds"], self.shard),
         )
