@@ -19,13 +19,20 @@ LAYERS: Final = {
     "corpus": {"corpus"},
     "oracles": {"oracles", "corpus"},
     "reports": {"reports", "corpus"},
+    "fuzz.support": {"fuzz.support", "corpus"},
     "fuzz.passes": {"fuzz.passes", "oracles", "corpus"},
-    "fuzz.generators": {"fuzz.generators", "fuzz.passes", "oracles", "corpus"},
+    "fuzz.generators": {
+        *("fuzz.generators", "fuzz.support", "fuzz.passes"),
+        *("oracles", "corpus"),
+    },
     "fuzz.engines": {"fuzz.engines", "corpus"},
-    "fuzz.executors": {"fuzz.executors", "fuzz.engines", "fuzz.passes", "corpus"},
+    "fuzz.executors": {
+        *("fuzz.executors", "fuzz.support", "fuzz.engines", "fuzz.passes"),
+        "corpus",
+    },
     # A mutant in Python interprets a test by the oracles' arithmetic.
     "fuzz.mutants": {
-        *("fuzz.mutants", "fuzz.executors", "fuzz.engines", "fuzz.passes"),
+        *("fuzz.mutants", "fuzz.executors", "fuzz.support", "fuzz.engines", "fuzz.passes"),
         *("oracles", "corpus"),
     },
 }

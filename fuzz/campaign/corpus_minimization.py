@@ -107,7 +107,7 @@ def kills(entries: Sequence[Entry], progress: Callable[[str], None]) -> list[set
 
 
 def _killed(worker: Worker, name: str, entry: Entry) -> bool:
-    if not entry.test.features <= executor_class(name).features:
+    if executor_class(name).support.lacking(entry.test):
         return False
     config = configuration(name, _CONFIG)
     request = messages.Request(

@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.family_weights import Weights
 from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
-from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.fuzz.support import Support
     from litmusfuzz.reports.records import RunRecord
 
 MAX_WAITING: Final = 16
@@ -99,7 +100,7 @@ class CampaignExecutor:
     name: str
     sampler: ConfigurationSampler
     families: tuple[str, ...]
-    features: frozenset[str]
+    support: Support
     clusterer: type[Clusters] | None = None
     fast: SampledConfiguration | None = None
     minimizing_s: float = 0.0
@@ -124,10 +125,10 @@ class Dispatcher:
     """Generates tests and puts each into the queue of every executor that supports it.
 
     The executors choose a family alternately, each among the families that it supports
-    (`fuzz.campaign.family_weights`), so that an executor that supports few families gets its
-    share. The generated test then goes to all executors that support it. A test depends on the
-    seed, its family, and its number in that family only: not on which executors take part, nor on
-    their speed.
+    (`fuzz.campaign.family_weights`), and the test is generated within its support, so that an
+    executor that supports few tests gets its share. The generated test then goes to all executors
+    that support it. A test depends on the seed, its family, and its number in that family; on the
+    support only where the usual test lies beyond it; never on the speed of executors.
 
     Parameters
     ----------
@@ -184,9 +185,10 @@ class Dispatcher:
             return False
         place = self.dispatched % len(self.fuzzed)
         self.dispatched += 1
-        family = self.weights.choose(place, self.fuzzed[place].families)
+        chooser = self.fuzzed[place]
+        family = self.weights.choose(place, chooser.families)
         start = time.monotonic()
-        self._generate(family)
+        self._generate(family, chooser.support)
         self.add_time(family, time.monotonic() - start)
         return True
 
@@ -200,21 +202,24 @@ class Dispatcher:
         patient = self.settings.tests is not None
         return executor.full and (patient or time.monotonic() - executor.last_taken_at < PATIENCE_S)
 
-    def _generate(self, family: str) -> None:
-        """Generate a test of a family and queue it for every executor that supports it."""
+    def _generate(self, family: str, support: Support) -> None:
+        """Generate a test within a support and queue it for every executor that supports it."""
         record = self.record
         start = time.monotonic()
         number = self.settings.first_index + record.families[family].graphs
         # Indices are unique, and equal in all campaigns with this seed. A new family is the last
         # in the table, and so changes no index of the others.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
-        test = generate(family, self.settings.seed, index)
         record.graphs += 1
         record.families[family].graphs += 1
+        try:
+            test = generate(family, self.settings.seed, index, support)
+        except NotGenerated:
+            return  # for this index only; the next one has other random choices
         record.ops.update(n.op for n in test.effects)
         running = {}
         for executor in self.fuzzed:
-            lacking = test.features - executor.features
+            lacking = executor.support.lacking(test)
             accepts = not (lacking or executor.full)
             sampled = executor.sampler.next() if accepts else executor.sampler.current
             sampled.state.graphs += 1

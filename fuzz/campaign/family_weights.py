@@ -1,6 +1,6 @@
 """How often each family is generated: by its weight, and by what it still finds.
 
-Every family has a weight (`litmusfuzz.fuzz.generators.WEIGHTS`, or as asked for). Half of the
+Every family has a weight (`litmusfuzz.fuzz.generators.FAMILIES`, or as asked for). Half of the
 draws go by weight alone. The other half go where most is found in a second: to each
 family in proportion to its weight times its yield, which is
 

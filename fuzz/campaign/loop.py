@@ -97,9 +97,7 @@ class Campaign:
             families = () if name == CANARY else settings.families_for_executor(name)
             clusterer = made if issubclass(made, Clusters) else None
             elsewhere = None if fast is None else self._profile(name, fast, number)
-            executor = CampaignExecutor(
-                name, sampler, families, made.features, clusterer, elsewhere
-            )
+            executor = CampaignExecutor(name, sampler, families, made.support, clusterer, elsewhere)
             executors.append(executor)
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python

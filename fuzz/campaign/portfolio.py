@@ -27,13 +27,14 @@ from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.generators import WEIGHTS, families_for, generate
+from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.generators.mutations import names, parent
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.fuzz.support import Support
 
 CORPUS: Final = "corpus"
 """What the tests that were not generated are counted under, beside the families."""
@@ -89,11 +90,11 @@ threads. What no configuration of the mutant has is left out."""
 
 
 class Portfolio:
-    """Tests for executors that run these features, in order; generated when first wanted.
+    """Tests within a support, in order; generated when first wanted.
 
     Parameters
     ----------
-    features : frozenset of str
+    support : Support
     seed : int
         Of what is generated.
     sparse : bool
@@ -101,8 +102,8 @@ class Portfolio:
         (docs/tensorflow-findings.md): what shows on them says nothing about a mutant.
     """
 
-    def __init__(self, features: frozenset[str], seed: int, *, sparse: bool = True) -> None:
-        self._features = features
+    def __init__(self, support: Support, seed: int, *, sparse: bool = True) -> None:
+        self._support = support
         self._sparse = sparse
         self._rounds = self._again_and_again()
         self._drawn = self._draws(seed)
@@ -123,17 +124,17 @@ class Portfolio:
             most *= 2
 
     def _draws(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
-        families = tuple(name for name in families_for(self._features) if WEIGHTS[name])
-        weights = Weights({name: WEIGHTS[name] for name in families}, learning=False)
+        families = tuple(name for name in families_for(self._support) if FAMILIES[name].weight)
+        weights = Weights({name: FAMILIES[name].weight for name in families}, learning=False)
         for index in count():
             family = weights.choose(0, families)
-            test = generate(family, seed, index)
+            test = generate(family, seed, index, self._support)
             if self._takes(test):
                 yield family, test
 
     def _takes(self, test: LitmusTest) -> bool:
         sparse = any(n.definition.sparse and n.definition.kind.writes for n in test.effects)
-        return test.features <= self._features and (self._sparse or not sparse)
+        return not self._support.lacking(test) and (self._sparse or not sparse)
 
 
 @cache

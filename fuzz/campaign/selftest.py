@@ -36,6 +36,7 @@ from litmusfuzz.reports.nightly_report import Kill
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.support import Support
 
 DEFAULT_S: Final = 300.0
 JOB_TIMEOUT_S: Final = 60.0
@@ -144,7 +145,7 @@ class _Hunt:
     def __init__(self, names: tuple[str, ...], time_s: float, workers: int, seed: int) -> None:
         self.time_s = time_s
         self.seed = seed
-        self.portfolios: dict[tuple[str, frozenset[str]], Portfolio] = {}
+        self.portfolios: dict[tuple[str, Support], Portfolio] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
         self.strategies: defaultdict[str, Effort] = defaultdict(Effort)
         self.families: defaultdict[str, Effort] = defaultdict(Effort)
@@ -174,10 +175,10 @@ class _Hunt:
         ways = [way for way in WAYS[subject.origin] if way.config in configs]
         if subject.origin == "native" and "controlled" not in configs:  # it has no engines
             ways = [replace(ways[0], config="")]
-        key = (subject.origin, made.features)
+        key = (subject.origin, made.support)
         if key not in self.portfolios:
             sparse = subject.origin != "tf"
-            self.portfolios[key] = Portfolio(made.features, self.seed, sparse=sparse)
+            self.portfolios[key] = Portfolio(made.support, self.seed, sparse=sparse)
         for index in count():
             family, test = self.portfolios[key][index]
             subject.graphs += 1

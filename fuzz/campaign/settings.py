@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import DEFAULT_MEMORY_BYTES
-from litmusfuzz.fuzz.generators import WEIGHTS, families_for
+from litmusfuzz.fuzz.generators import FAMILIES, families_for
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
 
@@ -119,10 +119,10 @@ class Settings:
 
     def weight(self, family: str) -> float:
         """How often a family is generated before anything is found."""
-        return self.weights.get(family, 1.0 if self.families else WEIGHTS[family])
+        return self.weights.get(family, 1.0 if self.families else FAMILIES[family].weight)
 
     def families_for_executor(self, executor: str) -> tuple[str, ...]:
         """Families that are generated for an executor."""
-        taken = families_for(executor_class(executor).features)
-        wanted = self.families or (name for name in taken if WEIGHTS[name])
+        taken = families_for(executor_class(executor).support)
+        wanted = self.families or (name for name in taken if FAMILIES[name].weight)
         return tuple(name for name in wanted if name in taken)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,15 +76,14 @@ def _executor(name: str) -> Row:
 
 
 def _families() -> Iterator[Row]:
-    from litmusfuzz.fuzz.generators import FAMILIES, FEATURES, WEIGHTS
+    from litmusfuzz.fuzz.generators import FAMILIES
 
-    for name, generate in FAMILIES.items():
-        line = _first_line(sys.modules[generate.__module__].__doc__)
+    for family in FAMILIES.values():
         yield {
-            "name": name,
-            "description": _capital(re.sub(rf"^The family `{name}`: ", "", line)),
-            "features": sorted(FEATURES[name]),
-            "weight": WEIGHTS[name],
+            "name": family.name,
+            "description": _capital(family.about),
+            "features": sorted(family.features),
+            "weight": family.weight,
         }
 
 

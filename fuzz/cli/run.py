@@ -209,7 +209,7 @@ def systems_of(
 def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     """The named families with their weights; each executor can run at least one of them."""
     from litmusfuzz.fuzz.executors.table import executor_class
-    from litmusfuzz.fuzz.generators import FAMILIES, FEATURES, families_for
+    from litmusfuzz.fuzz.generators import FAMILIES, families_for
 
     weights: dict[str, float] = {}
     for part in wanted.split(",") if wanted is not None else ():
@@ -222,10 +222,14 @@ def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
         if not weights[name]:
             fail(f"--families: a weight is above 0, got {part.strip()!r}")
     for executor in executors:
-        features = executor_class(executor).features
-        if weights and not set(weights) & set(families_for(features)):
-            lacks = sorted(set().union(*(FEATURES[name] for name in weights)) - features)
-            fail(f"--families: {executor} runs none of them: it refuses {', '.join(lacks)}")
+        support = executor_class(executor).support
+        fitting = families_for(support)
+        if not fitting:
+            fail(f"--executors: no family generates tests within the support of {executor}")
+        if weights and not set(weights) & set(fitting):
+            beyond = sorted({each for name in weights for each in FAMILIES[name].beyond(support)})
+            lacks = f": it does not take {', '.join(beyond)}" if beyond else ""
+            fail(f"--families: none of them generates tests for {executor}{lacks}")
     return weights
 
 

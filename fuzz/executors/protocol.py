@@ -14,9 +14,34 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
+
+__all__ = [
+    "EVERYTHING",
+    "Choice",
+    "Clustered",
+    "Clusters",
+    "Config",
+    "Configurable",
+    "Counts",
+    "Diverged",
+    "EventKey",
+    "Executor",
+    "Forceable",
+    "Histogram",
+    "Mutant",
+    "Noise",
+    "Prepared",
+    "Refused",
+    "Schedulable",
+    "Support",
+    "Unavailable",
+    "noise_from",
+    "noise_named",
+]
 
 Histogram = Mapping[Outcome, int]
 """How often each outcome was seen."""
@@ -238,9 +263,10 @@ class Executor(Protocol):
     """A system under test."""
 
     name: ClassVar[str]
-    features: ClassVar[frozenset[str]]
-    """Of `LitmusTest.features`, those that it runs: what a campaign draws by.
-    Whether it takes a test, `prepare` says."""
+    support: ClassVar[Support]
+    """The ops, dtypes, shapes and features that it takes: campaigns and Hypothesis
+    strategies generate tests within it. Whether it takes a single test, `prepare` decides.
+    """
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -262,7 +288,8 @@ class Executor(Protocol):
         Raises
         ------
         Refused
-            Naming the feature that it lacks.
+            Naming the first feature, op, dtype or shape that it does not take:
+            `Support.lacking` lists those beyond its support.
         """
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from litmusfuzz.fuzz.executors.protocol import Configurable, Mutant
+from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -84,7 +85,7 @@ EXECUTORS: Final = MappingProxyType(
 )
 
 
-_MEMBERS: Final = ("name", "features", "configurations", "versions", "prepare")
+_MEMBERS: Final = ("name", "support", "configurations", "versions", "prepare")
 """Of `protocol.Executor`."""
 
 
@@ -151,8 +152,9 @@ def _loaded(point: EntryPoint) -> type[Executor]:
     try:
         found = point.load()
         lacking = sorted(name for name in _MEMBERS if not hasattr(found, name))
-        if not lacking and not found.configurations():
-            lacking = ["configurations"]
+        if not lacking:
+            lacking += [] if found.configurations() else ["configurations"]
+            lacking += [] if isinstance(found.support, Support) else ["Support as its support"]
     except Exception as error:  # noqa: BLE001 - importing theirs runs their code
         why = f"{type(error).__name__}: {error}".splitlines()[0]
     else:

@@ -1,27 +1,26 @@
-"""Where tests come from: families of random litmus tests.
+"""Generators of random litmus tests, one for each family.
 
-A family is one function, from a source of choices to a test
-(`litmusfuzz.fuzz.generators.dag`). The campaign gives it a seeded `random.Random`, fast
-and repeatable; Hypothesis gives it one of its own, whose choices it shrinks
-(`litmusfuzz.fuzz.generators.hypothesis_strategies`). Both draw from the same families.
+A *generator* makes a test from a source of random choices; a *family* is a named
+generator (`FAMILIES`). Campaigns give it a seeded `random.Random`, which is fast and
+repeatable; `litmusfuzz.fuzz.generators.hypothesis_strategies` wraps the same families as
+Hypothesis strategies.
 
-`dag` draws graphs over variables, which is what every executor runs, `dense` those of
-them that use whole variables; `sparse` such as use a variable densely and sparsely,
-`clusterable` those that a clusterer likes. `cycles` draws the classic shapes, written in many
-ways, `mutations` edits tests of the corpus. The others draw what semantics.md has
-beside that, each one feature, `mixed` several, `training` what people use them for;
-their tests are small enough for the reference oracle, which looks at every order.
+A generator makes tests within a *support*: the ops, dtypes, shapes and features that an
+executor takes (`litmusfuzz.fuzz.support`).
 
-A family draws shapes that race. It knows no oracle's verdict and no executor's
-defects: no template holds a bug.
+Generators aim at races. They know no oracle's verdict and no executor's defects: no
+template holds a bug. The tests of families with structure (sections, queues, loops, ...)
+are small enough for the reference oracle, which looks at every order.
 """
 
 from __future__ import annotations
 
-import random
+from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.generators import (
     clusterable,
     clusters,
@@ -38,67 +37,142 @@ from litmusfuzz.fuzz.generators import (
     sparse,
     training,
 )
+from litmusfuzz.fuzz.generators.family import Family, NotGenerated
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from litmusfuzz.corpus.model import LitmusTest
 
-FAMILIES: Final = MappingProxyType(
-    {
-        "dag": dag.generate,
-        "sections": sections.generate,
-        "queues": queues.generate,
-        "conditionals": conditionals.generate,
-        "loops": loops.generate,
-        "runs": runs.generate,
-        "clusters": clusters.generate,
-        "mixed": mixed.generate,
-        "clusterable": clusterable.generate,
-        "cycles": cycles.generate,
-        "sparse": sparse.generate,
-        "mutations": mutations.generate,
-        "dense": dense.generate,
-        "training": training.generate,
-    }
+__all__ = ["FAMILIES", "Family", "NotGenerated", "families_for", "generate"]
+
+_QUEUE_OPS: Final = frozenset({"QueueEnqueueV2", "QueueDequeueV2"})
+_BRANCH_OPS: Final = frozenset({"If", "Less", "ReadVariableOp"})
+_LOOP_OPS: Final = frozenset({"While", "Less", "AddV2"})
+_TABLE: Final = (
+    Family(
+        "dag",
+        dag.generate,
+        "graphs over a few variables, with every op on variables; for every executor",
+        weight=2.0,
+    ),
+    Family(
+        "sections",
+        sections.generate,
+        "critical sections beside each other and inside each other",
+        features=frozenset({"critical sections"}),
+        ops=frozenset({"CriticalSection"}),
+    ),
+    Family(
+        "queues",
+        queues.generate,
+        "puts and takes that race, of one element or of several",
+        features=frozenset({"queues"}),
+        ops=_QUEUE_OPS,
+    ),
+    Family(
+        "conditionals",
+        conditionals.generate,
+        "branches chosen by the value that a racing read returned",
+        features=frozenset({"conditionals"}),
+        ops=_BRANCH_OPS,
+    ),
+    Family(
+        "loops",
+        loops.generate,
+        "loops whose conditions and bodies race with ops beside them",
+        features=frozenset({"loops"}),
+        ops=_LOOP_OPS,
+    ),
+    Family(
+        "runs",
+        runs.generate,
+        "several graphs, run by a client in an order or concurrently",
+        features=frozenset({"several runs"}),
+    ),
+    Family(
+        "clusters",
+        clusters.generate,
+        "clusters chosen by the test, racing with the rest of the graph",
+        features=frozenset({"clusters"}),
+    ),
+    Family(
+        "mixed",
+        mixed.generate,
+        "two or more of sections, queues, conditionals, loops and runs in one test",
+        features=frozenset({"critical sections", "queues", "conditionals", "loops"}),
+        ops=_QUEUE_OPS | _BRANCH_OPS | _LOOP_OPS | {"CriticalSection"},
+    ),
+    Family(
+        "clusterable",
+        clusterable.generate,
+        "chains that a clustering compiler takes whole, and that race",
+    ),
+    Family(
+        "cycles",
+        cycles.generate,
+        "critical cycles (MP, SB, IRIW, ...), each written in one of many ways",
+        weight=2.0,
+        ops=frozenset({"Const", "ReadVariableOp", "AssignVariableOp"}),
+    ),
+    Family(
+        "sparse",
+        sparse.generate,
+        "variables that one test uses densely and sparsely",
+        rank=1,
+    ),
+    Family(
+        "mutations",
+        mutations.generate,
+        "tests of the corpus, with one to three random edits",
+        weight=2.0,
+    ),
+    Family(
+        "dense",
+        dense.generate,
+        "as dag, with ops on whole variables only, six at most",
+        weight=0.0,
+    ),
+    Family(
+        "training",
+        training.generate,
+        "training steps of a small model, by workers that race",
+        features=frozenset({"several runs", "queues", "loops"}),
+        ops=_QUEUE_OPS | _LOOP_OPS,
+    ),
 )
-"""Name to function. To add one: a module, and a last line here and below."""
-
-FEATURES: Final = MappingProxyType(
-    {
-        "dag": frozenset[str](),
-        "sections": frozenset({"critical sections"}),
-        "queues": frozenset({"queues"}),
-        "conditionals": frozenset({"conditionals"}),
-        "loops": frozenset({"loops"}),
-        "runs": frozenset({"several runs"}),
-        "clusters": frozenset({"clusters"}),
-        "mixed": frozenset({"critical sections", "queues", "conditionals", "loops"}),
-        "clusterable": frozenset[str](),
-        "cycles": frozenset[str](),
-        "sparse": frozenset[str](),
-        "mutations": frozenset[str](),
-        "dense": frozenset[str](),
-        "training": frozenset({"several runs", "queues", "loops"}),
-    }
-)
-"""What each family is about, of `LitmusTest.features`. Some of its tests have more."""
-
-WEIGHTS: Final = MappingProxyType(
-    dict.fromkeys(FAMILIES, 1.0) | {"dag": 2.0, "cycles": 2.0, "mutations": 2.0, "dense": 0.0}
-)
-"""How often a campaign draws each, beside the others, until it finds something
-(`fuzz.campaign.family_weights`). Twice what holds ops or shapes of all kinds; 0 is drawn
-only where it is named, as another family draws all that it has."""
+FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})
+"""By name. To add one: a module, and a last row in the table above."""
 
 
-def families_for(features: frozenset[str]) -> tuple[str, ...]:
-    """Families that are worth drawing for an executor that runs these features."""
-    return tuple(name for name, needed in FEATURES.items() if needed <= features)
+@cache
+def families_for(support: Support) -> tuple[str, ...]:
+    """Names of the families that generate tests within a support."""
+    return tuple(name for name, family in FAMILIES.items() if _generates(family, support))
 
 
-def generate(family: str, seed: int, index: int) -> LitmusTest:
+def _generates(family: Family, support: Support) -> bool:
+    """Whether a family fits a support, and a test that it generates shows it."""
+    if family.beyond(support):
+        return False
+    if replace(support, features=FEATURES) == EVERYTHING:
+        return True
+    try:
+        family.test("trial", support)
+    except NotGenerated:
+        return False
+    return True
+
+
+def generate(family: str, seed: int, index: int, support: Support = EVERYTHING) -> LitmusTest:
     """Test number `index` of a family, in the campaign with that seed.
 
-    The same three give the same test, whatever was drawn before.
+    The same arguments give the same test, whatever was generated before.
+
+    Raises
+    ------
+    NotGenerated
+        If the family makes no test within `support`.
     """
-    # A str seeds through SHA-512: the same on every machine and version.
-    return FAMILIES[family](random.Random(f"{seed}/{family}/{index}"))
+    return FAMILIES[family].test(f"{seed}/{family}/{index}", support)

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.generators.context import Context
+    from litmusfuzz.fuzz.support import Support
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return bounded(rng, _test)
+    return bounded(rng, support, _test)
 
 
 def _test(context: Context) -> LitmusTest:
@@ -43,7 +44,10 @@ def _test(context: Context) -> LitmusTest:
             # Reads first, every other time: else nearly all would be writes.
             wanted = tuple(Kind) if rng.random() < 0.5 else (Kind.READ,)
             wanted = (Kind.WRITE,) if written else wanted
-            op = rng.choice([each for each in possible if each.kind in wanted])
+            fitting = [each for each in possible if each.kind in wanted]
+            if not fitting:
+                break
+            op = rng.choice(fitting)
             effect = block.effect(op, (last,) if last else ())
             if has_too_many_orders(built("clusterable", context, [*nodes, *block.nodes])):
                 del block.nodes[before:]

@@ -27,19 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=8)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION)
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _attempt, rng.randint(9, 14))
+    return small(rng, support, _attempt, rng.randint(9, 14))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    context = resources(rng, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
-    generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, most))
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+    context = resources(rng, support, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
+    generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, events))
     kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if context.mutexes else 0)
     first = rng.choice(("plain", "plain", "plain", "branch", "loop"))
     plan = [first, *rng.choices(kinds, weights, k=rng.randint(3, 7))]

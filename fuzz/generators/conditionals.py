@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, plain=8)
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _attempt, rng.randint(10, 15))
+    return small(rng, support, _attempt, rng.randint(10, 15))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
     generator = StructuredGenerator(
-        StructuredContext(resources(rng, arithmetic=arithmetic), _WEIGHTS, most)
+        StructuredContext(resources(rng, support, arithmetic=arithmetic), _WEIGHTS, events)
     )
     others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(3, 7))
     plan = ["branch", "plain", *others] if rng.random() < 0.6 else ["plain", "branch", *others]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
     from litmusfuzz.corpus.ops import OpDef
+    from litmusfuzz.fuzz.support import Support
 
 # Kinds alike, but twice those that fit few tests, and the reads among them,
 # which show what happened. (All tests take ReadVariableOp; it comes often.)
@@ -53,6 +54,8 @@ class Context:
     ----------
     rng : random.Random
         All choices come from it.
+    support : Support
+        Ops of other sorts are not generated.
     dtype : str
         Of all variables and queues.
     variables : tuple of Variable
@@ -64,6 +67,7 @@ class Context:
     """
 
     rng: random.Random
+    support: Support
     dtype: str
     variables: tuple[Variable, ...]
     mutexes: tuple[Mutex, ...] = ()
@@ -91,9 +95,10 @@ class Context:
         return f"{prefix}{self.number}"
 
     def possible(self, op: OpDef) -> bool:
-        """Whether an op on variables fits those of the test."""
+        """Whether an op on variables is supported, and fits those of the test."""
         return (
-            self.dtype in op.dtypes
+            op.name in self.support.ops
+            and self.dtype in op.dtypes
             and len(op.roles) <= len(self.variables)
             and (bool(self.variables[0].shape) or not op.sparse)
         )
@@ -233,12 +238,15 @@ class BodyGenerator:
         fitting = self.fitting(kind)
         if not fitting or self.rng.random() < 0.5:
             scalars = [] if kind.shape == () else self.fitting(self.context.scalar)
-            if self.context.arithmetic and scalars and self.rng.random() < 0.5:
+            adds = self.context.arithmetic and "AddV2" in self.context.support.ops
+            if adds and scalars and self.rng.random() < 0.5:
                 source = self.rng.choice(scalars)
                 return self.pure("AddV2", (source, self.constant(kind, None)), kind)
             return self.constant(kind, None)
         source = self.rng.choice(fitting)
         if not self.context.arithmetic:
+            if "Identity" not in self.context.support.ops:
+                return self.constant(kind, None)
             return self.pure("Identity", (source,), kind)
         return self.expression(source, kind, fitting)
 
@@ -246,15 +254,25 @@ class BodyGenerator:
         """A pure op, or a few, on a source and perhaps another."""
         rng = self.rng
         scalar = TensorType(kind.dtype, ())
-        op = rng.choice(_PURE)
-        if self.context.matrices and kind.shape == (2, 2) and rng.random() < 0.5:
+        supported = self.context.support.ops
+        compares = [op for op in ("Less", "Equal") if op in supported]
+        ops = [op for op in _PURE if op in supported and (op != "Select" or compares)]
+        if not ops:
+            return self.constant(kind, None)
+        op = rng.choice(ops)
+        if (
+            "MatMul" in supported
+            and self.context.matrices
+            and kind.shape == (2, 2)
+            and rng.random() < 0.5
+        ):
             return self.pure("MatMul", (source, rng.choice(fitting)), kind)
         if op in ("Identity", "Neg", "Relu"):
             return self.pure(op, (source,), kind)
         if op == "Mul":
             return self.pure(op, (source, self.constant(scalar, rng.choice((-1, 2, 3)))), kind)
         if op == "Select":
-            compare = rng.choice(("Less", "Equal"))
+            compare = rng.choice(compares)
             level = self.constant(scalar, rng.randint(0, 40))
             condition = self.pure(compare, (source, level), TensorType(BOOL, kind.shape))
             return self.pure(op, (condition, rng.choice(fitting), self.constant(kind, None)), kind)

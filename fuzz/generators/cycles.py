@@ -40,18 +40,34 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.fuzz.generators import critical
 from litmusfuzz.fuzz.generators.size import count_all
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES
+from litmusfuzz.fuzz.support import EVERYTHING
 
 if TYPE_CHECKING:
     import random
 
     from litmusfuzz.fuzz.generators.critical import Cycle
+    from litmusfuzz.fuzz.support import Support
 
 _SHAPES: Final = ((), (), (), (1,), (2,), (3,), (1, 16), (2, 256), (1, 1024), (2, 4096))
 _SCATTERS: Final = tuple(
     f"ResourceScatter{each}" for each in ("Update", "Add", "Sub", "NdUpdate", "NdAdd", "NdSub")
 )
+_READ: Final = ("ReadVariableOp", None)
 _ASSIGN: Final = ("AssignVariableOp", None)
 _TAKES_AWAY: Final = ("Sub", "Descent")
+_OPS_OF: Final = {
+    "noop": ("NoOp",),
+    "identity": ("Identity",),
+    "relu": ("Neg", "Relu", "AddV2"),
+    "less": ("Less", "Select"),
+    "difference": ("Sub", "AddV2"),
+    "branch": ("If", "Less"),
+    "section first": ("CriticalSection",),
+    "section second": ("CriticalSection",),
+    "section": ("CriticalSection",),
+    "loop": ("While", "Less", "AddV2"),
+}
+"""Ops that a way to keep program order, or a place for a chain, is written with."""
 _LIMIT: Final = 1_000_000
 """Above every value."""
 COUNTER: Final = TensorType("int32", ())
@@ -110,9 +126,9 @@ class Plan:
         return before + self.amount(point)
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    plan = random_plan(rng)
+    plan = random_plan(rng, support)
     chains = [i for i, order in enumerate(plan.orders) if order]
     if rng.random() < 0.2:
         plan = plan.without(rng.choice(chains))
@@ -122,20 +138,23 @@ def generate(rng: random.Random) -> LitmusTest:
     return replace(test, description=f"{plan.cycle}\nasks for {values}: {said}")
 
 
-def random_plan(rng: random.Random) -> Plan:
+def random_plan(rng: random.Random, support: Support = EVERYTHING) -> Plan:
     """A cycle with all of its program order, in a test that is small enough."""
     cycle = critical.random_cycle(rng)
     plain = Plan(
         cycle,
-        TensorType(rng.choice(DTYPES), rng.choice(_SHAPES)),
+        TensorType(
+            rng.choice([each for each in DTYPES if each in support.dtypes]),
+            support.nearest(rng.choice(_SHAPES)),
+        ),
         rng.choice((0, 0, 1)),
-        tuple(("ReadVariableOp", None) if p.kind == "R" else _ASSIGN for p in cycle.points),
+        tuple(_READ if p.kind == "R" else _ASSIGN for p in cycle.points),
         tuple("edge" if len(chain) == 2 else "" for chain in cycle.chains),
         ("",) * len(cycle.chains),
         several=False,
     )
     for _ in range(4):
-        plan = _varied(rng, plain)
+        plan = _varied(rng, support, plain)
         test, _ = test_of(plan)
         bodies = {"loops", "conditionals"} & test.features
         limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
@@ -144,34 +163,44 @@ def random_plan(rng: random.Random) -> Plan:
     return plain
 
 
-def _varied(rng: random.Random, plan: Plan) -> Plan:
+def _varied(rng: random.Random, support: Support, plan: Plan) -> Plan:
     """Other ops, ways to keep program order, and places for chains."""
     ops: list[tuple[str, Attrs | None]] = []
     summed: set[int] = set()  # variables that something is added to
     for point in plan.cycle.points:
         op = _random_op(rng, point.kind, plan.type)
+        if op[0] not in support.ops:
+            op = _READ if point.kind == "R" else _ASSIGN
         if _adds(op[0]):
             # Of two sums nobody could tell which came first.
             op = op if point.variable not in summed else _ASSIGN
             summed.add(point.variable)
         ops.append(op)
     several = len(plan.cycle.chains) > 1 and rng.random() < 0.2
+    several = several and "several runs" in support.features
     plan = replace(plan, ops=tuple(ops), several=several)
     orders, around = [], []
     for numbers in plan.cycle.numbers:
         ways = [""]
         if len(numbers) == 2:
-            ways = _ways(plan, *numbers)
+            ways = [way for way in _ways(plan, *numbers) if _supported(support, way)]
         order = rng.choice(ways)
         orders.append(order)
         inside = ("", "", "", "", "loop", "section") if order != "runs" else ("",)
         # A section around two accesses forbids what others on its mutex do between them;
         # so only one of them is on that mutex.
-        where = rng.choice(inside)
+        where = rng.choice([each for each in inside if _supported(support, each)])
         if where == "section" and (where in around or "section" in order):
             where = ""
         around.append(where)
     return replace(plan, orders=tuple(orders), around=tuple(around))
+
+
+def _supported(support: Support, way: str) -> bool:
+    """Whether a test may be written that way."""
+    if way == "loop" and COUNTER.dtype not in support.dtypes:
+        return False
+    return all(support.takes_op(op) for op in _OPS_OF.get(way, ()))
 
 
 def _random_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attrs | None]:
@@ -182,7 +211,7 @@ def _random_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attr
         if rows and choice < 0.3:
             some = rng.sample(range(rows), rng.randint(1, rows))
             return rng.choice(("ResourceGather", "ResourceGatherNd")), RowsAttrs(tuple(some))
-        return "ReadVariableOp", None
+        return _READ
     if choice < 0.6:
         return _ASSIGN
     if rows and choice < 0.75:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
-from litmusfuzz.corpus.ops import FLOATS, MAX_MAGNITUDE, OPS, Kind
+from litmusfuzz.corpus.ops import DTYPES, FLOATS, MAX_MAGNITUDE, OPS, Kind
 from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator, Context
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from litmusfuzz.corpus.model import Node
+    from litmusfuzz.fuzz.support import Support
 
 MAX_ORDERS: Final = 200_000
 """Total orders under `rfc` that a generated test has at most. The explorer judges
@@ -36,23 +37,23 @@ _SIZES: Final = (2, 3, 3, 4, 4, 5, 6, 7, 8)
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return bounded(rng, partial(racing, name="dag", ops=RESOURCE_OPS, sizes=_SIZES))
+    return bounded(rng, support, partial(racing, name="dag", ops=RESOURCE_OPS, sizes=_SIZES))
 
 
 class MakeContext(Protocol):
     """What makes a random context."""
 
-    def __call__(self, rng: random.Random, *, arithmetic: bool) -> Context:
+    def __call__(self, rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
         """One of them; see `Context.arithmetic`."""
 
 
-def context(rng: random.Random, *, arithmetic: bool) -> Context:
+def context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
     """One to three variables of any type."""
-    matrices = arithmetic and rng.random() < 0.04
+    matrices = arithmetic and rng.random() < 0.04 and support.takes_shape((2, 2))
     # Floats more often, since a few ops take nothing else.
-    dtype = rng.choice(("int32", "int64", "float32", "float64", *FLOATS))
+    dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
     lanes = () if matrices else rng.choice(_LANES)
     rows = rng.randint(1, 3)
     shape: tuple[int, ...] = (rows, *lanes)
@@ -60,24 +61,26 @@ def context(rng: random.Random, *, arithmetic: bool) -> Context:
         shape = (2, 2)
     elif rng.random() < 0.15:
         shape = ()
+    shape = support.nearest(shape)
     count = rng.choice((1, 2, 2, 2, 3))
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
-    return Context(rng, dtype, variables, arithmetic=arithmetic, matrices=matrices)
+    return Context(rng, support, dtype, variables, arithmetic=arithmetic, matrices=matrices)
 
 
 def bounded(
     rng: random.Random,
+    support: Support,
     test_of: Callable[[Context], LitmusTest],
     make_context: MakeContext = context,
 ) -> LitmusTest:
     """What becomes of a random context, with values that are not too large."""
     for _ in range(8):
-        test = test_of(make_context(rng, arithmetic=True))
+        test = test_of(make_context(rng, support, arithmetic=True))
         if largest_magnitude(test) < MAX_MAGNITUDE:
             return test
     # Products of products; without arithmetic between ops the bound is small.
-    return test_of(make_context(rng, arithmetic=False))
+    return test_of(make_context(rng, support, arithmetic=False))
 
 
 def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
@@ -93,7 +96,10 @@ def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[i
         if effects and rng.random() < 0.15:
             other = rng.choice(effects)
             after += [other] if other not in after else []
-        op = OPS[rng.choice([op for op in ops if context.possible(OPS[op])])]
+        possible = [op for op in ops if context.possible(OPS[op])]
+        if not possible:
+            break
+        op = OPS[rng.choice(possible)]
         effect = block.effect(op, tuple(after))
         if has_too_many_orders(built(name, context, block.nodes)):
             del block.nodes[before:]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.generators.context import Context
+    from litmusfuzz.fuzz.support import Support
 
 OPS: Final = (
     *("ReadVariableOp", "ReadVariableOp", "AssignVariableOp"),
@@ -28,12 +29,14 @@ OPS: Final = (
 SIZES: Final = (3, 4, 4, 5, 5, 6, 6)
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return dag.bounded(rng, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), context)
+    return dag.bounded(
+        rng, support, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), context
+    )
 
 
-def context(rng: random.Random, *, arithmetic: bool) -> Context:
+def context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
     """As `dag` has it, with fewer variables."""
-    context = dag.context(rng, arithmetic=arithmetic)
-    return replace(context, variables=context.variables[:2])
+    made = dag.context(rng, support, arithmetic=arithmetic)
+    return replace(made, variables=made.variables[:2])

@@ -1,6 +1,6 @@
 """Random edits of a litmus test: one small change each, said in a few words.
 
-An edit need not know every rule of the format: it gives a sketch, of which `LitmusTest`
+An edit need not know every rule of the format: it gives a rewriter, of which `LitmusTest`
 says whether it is a test. Each gives None where the test has nothing of the kind.
 """
 
@@ -171,17 +171,17 @@ def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
     place = rng.randrange(len(node.resources))
     old = next(each for each in test.resources if each.name == node.resources[place])
     others = [each.name for each in test.resources if type(each) is type(old) and each is not old]
-    sketch = Rewriter.of(test)
+    rewriter = Rewriter.of(test)
     new = ""
     if node.definition.on == "variable" and (not others or rng.random() < 0.3):
         new = _fresh(test, "V")
         variable = replace(next(v for v in test.variables if v is old), name=new)
-        sketch = replace(sketch, variables=(*sketch.variables, variable))
+        rewriter = replace(rewriter, variables=(*rewriter.variables, variable))
     elif not others:
         return None
     new = new or rng.choice(others)
     resources = (*node.resources[:place], new, *node.resources[place + 1 :])
-    return f"{node.name} on {new}", sketch.with_node(replace(node, resources=resources))
+    return f"{node.name} on {new}", rewriter.with_node(replace(node, resources=resources))
 
 
 def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
@@ -221,8 +221,8 @@ def wrap(rng: random.Random, test: LitmusTest) -> Edited:
         inside = any(n.name == members[0] for n in body.nodes)
         return replace(body, nodes=(*body.nodes, section)) if inside else body
 
-    sketch = replace(Rewriter.of(test), mutexes=mutexes).each_level(edit)
-    return f"section on {mutex} around {' '.join(members)}", sketch
+    rewriter = replace(Rewriter.of(test), mutexes=mutexes).each_level(edit)
+    return f"section on {mutex} around {' '.join(members)}", rewriter
 
 
 # --- whole tests -----------------------------------------------------------------------
@@ -255,10 +255,10 @@ def other_lanes(rng: random.Random, test: LitmusTest) -> Edited:
             return replace(node, attrs=replace(node.attrs, shape=shape))
         return node
 
-    sketch = Rewriter.of(test).each_node(widened)
-    variables = tuple(replace(v, shape=shape) for v in sketch.variables)
-    queues = tuple(replace(q, shape=shape) for q in sketch.queues)
-    return said, replace(sketch, variables=variables, queues=queues)
+    rewriter = Rewriter.of(test).each_node(widened)
+    variables = tuple(replace(v, shape=shape) for v in rewriter.variables)
+    queues = tuple(replace(q, shape=shape) for q in rewriter.queues)
+    return said, replace(rewriter, variables=variables, queues=queues)
 
 
 def other_bound(rng: random.Random, test: LitmusTest) -> Edited:
@@ -279,18 +279,18 @@ def other_bound(rng: random.Random, test: LitmusTest) -> Edited:
 
 def other_client(rng: random.Random, test: LitmusTest) -> Edited:
     """Two runs in another order, or in none; of a single graph a second run."""
-    sketch = Rewriter.of(test)
-    if len(sketch.client) == 1:
-        (run,) = sketch.client
+    rewriter = Rewriter.of(test)
+    if len(rewriter.client) == 1:
+        (run,) = rewriter.client
         again = Run(_fresh(test, "again"), run.graph, rng.choice(((), (run.name,))))
-        observe = (*sketch.observe, *((again.name, key) for _, key in sketch.observe))
+        observe = (*rewriter.observe, *((again.name, key) for _, key in rewriter.observe))
         how = "after itself" if again.after else "beside itself"
         return f"{run.graph} {how}", replace(
-            sketch, client=(*sketch.client, again), observe=observe
+            rewriter, client=(*rewriter.client, again), observe=observe
         )
-    i, j = sorted(rng.sample(range(len(sketch.client)), 2))
-    first, second = sketch.client[i], sketch.client[j]
-    client = list(sketch.client)
+    i, j = sorted(rng.sample(range(len(rewriter.client)), 2))
+    first, second = rewriter.client[i], rewriter.client[j]
+    client = list(rewriter.client)
     how = rng.choice(("swap", "toggle"))
     if how == "swap":  # what they run, and what is seen of it
         client[i], client[j] = (
@@ -298,14 +298,14 @@ def other_client(rng: random.Random, test: LitmusTest) -> Edited:
             replace(second, graph=first.graph),
         )
         names = {first.name: second.name, second.name: first.name}
-        observe = tuple((names.get(run, run), key) for run, key in sketch.observe)
+        observe = tuple((names.get(run, run), key) for run, key in rewriter.observe)
         said = f"{first.name} and {second.name} swapped"
-        return said, replace(sketch, client=tuple(client), observe=observe)
+        return said, replace(rewriter, client=tuple(client), observe=observe)
     ordered = first.name in second.after
     after = tuple(n for n in second.after if n != first.name)
     client[j] = replace(second, after=after if ordered else (*after, first.name))
     said = f"{second.name} {'beside' if ordered else 'after'} {first.name}"
-    return said, replace(sketch, client=tuple(client))
+    return said, replace(rewriter, client=tuple(client))
 
 
 def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
@@ -327,10 +327,10 @@ def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
         return node
 
     copies = tuple(map(renamed, chain))
-    sketch = Rewriter.of(test)
-    graphs = (replace(g, nodes=(*g.nodes, *copies)) if g is graph else g for g in sketch.graphs)
+    rewriter = Rewriter.of(test)
+    graphs = (replace(g, nodes=(*g.nodes, *copies)) if g is graph else g for g in rewriter.graphs)
     said = f"chain of {_first(chain)} twice"
-    return said, _shown(replace(sketch, graphs=tuple(graphs)), taken)
+    return said, _shown(replace(rewriter, graphs=tuple(graphs)), taken)
 
 
 def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
@@ -351,14 +351,14 @@ def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
     constants = tuple(replace(n, name=taken[n.name]) for n in nodes if n.name in taken)
     moved = tuple(redirected(node, lambda n: taken.get(n, n)) for node in chain)
     other = _fresh(test, "beside")
-    sketch = Rewriter.of(test)
+    rewriter = Rewriter.of(test)
     rest = tuple(node for node in nodes if node.name not in names)
     return f"chain of {_first(chain)} in a graph of its own", replace(
-        sketch,
+        rewriter,
         graphs=(Graph(run.graph, rest), Graph(other, (*constants, *moved))),
         client=(Run(run.graph, run.graph), Run(other, other)),
         observe=tuple(
-            (other if head(key) in names else run.graph, key) for _, key in sketch.observe
+            (other if head(key) in names else run.graph, key) for _, key in rewriter.observe
         ),
     )
 
@@ -442,7 +442,7 @@ def _fresh(test: LitmusTest, base: str, also: Iterable[str] = ()) -> str:
     return next(name for n in range(len(taken) + 1) if (name := f"{base}_{n}") not in taken)
 
 
-def _shown(sketch: Rewriter, copies: dict[str, str]) -> Rewriter:
+def _shown(rewriter: Rewriter, copies: dict[str, str]) -> Rewriter:
     """The copies of what is observed are, too."""
-    new = [(run, copies[key]) for run, key in sketch.observe if key in copies]
-    return replace(sketch, observe=(*sketch.observe, *new))
+    new = [(run, copies[key]) for run, key in rewriter.observe if key in copies]
+    return replace(rewriter, observe=(*rewriter.observe, *new))

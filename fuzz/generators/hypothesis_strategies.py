@@ -1,4 +1,4 @@
-"""Hypothesis strategies over the same families that campaigns draw from.
+"""Hypothesis strategies over the families that campaigns generate from.
 
 >>> from hypothesis import given
 >>> @given(resource_graphs())
@@ -8,58 +8,85 @@
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.fuzz.generators import FAMILIES
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators import Family
 
 _SEEDS: Final = st.integers(0, 2**32 - 1)
 _KEPT: Final = st.integers(0, 63)
-"""Whether an op stays: 0 drops it, and is what Hypothesis tries first when it shrinks."""
+"""0 drops an op: what Hypothesis tries first when it shrinks."""
 
 
-@st.composite
+class Supporting(Protocol):
+    """A value with a support: an executor or its class."""
+
+    @property
+    def support(self) -> Support:
+        """The litmus tests that it takes."""
+
+
 def resource_graphs(
-    draw: st.DrawFn, family: str = "dag", ops: Collection[str] | None = None
-) -> LitmusTest:
+    family: str = "dag", support: Support | Supporting | type[Supporting] = EVERYTHING
+) -> st.SearchStrategy[LitmusTest]:
     """Random litmus tests that race.
 
     Parameters
     ----------
     family : str
-        One of `fuzz.generators.FAMILIES`.
-    ops : collection of str, optional
-        Reads and updates of other sorts are left out, where that leaves a test; for an
-        executor that has few. Pure ops stay.
+        One of `litmusfuzz.fuzz.generators.FAMILIES`.
+    support : Support, or an executor or its class
+        Tests lie within it.
+
+    Raises
+    ------
+    ValueError
+        Naming the family that does not exist, or that generates no test within the support.
 
     Notes
     -----
-    What is drawn is a seed, and then for each op whether it stays. Choices of the
-    family itself would be shrunk as well, but are drawn, and mutated, with little
-    regard for shapes: of `cycles` hardly any graph is then one.
+    Hypothesis chooses a seed, and then for each op whether it stays. It could choose for
+    the family as well and shrink these choices, but it generates and mutates them with
+    little regard for shapes: hardly any graph of `cycles` would then be a cycle.
 
     Hypothesis calls a test flaky that fails only now and then. For executors that
-    are not deterministic there is our own reducer: `fuzz.campaign.reducer`.
+    are not deterministic there is our own reducer: `litmusfuzz.fuzz.campaign.reducer`.
     """
-    test = FAMILIES[family](random.Random(draw(_SEEDS)))
+    within = support if isinstance(support, Support) else support.support
+    assert isinstance(within, Support)
+    if family not in FAMILIES:
+        raise ValueError(f"no family {family!r}; there are {', '.join(FAMILIES)}")
+    if family not in families_for(within):
+        beyond = ", ".join(FAMILIES[family].beyond(within))
+        lacks = f": it lacks {beyond}" if beyond else ""
+        raise ValueError(f"family {family} generates no test within the support{lacks}")
+    return _tests(FAMILIES[family], within)
+
+
+@st.composite
+def _tests(draw: st.DrawFn, family: Family, support: Support) -> LitmusTest:
+    try:
+        test = family.test(draw(_SEEDS), support)
+    except NotGenerated:
+        reject()
     for node in test.effects:
-        kept = draw(_KEPT)
-        if not kept or (ops is not None and node.op not in ops):
-            test = _without(test, node.name)
+        if not draw(_KEPT):
+            smaller = _without(test, node.name)
+            test = test if support.lacking(smaller) else smaller
     return test
 
 
 def _without(test: LitmusTest, name: str) -> LitmusTest:
-    """The test without an op; as it is, where that is no test or empty."""
+    """The test without an op; the test itself where that is no test, or empty."""
     try:
         smaller = Rewriter.of(test).without({name}, test.types).tidy().build()
     except MalformedTest:

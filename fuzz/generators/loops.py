@@ -23,22 +23,25 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=9)
 _NESTED = StatementWeights(plain=1, first="loop")
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: a loop in a loop is often too large.
     nested = rng.random() < 0.25
-    return small(rng, partial(_attempt, nested=nested), rng.randint(7, 12))
+    return small(rng, support, partial(_attempt, nested=nested), rng.randint(7, 12))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool, *, nested: bool) -> LitmusTest:  # noqa: FBT001
+def _attempt(
+    rng: random.Random, support: Support, events: int, *, arithmetic: bool, nested: bool
+) -> LitmusTest:
     weights = _NESTED if nested else _WEIGHTS
     generator = StructuredGenerator(
-        StructuredContext(resources(rng, arithmetic=arithmetic), weights, most)
+        StructuredContext(resources(rng, support, arithmetic=arithmetic), weights, events)
     )
     others = rng.choices(("plain", "loop"), (6, 0 if nested else 1), k=rng.randint(2, 5))
     plan = ["loop", "plain", *others] if rng.random() < 0.7 else ["plain", "loop", *others]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 # What stands at the top, and what may stand inside it: each pair that can be.
 _PAIRS = (
@@ -32,24 +33,27 @@ _PAIRS = (
 )
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: some pairs are more often too large than others.
-    pair, runs = rng.choice(_PAIRS), rng.random() < 0.25
-    return small(rng, partial(_attempt, pair=pair, runs=runs), rng.randint(8, 12))
+    pair = rng.choice(_PAIRS)
+    runs = rng.random() < 0.25 and "several runs" in support.features
+    return small(rng, support, partial(_attempt, pair=pair, runs=runs), rng.randint(8, 12))
 
 
 def _attempt(
     rng: random.Random,
-    most: int,
-    arithmetic: bool,  # noqa: FBT001
+    support: Support,
+    events: int,
     *,
+    arithmetic: bool,
     pair: tuple[str, str],
     runs: bool,
 ) -> LitmusTest:
     outer, inner = pair
     context = resources(
         rng,
+        support,
         mutexes=rng.choice((1, 1, 2)) if "section" in pair else 0,
         queues=rng.choice((1, 1, 2)) if "queue" in pair else 0,
         arithmetic=arithmetic,
@@ -57,7 +61,7 @@ def _attempt(
     weights = StatementWeights(
         section=inner == "section", queue=inner == "queue", plain=1, first=inner
     )
-    shared = StructuredContext(context, weights, most, balanced=rng.random() < 0.8)
+    shared = StructuredContext(context, weights, events, balanced=rng.random() < 0.8)
     # Beside it what makes it wait: another section, or the other end of a queue.
     company = [kind for kind in ("section", "queue") if kind in pair]
     others = rng.choices(("plain", *company), k=rng.randint(2, 4))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MalformedTest
+from litmusfuzz.corpus.shapes import with_dtype
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators.edits import EDITS
 from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
@@ -24,19 +25,24 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 FOLDER: Final = Path(corpus.__file__).parent / "litmus"
 _STEPS: Final = 12
 """Edits tried on one test, of which many do not fit it."""
 
 
-def generate(rng: random.Random) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
-    for _ in range(TRIES):
-        name = rng.choice(names())
-        test, said = _edited(rng, parent(name))
+def generate(rng: random.Random, support: Support) -> LitmusTest:
+    """One random test; all choices come from `rng`.
+
+    `parent("SB")` where no parent is supported.
+    """
+    parents = supported(support)
+    for _ in range(TRIES if parents else 0):
+        name = rng.choice(tuple(parents))
+        test, said = _edited(rng, support, parents[name])
         # One edit may undo another.
-        if test != parent(name) and _is_small(test):
+        if test != parents[name] and _is_small(test):
             return replace(test, description=f"mutation of {name}: {'; '.join(said)}")
     return replace(parent("SB"), description="mutation of SB: none of those tried is small")
 
@@ -48,12 +54,29 @@ def names() -> tuple[str, ...]:
 
 
 @cache
+def supported(support: Support) -> dict[str, LitmusTest]:
+    """Tests of the corpus within a support, by name; with another dtype if that is all."""
+    found = {}
+    for name in names():
+        test = parent(name)
+        dtypes = {each.dtype for each in test.variables} | {each.dtype for each in test.queues}
+        for dtype in sorted(dtypes - support.dtypes):
+            try:
+                test = with_dtype(test, dtype, max(support.dtypes)).build()
+            except MalformedTest:
+                break
+        if not support.lacking(test):
+            found[name] = test
+    return found
+
+
+@cache
 def parent(name: str) -> LitmusTest:
     """One of them, by the name of the family."""
     return replace(load(FOLDER / f"{name}.yaml").test, name="mutations")
 
 
-def _edited(rng: random.Random, test: LitmusTest) -> tuple[LitmusTest, list[str]]:
+def _edited(rng: random.Random, support: Support, test: LitmusTest) -> tuple[LitmusTest, list[str]]:
     """The test after a few edits, and what they were."""
     said: list[str] = []
     count = rng.choice((1, 1, 2, 2, 3))
@@ -67,12 +90,12 @@ def _edited(rng: random.Random, test: LitmusTest) -> tuple[LitmusTest, list[str]
         done = rng.choice(EDITS)(rng, test)
         if done is None:
             continue
-        words, sketch = done
+        words, rewriter = done
         try:
-            changed = sketch.build()
+            changed = rewriter.build()
         except MalformedTest:
             continue
-        if changed != test:
+        if changed != test and not support.lacking(changed):
             test = changed
             said.append(words)
     return test, said

@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights()
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _attempt, rng.randint(10, 14))
+    return small(rng, support, _attempt, rng.randint(10, 14))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    context = resources(rng, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+    context = resources(rng, support, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
     generator = StructuredGenerator(
-        StructuredContext(context, _WEIGHTS, most, balanced=rng.random() < 0.8)
+        StructuredContext(context, _WEIGHTS, events, balanced=rng.random() < 0.8)
     )
     plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(4, 9))
     generator.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))

@@ -21,23 +21,25 @@ from litmusfuzz.fuzz.generators.structured import (
 if TYPE_CHECKING:
     import random
 
+    from litmusfuzz.fuzz.support import Support
+
 _WEIGHTS = StatementWeights()
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _attempt, rng.randint(10, 15))
+    return small(rng, support, _attempt, rng.randint(10, 15))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
     blocks = rng.random()
     context = resources(
-        rng, queues=int(blocks < 0.15), mutexes=int(blocks > 0.88), arithmetic=arithmetic
+        rng, support, queues=int(blocks < 0.15), mutexes=int(blocks > 0.88), arithmetic=arithmetic
     )
     kinds, weights = ("plain", "queue", "section"), (4, 2 if context.queues else 0, 0)
     if context.mutexes:
         weights = (2, 0, 2)
-    shared = StructuredContext(context, _WEIGHTS, most, balanced=rng.random() < 0.8)
+    shared = StructuredContext(context, _WEIGHTS, events, balanced=rng.random() < 0.8)
     client = random_client(rng, rng.choice((1, 2, 2, 2, 3)))
     generators = {}
     for graph in sorted({run.graph for run in client}):

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(section=2)
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return small(rng, _attempt, rng.randint(14, 20))
+    return small(rng, support, _attempt, rng.randint(14, 20))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool) -> LitmusTest:  # noqa: FBT001
-    context = resources(rng, mutexes=rng.choice((1, 1, 2, 2)), arithmetic=arithmetic)
-    generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, most))
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+    context = resources(rng, support, mutexes=rng.choice((1, 1, 2, 2)), arithmetic=arithmetic)
+    generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, events))
     plan = ["section", "section", *rng.choices(("section", "plain"), (1, 3), k=rng.randint(1, 5))]
     generator.play(plan, rng.choice((2, 2, 3)))
     return one_graph("sections", generator)

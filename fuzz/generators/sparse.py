@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.fuzz.support import Support
 
 _OPS: Final = {
     "read": ("ReadVariableOp",),
@@ -48,17 +49,17 @@ _HISTORIES: Final = (
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,), (4096,))
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
-    return bounded(rng, _test, _context)
+    return bounded(rng, support, _test, _context)
 
 
-def _context(rng: random.Random, *, arithmetic: bool) -> Context:
-    dtype = rng.choice((*DTYPES, *FLOATS))
-    shape = (rng.choice((1, 2, 2, 3, 4)), *rng.choice(_LANES))
+def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
+    dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
+    shape = support.nearest((rng.choice((1, 2, 2, 3, 4)), *rng.choice(_LANES)))
     names = rng.choice(("X", "X", "XY"))
     variables = tuple(Variable(name, dtype, shape, rng.choice((0, 1))) for name in names)
-    return Context(rng, dtype, variables, arithmetic=arithmetic)
+    return Context(rng, support, dtype, variables, arithmetic=arithmetic)
 
 
 def _test(context: Context) -> LitmusTest:
@@ -91,5 +92,8 @@ def _histories(context: Context) -> list[list[str]]:
 def _random_op(context: Context, kind: str) -> str:
     """An op of that kind that fits the test's variables."""
     kind = context.rng.choice({"sparse": _SPARSE, "dense": _DENSE}.get(kind, (kind,)))
-    possible = [name for name in _OPS[kind] if context.possible(OPS[name])]
-    return context.rng.choice(possible or _OPS["update"])
+    for names in (_OPS[kind], _OPS["update"]):
+        possible = [name for name in names if context.possible(OPS[name])]
+        if possible:
+            return context.rng.choice(possible)
+    return "ReadVariableOp"

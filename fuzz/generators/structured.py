@@ -13,7 +13,7 @@ smaller (`small`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from litmusfuzz.corpus.model import (
     Body,
@@ -45,9 +45,10 @@ from litmusfuzz.fuzz.generators.size import count_all, count_races
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from litmusfuzz.corpus.ops import OpDef
+    from litmusfuzz.fuzz.support import Support
 
 MAX_ORDERS: Final = 4_000
 """Total orders under `rfc`, over all choices of strictness where something may
@@ -110,17 +111,25 @@ class StructuredContext:
 
 
 def resources(
-    rng: random.Random, *, mutexes: int = 0, queues: int = 0, arithmetic: bool = True
+    rng: random.Random,
+    support: Support,
+    *,
+    mutexes: int = 0,
+    queues: int = 0,
+    arithmetic: bool = True,
 ) -> Context:
     """A context with one to three variables, and as many mutexes and queues as asked for."""
-    dtype = rng.choice(DTYPES)
+    dtype = rng.choice([each for each in DTYPES if each in support.dtypes])
     shape: tuple[int, ...] = ()
     if rng.random() < 0.5:
         shape = (rng.randint(1, 3), *rng.choice(((), (), (16,), (256,))))
+        shape = support.nearest(shape)
+    mutexes = mutexes if support.takes_op("CriticalSection") else 0
+    queues = queues if "queues" in support.features else 0
     count = rng.choice((1, 1, 2, 2, 2, 3))
     init = rng.choice((0, 0, 1))
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
-    context = Context(rng, dtype, variables, arithmetic=arithmetic)
+    context = Context(rng, support, dtype, variables, arithmetic=arithmetic)
     context.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
     drawn = []
     for name in "QP"[:queues]:
@@ -203,9 +212,9 @@ class StructuredGenerator(BodyGenerator):
                 free = self.held
             if free and len(self.held) < 2:
                 return self.section(self.rng.choice(free), waits)
-        if kind == "branch" and self.depth < _BODY_DEPTH:
+        if kind == "branch" and self.may_hold("If"):
             return self.branch(waits)
-        if kind == "loop" and self.depth < _BODY_DEPTH:
+        if kind == "loop" and self.may_hold("While"):
             return self.loop(waits)
         if kind == "queue" and self.context.queues:
             return self.queue_op(waits)
@@ -218,21 +227,32 @@ class StructuredGenerator(BodyGenerator):
             "plain": wanted.plain,
             "section": wanted.section,
             "queue": wanted.queue,
-            "branch": wanted.branch if self.depth < _BODY_DEPTH else 0,
-            "loop": wanted.loop if self.depth < _BODY_DEPTH else 0,
+            "branch": wanted.branch if self.may_hold("If") else 0,
+            "loop": wanted.loop if self.may_hold("While") else 0,
         }
         kinds = self.rng.choices(list(weights), list(weights.values()), k=count)
         if kinds and self.shared.first:
             kinds[0], self.shared.first = self.shared.first, ""
         return kinds
 
+    def may_hold(self, op: str) -> bool:
+        """Whether a node with bodies may stand here."""
+        return self.depth < _BODY_DEPTH and self.context.support.takes_op(op)
+
     # --- ops on variables ------------------------------------------------------------
 
     def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
         """One op on a variable: reads, writes and updates alike."""
-        kind = self.rng.choice(kinds or _KINDS)
-        possible = [name for name in _PLAIN[kind] if self.context.possible(OPS[name])]
-        return self.noted(self.effect(OPS[self.rng.choice(possible)], after))
+        possible = {
+            kind: [name for name in names if self.context.possible(OPS[name])]
+            for kind, names in _PLAIN.items()
+        }
+        # Of the kinds asked for, or of any, those that have an op.
+        wanted = [kind for kind in kinds or _KINDS if possible[kind]]
+        wanted = wanted or [kind for kind in _KINDS if possible[kind]]
+        # Without any: a test that `Family.test` refuses.
+        names = possible[self.rng.choice(wanted)] if wanted else ["ReadVariableOp"]
+        return self.noted(self.effect(OPS[self.rng.choice(names)], after))
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
         """Draw an op on a variable, and pay for it."""
@@ -297,8 +317,10 @@ class StructuredGenerator(BodyGenerator):
         rng = self.rng
         queue = rng.choice(self.context.queues)
         how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
-        if how == "size":
+        takes = self.context.support.takes_op
+        if how == "size" and takes("QueueSizeV2"):
             return self.size(queue, after)
+        how = "put" if how == "size" else how
         held = self.shared.held[queue.name]
         if self.shared.balanced:
             # In the order in which they are drawn, nothing blocks.
@@ -307,7 +329,8 @@ class StructuredGenerator(BodyGenerator):
             elif how == "put" and held + self.times > queue.capacity:
                 how = "take"
         count = 0
-        if queue.shape == () and rng.random() < 0.5:
+        many = takes("QueueEnqueueManyV2" if how == "put" else "QueueDequeueManyV2")
+        if many and queue.shape == () and rng.random() < 0.5:
             count = rng.choice((1, 2, 2, 3))
             room = held if how == "take" else queue.capacity - held
             if self.shared.balanced:
@@ -375,6 +398,8 @@ class StructuredGenerator(BodyGenerator):
         more : bool
             Whether one more is taken then: if it is not there, that fails.
         """
+        if not self.context.support.takes_op("QueueCloseV2"):
+            return
         queue = self.context.queues[0]
         puts = tuple(
             n.name
@@ -422,12 +447,11 @@ class StructuredGenerator(BodyGenerator):
             TensorType(kind.dtype, ()), rng.choice((2, 5, 20)) if high else self.level(source)
         )
         flag = TensorType(BOOL, kind.shape)
-        op, operands = rng.choice(
-            (
-                ("Less", (source, level)),
-                *(() if high else (("Less", (level, source)), ("Equal", (source, level)))),
-            )
-        )
+        tests = [("Less", (source, level))]
+        if not high:
+            tests += [("Less", (level, source)), ("Equal", (source, level))]
+        supported = [each for each in tests if each[0] in self.context.support.ops]
+        op, operands = rng.choice(supported or tests)
         return self.pure(op, operands, flag), flag
 
     def one(self, kind: TensorType) -> bool:
@@ -526,7 +550,9 @@ class StructuredGenerator(BodyGenerator):
             bound = min(bound, 2 if self.times == 1 else 1)
         if rng.random() < 0.03:
             bound = 0
-        counting = context.scalar if rng.random() < 0.75 else TensorType("int32", ())
+        counting = context.scalar
+        if rng.random() >= 0.75 and "int32" in context.support.dtypes:
+            counting = TensorType("int32", ())
         captures = Captures(self)
         carried = [context.fresh("i")]
         kinds = [counting]
@@ -586,7 +612,7 @@ class StructuredGenerator(BodyGenerator):
         counting = captures.scope[counter]
         most = inner.take(limit) if limit else inner.constant(counting, bound)
         more = inner.pure("Less", (counter, most), TensorType(BOOL, ()))
-        if rng.random() < 0.4:
+        if rng.random() < 0.4 and "Select" in self.context.support.ops:
             flag, kind = inner.predicate((counter,) if rng.random() < 0.3 else (), loop=True)
             never = inner.constant(kind, 0)
             more = inner.pure("Select", (more, flag, never), kind)
@@ -614,23 +640,34 @@ def one_graph(name: str, generator: StructuredGenerator) -> LitmusTest:
     )
 
 
+class Attempt(Protocol):
+    """A function that generates a test of about so many events."""
+
+    def __call__(
+        self, rng: random.Random, support: Support, events: int, *, arithmetic: bool
+    ) -> LitmusTest:
+        """Generate a test; see `Context.arithmetic`."""
+
+
 def small(
-    rng: random.Random, sketch: Callable[[random.Random, int, bool], LitmusTest], most: int
+    rng: random.Random,
+    support: Support,
+    attempt: Attempt,
+    most: int,
 ) -> LitmusTest:
     """The first of several sketches that is small enough for the reference oracle.
 
     Parameters
     ----------
-    sketch : callable
-        From a source of choices, events to draw at most, and whether values
-        are computed.
+    support : Support
+    attempt : callable
     most : int
-        Events to begin with; each try that fails is followed by a smaller one.
+        Events of the first attempt; each that fails is followed by a smaller one.
     """
     least: tuple[int, LitmusTest] | None = None
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
-        test = sketch(rng, events, number < TRIES // 2)
+        test = attempt(rng, support, events, arithmetic=number < TRIES // 2)
         limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
         orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
         if orders >= limit and least is not None and least[0] <= orders:

@@ -49,18 +49,22 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
+    from litmusfuzz.fuzz.support import Support
+
 PLANS: Final = ("loop", "asynchronous", "asynchronous", "synchronous", "tokens", "stale")
 _DESCENT: Final = "ResourceApplyGradientDescent"
 
 
-def generate(rng: random.Random) -> LitmusTest:
+def generate(rng: random.Random, support: Support) -> LitmusTest:
     """One random test; all choices come from `rng`."""
     # Chosen once, for all tries: some plans are more often too large than others.
-    return small(rng, partial(_attempt, plan=rng.choice(PLANS)), rng.randint(9, 18))
+    return small(rng, support, partial(_attempt, plan=rng.choice(PLANS)), rng.randint(9, 18))
 
 
-def _attempt(rng: random.Random, most: int, arithmetic: bool, *, plan: str) -> LitmusTest:  # noqa: FBT001
-    training = _Training(rng, most, gentle=not arithmetic)
+def _attempt(
+    rng: random.Random, support: Support, events: int, *, arithmetic: bool, plan: str
+) -> LitmusTest:
+    training = _Training(rng, support, events, gentle=not arithmetic)
     if plan == "loop":
         return training.loop()
     return training.asynchronous() if plan == "asynchronous" else training.synchronous(plan)
@@ -72,19 +76,21 @@ class _Training:
     Parameters
     ----------
     rng : random.Random
+    support : Support
     most : int
         Events that the workers may have, about.
     gentle : bool
         Whether values must hardly grow: gradients are then signs.
     """
 
-    def __init__(self, rng: random.Random, most: int, *, gentle: bool) -> None:
+    def __init__(self, rng: random.Random, support: Support, most: int, *, gentle: bool) -> None:
         self.rng = rng
         self.most = most
         self.gentle = gentle
-        dtype = rng.choice((*DTYPES, *FLOATS))
-        self.matrices = rng.random() < 0.15
+        dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
+        self.matrices = rng.random() < 0.15 and support.takes_shape((2, 2))
         shape: tuple[int, ...] = rng.choice(((), (), (rng.randint(1, 3),), (2, 16), (1, 256)))
+        shape = support.nearest(shape)
         layers = 2 if most >= 12 and rng.random() < 0.35 else 1
         shapes = ((2, 2), (2, 1))[-layers:] if self.matrices else (shape,) * layers
         self.second = rng.choice(("bias", "layer"))
@@ -92,11 +98,12 @@ class _Training:
             Variable(name, dtype, each, self.literal(each, (0, 1, 1, 2)))
             for name, each in zip("WV", shapes, strict=False)
         )
-        self.context = Context(rng, dtype, variables, matrices=self.matrices)
+        self.context = Context(rng, support, dtype, variables, matrices=self.matrices)
         self.rows: tuple[int, ...] = ()  # what is looked up, if not all
         if shape and layers == 1 and not self.matrices and rng.random() < 0.3:
             self.rows = tuple(rng.sample(range(shape[0]), rng.randint(1, shape[0])))
         rules = RULES if dtype in FLOATS else [op for op in RULES if op != _DESCENT]
+        rules = [op for op in rules if op in support.ops] or rules
         self.step = Step(rng.choice(rules), 1 if gentle else rng.choice((1, 1, 2)))
         self.in_turn = rng.random() < 0.75  # a step's reads, and its changes
         self.activation = rng.choice(("Relu", "Relu", "Maximum", "Minimum", "Identity"))

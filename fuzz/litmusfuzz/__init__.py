@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from litmusfuzz.fuzz.executors.single_execution import PreparedFunction
+    from litmusfuzz.fuzz.support import Support
     from litmusfuzz.fuzz.testing import ForbiddenOutcome, Undecided, check, resource_graphs
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Budget, Explorer, allowed_outcomes
@@ -53,6 +54,7 @@ __all__ = [
     "Prepared",
     "PreparedFunction",
     "Refused",
+    "Support",
     "Unavailable",
     "Undecided",
     "Verdict",
@@ -75,6 +77,7 @@ _MODULES: Final = {
     "oracles.allowed": ("AllowedSet",),
     "oracles.explorer": ("Budget", "Explorer", "allowed_outcomes"),
     "oracles.model": ("ACD", "EXECUTOR", "RFC", "Model"),
+    "fuzz.support": ("Support",),
     "fuzz.executors.protocol": (
         *("Config", "Executor", "Histogram", "Noise", "Prepared", "Refused", "Unavailable"),
     ),

@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -45,7 +45,7 @@ class Canary:
     """
 
     name: ClassVar[str] = "mutant/canary"
-    features: ClassVar[frozenset[str]] = FEATURES
+    support: ClassVar[Support] = EVERYTHING
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.protocol import Config, Refused
+from litmusfuzz.fuzz.support import Support
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class StaleReads:
     """
 
     name: ClassVar[str] = "mutant/stale-reads"
-    features: ClassVar[frozenset[str]] = frozenset()
+    support: ClassVar[Support] = Support(features=frozenset())
     stale: ClassVar[bool] = True
 
     @classmethod

@@ -16,6 +16,7 @@ from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTe
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
 from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,11 +46,11 @@ class RunsOnly(NativeExecutor):
     """Sound; takes variables and several runs."""
 
     name: ClassVar[str] = "double/runs-only"
-    features: ClassVar[frozenset[str]] = frozenset({"several runs"})
+    support: ClassVar[Support] = Support(features=frozenset({"several runs"}))
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Refuses every other feature."""
-        for feature in sorted(test.features - self.features):
+        for feature in sorted(test.features - self.support.features):
             raise Refused(feature)
         return PreparedTest(test, config)
 
@@ -96,7 +97,7 @@ class TakesClusters(Clusterer):
     """Takes tests with clusters, and runs them without; it may show what no cluster does."""
 
     name: ClassVar[str] = "double/takes-clusters"
-    features: ClassVar[frozenset[str]] = NativeExecutor.features | {"clusters"}
+    support: ClassVar[Support] = EVERYTHING
 
     def prepare(self, test: LitmusTest, config: Config) -> Prepared:
         """Drops them."""
@@ -107,7 +108,7 @@ class Profiled(NativeExecutor):
     """Has configurations of all sorts, and looks whether its environment is theirs."""
 
     name: ClassVar[str] = "double/profiled"
-    features: ClassVar[frozenset[str]] = frozenset()
+    support: ClassVar[Support] = Support(features=frozenset())
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -21,7 +21,8 @@ from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Config
-from litmusfuzz.fuzz.generators import FAMILIES, WEIGHTS, families_for, generate
+from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 from litmusfuzz.reports.records import ExecutorState, RunRecord
@@ -37,9 +38,10 @@ ALL = FEATURES - {"clusters", "transfers"}
 def executor(name: str, features: frozenset[str], model: Model = RFC) -> CampaignExecutor:
     # What runs no feature at all: one family is enough here. A mutation has what its parent
     # has, and so may be refused: which are depends on the corpus.
-    generated = tuple(f for f in families_for(features) if WEIGHTS[f] and f != "mutations")
-    families = generated if features else ("dag",)
-    return CampaignExecutor(name, sampler(name, model), families, features)
+    support = Support(features=features)
+    families = (f for f in families_for(support) if FAMILIES[f].weight and f != "mutations")
+    chosen = tuple(families) if features else ("dag",)
+    return CampaignExecutor(name, sampler(name, model), chosen, support)
 
 
 def sampler(name: str, model: Model) -> ConfigurationSampler:
@@ -49,7 +51,7 @@ def sampler(name: str, model: Model) -> ConfigurationSampler:
 
 
 def canary() -> CampaignExecutor:
-    return CampaignExecutor("mutant/canary", sampler("mutant/canary", RFC), (), FEATURES)
+    return CampaignExecutor("mutant/canary", sampler("mutant/canary", RFC), (), EVERYTHING)
 
 
 def state(executor: CampaignExecutor) -> ExecutorState:
@@ -122,6 +124,18 @@ def test_each_executor_chooses_in_its_turn() -> None:
     families = [d.family for d in table.take(many, 2 * count)]
     assert families[::2] == ["dag"] * count
     assert families[1::2] == [*many.families] * 2
+
+
+def test_a_narrow_executor_has_its_share_of_graphs_within_its_support() -> None:
+    """Each of its own turns gives it one; the other executor takes them as well."""
+    narrow, many = executor("narrow", frozenset()), executor("many", ALL)
+    narrow.support = Support.scalars(("Const", "ReadVariableOp", "AssignVariableOp"))
+    table = Table(narrow, many)
+    seen = table.take(many, 40)
+    taken = [each for each in seen if narrow in each.sampled]
+    assert len(taken) >= 20
+    assert {each.index for each in seen[::2]} <= {each.index for each in taken}
+    assert not any(narrow.support.lacking(each.test) for each in taken)
 
 
 def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:

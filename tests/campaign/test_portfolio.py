@@ -16,6 +16,7 @@ from litmusfuzz.fuzz.campaign.portfolio import (
     traits,
 )
 from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 
 def test_what_is_new_comes_first_then_all_counts_again() -> None:
@@ -37,7 +38,7 @@ def test_a_few_dozen_tests_hold_some_of_everything() -> None:
 
 
 def test_a_portfolio_is_the_same_each_time_and_never_ends() -> None:
-    one, two = (Portfolio(FEATURES - {"clusters"}, 3) for _ in range(2))
+    one, two = (Portfolio(Support(features=FEATURES - {"clusters"}), 3) for _ in range(2))
     assert [one[index] for index in range(60)] == [two[index] for index in range(60)]
     generated = [one[index][0] for index in range(2, 300, 3)]
     assert CORPUS not in generated
@@ -50,7 +51,7 @@ def test_a_portfolio_is_the_same_each_time_and_never_ends() -> None:
 
 
 def test_sparse_writes_can_be_left_out() -> None:
-    portfolio = Portfolio(FEATURES, 0, sparse=False)
+    portfolio = Portfolio(EVERYTHING, 0, sparse=False)
     for index in range(200):
         _, test = portfolio[index]
         assert not any(n.definition.sparse and n.definition.kind.writes for n in test.effects)

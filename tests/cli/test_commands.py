@@ -10,7 +10,7 @@ import pytest
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, save
-from litmusfuzz.fuzz.generators import WEIGHTS
+from litmusfuzz.fuzz.generators import FAMILIES
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 
@@ -214,7 +214,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         (("run", "--families", "loops,dag=0"), "a weight is above 0, got 'dag=0'"),
         (
             ("run", "--executors", "mutant/stale-reads", "--families", "queues,loops"),
-            "mutant/stale-reads runs none of them: it refuses loops, queues",
+            "generates tests for mutant/stale-reads: it does not take loops, queues",
         ),
         (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
         (("force", SB, "--outcome", "r0=0", "--executors", "mutant/canary"), "cannot be made to"),
@@ -314,8 +314,8 @@ def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
         litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json").stdout
     )
     native, _ = data["executors"]
-    once = {name for name, weight in WEIGHTS.items() if weight == 1} - {"clusters"}
-    twice = {name for name, weight in WEIGHTS.items() if weight == 2}
+    once = {name for name, family in FAMILIES.items() if family.weight == 1} - {"clusters"}
+    twice = {name for name, family in FAMILIES.items() if family.weight == 2}
     assert {name: each["graphs"] for name, each in data["families"].items()} == {
         **dict.fromkeys(once, 2),
         **dict.fromkeys(twice, 4),

@@ -61,7 +61,7 @@ def test_every_mutant_but_the_canary_can_be_had_without_its_defect() -> None:
     for name in controls():
         sound, mutant = executor_class(name), executor_class(name.replace("control/", "mutant/"))
         assert sound is not mutant
-        assert sound.features == mutant.features
+        assert sound.support == mutant.support
         ways = {config.name: config.environment for config in sound.configurations()}
         for config in mutant.configurations():
             if "unchecked" not in name and "split-updates" not in name:  # the defect is there

@@ -135,7 +135,7 @@ WITH = {
 def what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
     worker: Worker, name: str
 ) -> None:
-    declared = executor_class(name).features
+    declared = executor_class(name).support.features
     for feature in FEATURES:
         assert WITH[feature].features == {feature}
         request = messages.Request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,9 @@ import pytest
 from docs.pages import blocks
 from guide import DOCS, example, installed, with_guide
 from helpers import LITMUS
+from hypothesis import given, settings
+
+from litmusfuzz.fuzz.testing import Refused, check, resource_graphs
 
 ROOT = Path(__file__).parents[2]
 PLAIN = [str(path) for path in LITMUS if path.stem in ("SB", "MP", "LB", "S", "R", "lost-update")]
@@ -75,11 +79,45 @@ def test_one_line_changed_is_caught(guide) -> None:
     assert (0, 0) in seen
 
 
+def test_most_graphs_that_are_generated_for_the_guides_executor_run_on_it(
+    guide, tmp_path: Path
+) -> None:
+    """In a campaign; all of them, but for those that no family can place."""
+    command = ("run", "--executors", "interleaver", "--tests", "40", "--count", "20", "--seed", "5")
+    done = litmusfuzz(guide, *command, "--time", "10m", "--out", str(tmp_path / "out"), "--json")
+    assert done.returncode == 0, done.stderr
+    interleaver, _ = json.loads(done.stdout)["executors"]
+    assert interleaver["graphs"] == 40
+    assert interleaver["tests"] >= 20
+
+
+def test_most_graphs_of_hypothesis_run_on_the_guides_executor(tmp_path: Path) -> None:
+    module = tmp_path / "interleaver.py"
+    module.write_text(example())
+    executor = runpy.run_path(str(module))["Interleaver"]
+    refused: list[bool] = []
+
+    @settings(max_examples=50, deadline=None, derandomize=True, database=None)
+    @given(resource_graphs(support=executor))
+    def property_(graph) -> None:
+        try:
+            executor().prepare(graph, executor.configurations()[0])
+        except Refused:
+            refused.append(True)
+        else:
+            refused.append(False)
+        check(graph, executor, count=20)
+
+    property_()
+    assert len(refused) >= 50
+    assert refused.count(False) >= len(refused) / 2
+
+
 WRONG = {
     "tf": ("good:Interleaver", "several executors are called 'tf': "),
     "absent": ("nowhere:Executor", "No module named 'nowhere'"),
     "broken": ("broken:Executor", "ZeroDivisionError: division by zero"),
-    "empty": ("good:PURE", "it has no configurations, features, name, prepare, versions"),
+    "empty": ("good:PURE", "it has no configurations, name, prepare, support, versions"),
 }
 
 

@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (
@@ -28,6 +27,7 @@ from litmusfuzz.fuzz.executors.native.pair import devices_for
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ class JaxClusteredExecutor:
     """Resource graphs cut into clusters that XLA compiles."""
 
     name: ClassVar[str] = "jax"
-    features: ClassVar[frozenset[str]] = FEATURES
+    support: ClassVar[Support] = EVERYTHING
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.executors.native.outcomes import Rows
 from litmusfuzz.fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
 from litmusfuzz.fuzz.executors.native.running import RunningEngine
 from litmusfuzz.fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
+from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -201,7 +202,7 @@ class NativeExecutor:
     """A dataflow executor of our own, with threads outside the GIL."""
 
     name: ClassVar[str] = "native"
-    features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
+    support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

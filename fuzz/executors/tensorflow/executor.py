@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, 
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
 from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
-    features: ClassVar[frozenset[str]] = FEATURES - {"clusters"}
+    support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
 
     def __init__(self) -> None:
         self._clock = Clock()
