@@ -1,4 +1,4 @@
-"""The command line, which reads its arguments here and does nothing."""
+"""The command line, parsed but not executed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _leaves(command: click.Command) -> Iterator[click.Command]:
 
 @pytest.fixture
 def mistake(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """What a command line is refused for, "" if it is taken.
+    """Parse a command line, and return the error message; "" if there is none.
 
-    That something is missing is no mistake: a text may name a command or an option alone.
+    A missing argument is no error here: a page may name a command or an option alone.
     """
     for command in _leaves(main):
         monkeypatch.setattr(command, "callback", None)

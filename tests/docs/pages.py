@@ -1,14 +1,14 @@
-"""What the pages for users hold: blocks of commands, files to save, commands in the text.
+"""Parser for the pages: blocks of commands, files to save, commands in the text.
 
-A block that begins with ``sh`` holds commands, one with ``console`` commands after ``$``
-and what they print. Other words beside these are for the tests:
+A block that begins with ``sh`` contains commands, one with ``console`` commands after ``$``
+and what they print. Other words in that line are for the tests:
 
 - ``no-run``: it cannot run everywhere (another machine, minutes of building);
 - ``varies``: what it prints depends on chance or on the machine;
 - a name such as ``python quick.py``: the reader saves the block as that file.
 
-A line ``...`` in what a command prints stands for any lines. A comment ``# exit 1`` says
-how a command ends that does not end well; ``# exit 0 or 1`` if that is chance.
+A line ``...`` in the output stands for any lines. A comment ``# exit 1`` gives an exit code
+other than 0, and ``# exit 0 or 1`` several that are possible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Command:
         In the page.
     exits : frozenset of int
     prints : tuple of str or None
-        The lines, None if nobody says.
+        Lines of the expected output, None if the page does not say.
     """
 
     text: str
@@ -55,11 +55,11 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        """Whether a reader can run it anywhere."""
+        """True if a reader can run it anywhere."""
         return self.language in ("sh", "console") and "no-run" not in self.words
 
     def commands(self) -> list[Command]:
-        """Its commands, continued lines joined."""
+        """The block's commands, with continued lines joined."""
         found: list[Command] = []
         lines = self.text.splitlines()
         number = 0
@@ -103,7 +103,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def named_commands(page: Path) -> list[str]:
-    """Every command of ours that the page names, in a block or in the text."""
+    """Every `litmusfuzz` command that the page names, in a block or in the text."""
     inline = _INLINE.findall(page.read_text(encoding="utf-8"))
     fenced = [
         command.text.partition(" #")[0]

@@ -1,4 +1,4 @@
-"""What users copy to run nights: the workflow, and the line for cron."""
+"""The workflow and the line for cron that users copy for nightly runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def steps() -> list[dict[str, Any]]:
     return list(job["steps"])
 
 
-def test_its_scripts_are_shell(steps: list[dict[str, Any]]) -> None:
+def test_the_scripts_of_the_workflow_are_valid_shell(steps: list[dict[str, Any]]) -> None:
     scripts = [step["run"] for step in steps if "run" in step]
     assert len(scripts) == 5
     for script in scripts:
@@ -32,7 +32,9 @@ def test_its_scripts_are_shell(steps: list[dict[str, Any]]) -> None:
         assert not checked.returncode, checked.stderr
 
 
-def test_its_commands_are_ours(steps: list[dict[str, Any]], mistake: Callable[[str], str]) -> None:
+def test_the_commands_of_the_workflow_exist(
+    steps: list[dict[str, Any]], mistake: Callable[[str], str]
+) -> None:
     scripts = "\n".join(step.get("run", "") for step in steps).replace("\\\n", "")
     commands = re.findall(r"^\s*(litmusfuzz .*?)(?: \|\| .*)?$", scripts, re.MULTILINE)
     assert any(command.startswith("litmusfuzz nightly ") for command in commands)
@@ -40,7 +42,7 @@ def test_its_commands_are_ours(steps: list[dict[str, Any]], mistake: Callable[[s
         assert not mistake(re.sub(r"\$\([^)]*\)", "value", command)), command
 
 
-def test_each_step_that_uses_anothers_output_names_one_that_is_there(
+def test_each_output_that_a_step_uses_is_written_by_a_step(
     steps: list[dict[str, Any]],
 ) -> None:
     text = (FOLDER / "nightly.yml").read_text(encoding="utf-8")
@@ -53,7 +55,7 @@ def test_each_step_that_uses_anothers_output_names_one_that_is_there(
     assert set(re.findall(r"steps\.(\w+)\.outputs\.(\w+)", text)) <= written
 
 
-def test_the_line_for_cron(mistake: Callable[[str], str]) -> None:
+def test_the_line_for_cron_runs_an_existing_command(mistake: Callable[[str], str]) -> None:
     (block,) = (b for b in blocks(ROOT / "docs" / "nightly.md") if b.language == "crontab")
     (line,) = block.text.splitlines()
     command = re.fullmatch(r"(?:[\d*/,-]+ +){5}(.*)", line)[1]

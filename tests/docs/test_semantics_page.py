@@ -1,4 +1,4 @@
-"""docs/semantics.md: each rule has tests, which are there; each axiom has its rule."""
+"""docs/semantics.md: each rule names tests that exist; each axiom has its rule."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CORPUS = {path.stem for path in LITMUS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
-def test_each_rule_has_a_test_that_is_there(row: list[str]) -> None:
-    """Files with a path: tests/docs/test_pages.py."""
+def test_each_rule_names_a_test_that_exists(row: list[str]) -> None:
+    """tests/docs/test_pages.py checks files that are named with a path."""
     named = re.findall(r"`([^`]+)`", row[-1])
     assert named
     assert not {name for name in named if "/" not in name} - CORPUS
@@ -31,7 +31,7 @@ def test_each_axiom_is_a_rule_of_the_page() -> None:
     assert sorted(bold) == sorted(Axiom)
 
 
-def test_files_about_one_rule_are_named_in_its_row() -> None:
+def test_each_rule_file_of_the_corpus_is_named_in_a_row() -> None:
     rules = {name for name in CORPUS if name.startswith("rule-")}
     named = re.findall(r"`(rule-[^`]+)`", "\n".join(row[-1] for row in ROWS))
     assert sorted(named) == sorted(rules)
