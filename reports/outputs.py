@@ -26,7 +26,7 @@ def write_all(night: NightlyReport, folder: Path) -> None:
 
     Whoever reads one of them meanwhile reads the one before it, or this one, whole.
     """
-    write_text(json.dumps(as_json(night), indent=1) + "\n", folder / "night.json")
+    write_text(json.dumps(as_json(night), indent=1) + "\n", folder / "nightly.json")
     write_text(json.dumps(sarif(night), indent=1) + "\n", folder / "findings.sarif")
     write_text(junit(night), folder / "junit.xml")
     write_text(markdown(night), folder / "summary.md")

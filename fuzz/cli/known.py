@@ -110,7 +110,7 @@ def add(
 ) -> None:
     """Append each FINDING to a known-findings FILE.
 
-    FINDING is the file of a finding, a folder of such files, or the night.json of a nightly
+    FINDING is the file of a finding, a folder of such files, or the nightly.json of a nightly
     run: every finding that the run reported as new, crashes included.
     """
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
@@ -186,7 +186,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
         fail(str(error))
     except (ValueError, KeyError, TypeError) as error:
         problem = f"no {error}" if isinstance(error, KeyError) else str(error)
-        fail(f"{path}: is not the night.json of a nightly run: {problem}")
+        fail(f"{path}: is not the nightly.json of a nightly run: {problem}")
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:

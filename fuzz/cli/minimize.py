@@ -75,7 +75,7 @@ def minimize(
     TEST may also be the record of a campaign (record-SEED.json): the findings that the
     campaign had no time for are then reduced in its folder, and the record is updated.
     """
-    if Path(file).name == "night.json":
+    if Path(file).name == "nightly.json":
         fail(f"{file}: is not the record of a campaign; `nightly --resume` continues a nightly run")
     if file.endswith(".json"):
         _finish(

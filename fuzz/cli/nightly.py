@@ -52,7 +52,7 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * 10 ** powers[match[2]])
 
 
-@click.command(epilog="Example: litmusfuzz nightly --time 8h --known known.yaml --out night")
+@click.command(epilog="Example: litmusfuzz nightly --time 8h --known known.yaml --out nightly")
 @click.option("--time", "time_s", type=Duration(), default="2h", help="Time to fuzz for.")
 @click.option(
     "--workers",
@@ -61,7 +61,7 @@ class Size(click.ParamType[int]):
     help="Processes; with --dask, threads of the cluster.",
 )
 @click.option(
-    "--out", type=click.Path(), default="night", help="New folder for the reports and findings."
+    "--out", type=click.Path(), default="nightly", help="New folder for the reports and findings."
 )
 @click.option(
     "--resume", type=click.Path(), default=None, help="Folder of a nightly run to continue."
@@ -187,7 +187,7 @@ def nightly(
     if terminal:
         click.echo("", err=True)
     if as_json:
-        click.echo((folder / "night.json").read_text(encoding="utf-8"))
+        click.echo((folder / "nightly.json").read_text(encoding="utf-8"))
     else:
         click.echo((folder / "summary.md").read_text(encoding="utf-8"))
     sys.exit(report.exit_code())

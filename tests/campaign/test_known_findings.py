@@ -230,12 +230,15 @@ def test_what_cannot_be_added_is_told_by_what_is_wrong(litmusfuzz: Command, tmp_
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
     night = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
-    (tmp_path / "night.json").write_text(json.dumps({"findings": [night | {"key": "v2-nope"}]}))
+    (tmp_path / "nightly.json").write_text(json.dumps({"findings": [night | {"key": "v2-nope"}]}))
     for arguments, told in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{unreduced.relative_to(tmp_path)}: is not minimized"),
-        (("night.json", "--why", "w"), "night.json: is no night.json: 'v2-nope' is no key"),
+        (
+            ("nightly.json", "--why", "w"),
+            "nightly.json: is not the nightly.json of a nightly run: 'v2-nope' is no key",
+        ),
     ):
         done = litmusfuzz("known", "add", "k.yaml", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)

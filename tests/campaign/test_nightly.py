@@ -139,7 +139,7 @@ def night(folder: Path, spool: Path | None = None) -> Store:
 
 
 def dump(folder: Path) -> list[str]:
-    with sqlite3.connect(folder / "night.sqlite") as db:
+    with sqlite3.connect(folder / "nightly.sqlite") as db:
         return [line for line in db.iterdump() if "INSERT" in line]
 
 
@@ -709,7 +709,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     code, _, err = night.end(signal.SIGCONT)
     assert code == 2
     assert "Traceback" not in err
-    assert not (folder / "night.json").exists()
+    assert not (folder / "nightly.json").exists()
     with Store(folder, write=True) as store:  # nobody else does
         assert store.running  # what goes on where one was killed is shown above
 

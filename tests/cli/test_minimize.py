@@ -114,7 +114,7 @@ def test_a_record_that_cannot_go_on_is_one_line(litmusfuzz, tmp_path: Path) -> N
         assert len(done.stderr.splitlines()) == 1
     path.write_text("{")
     assert litmusfuzz("minimize", "out/record-1.json").returncode == 2
-    assert "continues a nightly run" in litmusfuzz("minimize", "night.json").stderr
+    assert "continues a nightly run" in litmusfuzz("minimize", "nightly.json").stderr
     done = litmusfuzz("minimize", "out/record-1.json", "--out", "there")
     assert "--time and --json only" in done.stderr
 

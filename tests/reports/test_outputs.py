@@ -345,8 +345,8 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
     made = night(6)
     write_all(made, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "night.json"}
-    data = json.loads((tmp_path / "night.json").read_text(encoding="utf-8"))
+    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "nightly.json"}
+    data = json.loads((tmp_path / "nightly.json").read_text(encoding="utf-8"))
     assert data == as_json(made)
     assert data["verdict"] == made.verdict
     assert len(data["findings"]) == len(made.findings)
@@ -398,13 +398,13 @@ def test_several_nights_on_one_screen() -> None:
 def test_all_that_a_night_reported_becomes_known_by_one_command(
     litmusfuzz: Command, tmp_path: Path
 ) -> None:
-    """By the keys in its night.json, a crash as well; what was known is left out."""
+    """By the keys in its nightly.json, a crash as well; what was known is left out."""
     made = night(6)
     found = tuple(
         replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
-    told = litmusfuzz("known", "add", "k.yaml", "n/night.json", "--why", "seen", "--json")
+    told = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "seen", "--json")
     assert told.returncode == 0, told.stderr
     new = [each for each in found if not each.known]
     assert 0 < len(new) < len(found)
@@ -412,9 +412,11 @@ def test_all_that_a_night_reported_becomes_known_by_one_command(
     assert [each.key for each in entries] == [each.key for each in new]
     assert entries[-1].name == "crashed: ResourceStridedSliceAssign"
     assert entries[-2].name == new[-2].entry.test.name
-    again = litmusfuzz("known", "add", "k.yaml", "n/night.json", "--why", "too")
+    again = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "too")
     assert f"0 added, {len(new)} known already" in again.stdout
     (tmp_path / "bad.json").write_text('{"findings": [{}]}')
     bad = litmusfuzz("known", "add", "k.yaml", "bad.json", "--why", "seen")
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "litmusfuzz: bad.json: is no night.json: no 'known'\n"
+    assert (
+        bad.stderr == "litmusfuzz: bad.json: is not the nightly.json of a nightly run: no 'known'\n"
+    )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.campaign.nightly.shard import Shard
 
-NAME: Final = "night.sqlite"
+NAME: Final = "nightly.sqlite"
 VERSION: Final = 2
 MAX_TAKEN: Final = 1 << 22
 """Bytes of one spool that are taken over at once."""
