@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import RunRecord
 
 
-@click.command(epilog="Example: litmusfuzz minimize findings/raw/NAME.yaml --time 5m")
+@click.command(epilog="Example: litmusfuzz minimize findings/unreduced/NAME.yaml --time 5m")
 @test_argument
 @click.option(
     "--executors",
