@@ -1,4 +1,4 @@
-"""The judges: exactly which outcomes a memory model allows for a litmus test.
+"""Oracles: the exact set of outcomes that a memory model allows for a litmus test.
 
 Terms
 -----
@@ -8,8 +8,8 @@ event
 model
     Named axioms about the total order of events (`litmusfuzz.oracles.model`).
 allowed set
-    The outcomes of all total orders that keep the axioms, each with a
-    *witness*, an order that yields it (`litmusfuzz.oracles.allowed`).
+    The outcomes of all total orders that satisfy the axioms, each with a
+    *witness*: one total order that yields it (`litmusfuzz.oracles.allowed`).
 
 An oracle is pure: no clock, no randomness, no I/O. It never sees an executor.
 """

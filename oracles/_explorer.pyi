@@ -1,4 +1,4 @@
-"""Types of the explorer's core; `litmusfuzz.oracles.explorer` is what others use."""
+"""Types of the explorer's C++ core, which only `litmusfuzz.oracles.explorer` uses."""
 
 _Ints = list[int] | tuple[int, ...]
 _Op = tuple[str, bool, _Ints, int, tuple[int, int, int]]

@@ -1,4 +1,4 @@
-"""An allowed set, and the one place that turns it into a verdict."""
+"""The set of allowed outcomes of a litmus test, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ Witness = tuple["Event", ...]
 
 
 class NoAllowedSet(ValueError):
-    """A model says nothing about a test: no outcome is allowed or forbidden."""
+    """The model does not apply to the test, so no outcome is allowed or forbidden."""
 
 
 class NoProgramOrder(NoAllowedSet):
-    """The test is of no program, as the model ``acd`` wants: it has clusters, or a cycle.
+    """The test has no program order, which the model ``acd`` requires.
 
-    A critical section that waits for something may have members that stand before that
-    in the file, and touch the same resource.
+    Either the test has clusters, or program order adds a cycle: a member of a critical
+    section stands in the file before a node that the section waits for, and both touch
+    the same resource.
     """
 
 
@@ -34,20 +35,20 @@ class ValueTooLarge(NoAllowedSet):
 
 @dataclass(frozen=True, slots=True)
 class AllowedSet:
-    """Outcomes that some total order yields, each with such an order.
+    """Outcomes that some total order yields, each with one such order.
 
     Parameters
     ----------
     model : str
-        Under which model.
+        Name of the memory model.
     witnesses : mapping of Outcome to Witness
     orders : int
-        Total orders looked at, by an oracle that looks at each; else 0.
+        Total orders visited, by an oracle that enumerates them; else 0.
     complete : bool
-        Whether all were looked at. If not, an outcome that is missing is
-        `unknown`, never `forbidden`.
+        True if the oracle visited all total orders. Otherwise the verdict on a
+        missing outcome is `unknown`, never `forbidden`.
     states : int
-        States looked at, by an oracle that merges orders which meet in one.
+        States visited, by an oracle that merges orders that reach one state; else 0.
     """
 
     model: str
@@ -58,7 +59,7 @@ class AllowedSet:
 
     @property
     def looked_at(self) -> str:
-        """How much was looked at, in words."""
+        """Size of the search, in words."""
         return f"{self.states} states" if self.states else f"{self.orders} total orders"
 
     def judge(self, outcome: Outcome) -> Verdict:

@@ -1,12 +1,12 @@
-"""What each op computes, on exact integers.
+"""Arithmetic of each op on exact integers, for the reference oracle.
 
 A model value is a flat tuple of ints: the rows of one lane, or a whole matrix
 row-major (semantics.md, section 1). A tuple of one is a scalar and combines
 with any other.
 
 Every result, and every intermediate result that a float kernel could round,
-must stay below 2**24 in magnitude; a test that breaks this in some total order
-is ill-formed, and `ValueTooLarge` says so.
+must stay below 2**24 in magnitude. A test that violates this in some total order
+is ill-formed: `ValueTooLarge`.
 
 References
 ----------
@@ -29,7 +29,7 @@ Ints = tuple[int, ...]
 
 
 def exact(value: Ints, node: Node) -> Ints:
-    """`value` itself, refused if float32 could not hold it exactly."""
+    """Return `value`; raise `ValueTooLarge` if float32 could not hold it exactly."""
     for each in value:
         if not -MAX_MAGNITUDE < each < MAX_MAGNITUDE:
             raise ValueTooLarge(
@@ -108,7 +108,7 @@ def _matmul(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]
 
 
 def gathered(node: Node, value: Ints, size: int) -> Ints:
-    """What a read returns of the variable's `value`.
+    """Return the result of a read of a variable with that `value`.
 
     Parameters
     ----------
@@ -121,13 +121,12 @@ def gathered(node: Node, value: Ints, size: int) -> Ints:
 
 
 def written(node: Node, seen: Sequence[Ints], operands: Sequence[Ints], size: int) -> list[Ints]:
-    """What a write or update stores in each of its variables.
+    """Return the values that a write or update stores in its variables.
 
     Parameters
     ----------
     seen
-        What the update's reads saw, one value for each variable; unused by a
-        write.
+        Values that the update's reads saw, one for each variable; unused by a write.
     operands
         Values of its data inputs.
     size : int

@@ -1,19 +1,19 @@
-"""The third oracle: an outcome's verdict as a constraint problem.
+"""The axiomatic oracle: an outcome's verdict as a constraint problem.
 
-What the other two walk through, this one states: which events are done, where
-each stands in the total order, which write each read saw, which enqueue each
-dequeue took; and that all of it fits. An answer is a total order, or the proof
-that there is none.
+The other two oracles search total orders. This one states constraints: which
+events are done, each event's position in the total order, the write that each
+read saw, and the enqueue that each dequeue took. The answer is a total order,
+or a proof that none exists.
 
-Two ways lead to it. Where every read that matters has one possible source
-(written values differ, as generators see to), orders are all that is left, and
-`litmusfuzz.oracles.saturation` decides. Else the question goes to z3, as text, under a
-budget of z3's own steps: the same question has the same answer on every
-machine, and what is over budget is `unknown`.
+The oracle decides the constraints in one of two ways. Where every relevant read
+has one possible source (generators make written values differ), only the order is
+open, and `litmusfuzz.oracles.saturation` decides it. Otherwise z3 decides, under a
+budget of z3's own steps: the same question has the same answer on every machine,
+and a question that exceeds the budget is `unknown`.
 
-With the other oracles it shares what may happen (`litmusfuzz.oracles.events`), nothing
-else. Since it can answer *why not* (`litmusfuzz.oracles.reason`), questions may also add
-orders of their own, and name some values only.
+This oracle shares only the unfolding (`litmusfuzz.oracles.events`) with the other
+oracles. It also serves `litmusfuzz.oracles.reason`, so a question may add ordering
+constraints and may leave some values open.
 
 References
 ----------
@@ -45,19 +45,19 @@ __all__ = ["DEFAULT_BUDGET", "Axiomatic", "Budget", "Case", "Question", "judge"]
 def judge(
     test: LitmusTest, model: Model, outcome: Outcome, budget: Budget = DEFAULT_BUDGET
 ) -> Verdict:
-    """The verdict on one outcome; see `Axiomatic.judge`."""
+    """Return the verdict on one outcome; see `Axiomatic.judge`."""
     return Axiomatic(test, model, budget).judge(outcome)
 
 
 class Axiomatic:
-    """A test under a model, ready for questions.
+    """The axiomatic oracle of one test under one model.
 
     Parameters
     ----------
     test : LitmusTest
     model : Model
     budget : Budget
-        For each question, under each choice of strictness.
+        Limit for each question, under each choice of strictness.
     """
 
     def __init__(self, test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> None:
@@ -68,7 +68,7 @@ class Axiomatic:
         self._can_block = bool({"queues", "critical sections"} & test.features)
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """The verdict on one outcome.
+        """Return the verdict on one outcome.
 
         References
         ----------
@@ -83,7 +83,7 @@ class Axiomatic:
         return verdict
 
     def possible(self, question: Question) -> Verdict:
-        """Whether some total order yields what is asked for."""
+        """Return `ALLOWED` if some total order yields an outcome that fits the question."""
         verdict = Verdict.FORBIDDEN
         for case in self.cases(question):
             answer = case.solve()
@@ -94,7 +94,7 @@ class Axiomatic:
         return verdict
 
     def witness(self, outcome: Outcome) -> Witness | None:
-        """A total order that yields the outcome; None if none was found."""
+        """Return a total order that yields the outcome, or None if none was found."""
         for case in self.cases(Question.of(self.test, outcome)):
             answer = case.solve()
             if answer is not None and answer.order is not None:
@@ -102,7 +102,7 @@ class Axiomatic:
         return None
 
     def cases(self, question: Question) -> Iterator[Case]:
-        """The question under each choice of strictness that it may depend on."""
+        """Yield the question under each choice of strictness that can affect it."""
         status = question.status
         if status is Status.COMPLETED:
             yield Case(self.test, self._loosest, question, self.budget)

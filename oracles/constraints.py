@@ -1,4 +1,4 @@
-"""One question as constraints, and its answer: by saturation, or by z3.
+"""Order constraints of one question, and their solution by saturation or z3.
 
 References
 ----------
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.terms import Bool, Int, Ints
 
 Before = tuple[int, int]
-"""Two events, by index: if both are done, the first is earlier."""
+"""Two events, by index: if both are done, the first comes before the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A total order of what is done, as indices of events, or None: there is none."""
+    """A total order of the events done, by index; None if there is no such order."""
 
     order: tuple[int, ...] | None
 
@@ -42,21 +42,21 @@ _NONE: Final = Answer(None)
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A write that a read may have seen, and whether it then returns what it did."""
+    """A write that a read may have seen, with the condition that their values agree."""
 
     write: int
     fits: Bool
 
 
 class Case(Statement):
-    """One question about one unfolding, ready to be answered.
+    """One question about one unfolding, with its constraints.
 
     Parameters
     ----------
     test, unfolding, question
     budget : Budget
     held_up : int, optional
-        An event that need not happen, though it could: of blocked outcomes.
+        For a blocked outcome: an enabled event that an executor may hold up.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Case(Statement):
             super().__init__(test, unfolding, question)
 
     def _sources(self, read: int | None, name: str, value: Ints) -> list[_Source]:
-        """Writes that a read may have seen, and their values fit."""
+        """Return the writes that a read may have seen, with values that agree."""
         found = []
         for write in self._writes_before(read, name):
             stored = self.initial[name] if write == INITIAL else self.stored[write][name]
@@ -85,7 +85,7 @@ class Case(Statement):
         return found
 
     def _readings(self) -> Iterator[tuple[int | None, str, list[_Source]]]:
-        """Each read that matters, and the end, with what it may have seen."""
+        """Yield each relevant read, and the final state, with its possible sources."""
         for index in sorted(self.reads):
             event, seen = self.events[index], self.seen[index]
             if event.access in READS and self.done[index] is not False:
@@ -100,9 +100,9 @@ class Case(Statement):
     # --- the answer -------------------------------------------------------------------------
 
     def solve(self, orders: Sequence[Before] = ()) -> Answer | None:
-        """A total order that yields what is asked for, and keeps `orders`; None: unknown.
+        """Return a total order that answers the question and satisfies `orders`.
 
-        Events of `orders` that are not done are not ordered.
+        None means unknown. `orders` does not apply to events that are not done.
         """
         if self.too_large:
             return None
@@ -117,7 +117,7 @@ class Case(Statement):
         return self._ask(orders)
 
     def _saturate(self, orders: Sequence[Before]) -> Answer | None:
-        """The answer without a solver; None where there is more than orders to find."""
+        """Return the answer without a solver; None where more than the order is open."""
         if self._choices is None:
             return None
         done = sum(1 << i for i, done in enumerate(self.done) if done)
@@ -131,7 +131,7 @@ class Case(Statement):
 
     @cached_property
     def _choices(self) -> list[Choice] | None:
-        """Of any two orders one, where that is all that is open; else None."""
+        """Binary choices of orders, if nothing else is open; else None."""
         if self.question.status is not Status.COMPLETED or not self.script.empty:
             return None
         if self.test.queues and any(q.name in self.touching for q in self.test.queues):
@@ -147,7 +147,7 @@ class Case(Statement):
         choices: list[Choice] = []
         for read, name, sources in self._readings():
             if not sources:
-                return [Choice((0, 0), (0, 0))]  # which nothing keeps
+                return [Choice((0, 0), (0, 0))]  # unsatisfiable
             if len(sources) > 1 or sources[0].fits is not True:
                 return None
             choices += self._unbroken(read, name, sources[0].write)
@@ -156,18 +156,18 @@ class Case(Statement):
         return choices
 
     def _unbroken(self, read: int | None, name: str, source: int) -> Iterator[Choice]:
-        """A read, or the end, sees a write: no other one of that variable falls between."""
+        """Yield choices so that no other write falls between a write and its reader."""
         if source != INITIAL and read is not None:
             yield Choice((source, read), (source, read))
         for write in self._writers(name):
             if write in (read, source) or self._writes(write, name) is False:
                 continue
-            # Of the initial write, and of the end, one alternative is left.
+            # The initial write and the final state leave one alternative.
             earlier = (write, write if source == INITIAL else source)
             yield Choice(earlier, (write if read is None else read, write))
 
     def _ask(self, orders: Sequence[Before]) -> Answer | None:
-        """The answer by z3."""
+        """Return z3's answer."""
         import z3
 
         solver = self._solver
@@ -189,7 +189,7 @@ class Case(Statement):
 
     @cached_property
     def _solver(self) -> Any:
-        """z3 with all constraints, None if they are too many; loaded when first needed."""
+        """z3 solver with all constraints, loaded on first use; None if there are too many."""
         import z3
 
         readings = list(self._readings())
@@ -204,7 +204,7 @@ class Case(Statement):
             if queue.name in self.touching:
                 self._queue(queue)
         self._end()
-        # A context of its own: names and ids of other questions change nothing.
+        # A separate context, so that other questions cannot change the answer.
         context = z3.Context()
         solver = z3.SimpleSolver(ctx=context)
         solver.set("rlimit", self.budget.steps)
@@ -213,7 +213,7 @@ class Case(Statement):
         return solver
 
     def _clauses(self, readings: Sequence[tuple[int | None, str, list[_Source]]]) -> int:
-        """How many there will be, roughly, of those that may be too many."""
+        """Estimate the number of clauses for reads and queues."""
         count = sum(len(sources) * len(self._writers(name)) for _, name, sources in readings)
         for queue in self.test.queues:
             kinds = [self.events[i].access for i in self.touching.get(queue.name, ())]
@@ -222,7 +222,7 @@ class Case(Statement):
         return count
 
     def _order_in(self, model: Any) -> tuple[int, ...]:
-        """The total order of a solution."""
+        """Return the total order of a solution."""
         import z3
 
         context = model.ctx
@@ -230,8 +230,8 @@ class Case(Statement):
         for index, done in enumerate(self.done):
             if done is True or (done and z3.is_true(model[z3.Bool(done, context)])):
                 position = model.eval(z3.Int(place_of(index), context), model_completion=True)
-                # Of two events at one position none waits for the other; a
-                # read there came before a write (`_read_from`).
+                # Two events at one position are independent; a read there comes
+                # before a write (`_read_from`).
                 reads = self.events[index].access in (Access.READ, Access.SNAPSHOT)
                 placed.append((position.as_long(), not reads, index))
         return tuple(index for _, _, index in sorted(placed))
@@ -239,13 +239,13 @@ class Case(Statement):
     # --- constraints for z3 -----------------------------------------------------------------
 
     def _earlier(self, a: int, b: int) -> Bool:
-        """Whether `a` came before `b`; it means nothing unless both are done."""
+        """Return the condition that `a` comes before `b`, valid if both are done."""
         if a == b or self.above[a] >> b & 1:
             return False
         return bool(self.above[b] >> a & 1) or self.script.less(place_of(a), place_of(b))
 
     def _place(self, index: int) -> None:
-        """An event that is done comes after what it waits for."""
+        """Require that an event that is done comes after its dependencies."""
         if self.done[index] is not False:
             time = self._waits(index)
             s = self.script
@@ -254,10 +254,10 @@ class Case(Statement):
             s.require(s.implies(self.done[index], s.conj(after)))
 
     def _read_from(self, read: int | None, name: str, sources: Sequence[_Source]) -> None:
-        """A read, or the end, sees one of the sources: no other write falls between.
+        """Require that a read, or the final state, sees one of its sources.
 
-        Strictly before the source or strictly after the read: so that a write
-        at the source's own position, or at the read's, is neither.
+        Any other write comes strictly before the source or strictly after the read.
+        A write at the position of the source or of the read satisfies neither.
         """
         s = self.script
         choices: list[Bool] = []
@@ -281,7 +281,7 @@ class Case(Statement):
         s.require(s.implies(True if read is None else self.done[read], s.disj(choices)))
 
     def _locks(self) -> list[tuple[int, int]]:
-        """Each acquire with its release."""
+        """Return each acquire with its release."""
         releases = {
             (e.run, e.frame, e.node.name): i
             for i, e in enumerate(self.events)
@@ -294,14 +294,14 @@ class Case(Statement):
         ]
 
     def _contenders(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-        """Any two instances of sections on one mutex: acquire and release of each."""
+        """Yield every two section instances on one mutex: acquire and release of each."""
         for one, other in combinations(self._locks(), 2):
             same = self.events[one[0]].variables == self.events[other[0]].variables
             if same and self.done[one[0]] is not False and self.done[other[0]] is not False:
                 yield one, other
 
     def _exclude(self) -> None:
-        """RFC, rule 2: of two sections on one mutex, one is over before the other begins."""
+        """RFC, rule 2: one of two sections on a mutex is released before the other acquires."""
         s = self.script
         for one, other in self._contenders():
             over = [
@@ -312,11 +312,11 @@ class Case(Statement):
             s.require(s.implies(both, s.disj(over)))
 
     def _queue(self, queue: Queue) -> None:
-        """RFC, rule 4: each dequeue takes the oldest element, there is room for each enqueue."""
+        """RFC, rule 4: a dequeue takes the oldest element; no enqueue exceeds the capacity."""
         _Queue(self, queue).constrain()
 
     def _end(self) -> None:
-        """How the order ends, if it is not complete."""
+        """Require that an incomplete order ends blocked or failed, as the question says."""
         s = self.script
         if self.question.status is Status.BLOCKED:
             for index in range(len(self.events)):
@@ -332,7 +332,7 @@ class Case(Statement):
             s.require(s.disj(fails))
 
     def _could(self, index: int) -> Bool:
-        """Whether, in the end, all that an event waits for is there."""
+        """Return the condition that all dependencies of an event are done in the end."""
         event = self.events[index]
         return self.script.conj(
             (
@@ -343,11 +343,11 @@ class Case(Statement):
         )
 
     def _chosen(self, index: int) -> Bool:
-        """Whether, in the end, the predicates of an event are there."""
+        """Return the condition that the predicates of an event are ready in the end."""
         return self.script.conj(self.ready[token] for token, _ in self.events[index].guards)
 
     def _enabled(self, index: int) -> Bool:
-        """Whether, in the end, an event that is not done could come next."""
+        """Return the condition that an event that is not done is enabled in the end."""
         event = self.events[index]
         s = self.script
         possible: Bool = True
@@ -360,27 +360,28 @@ class Case(Statement):
         elif event.access in (Access.ENQUEUE, Access.DEQUEUE):
             name = event.variables[0]
             queue = _Queue(self, next(q for q in self.test.queues if q.name == name))
-            room = queue.room() if event.access is Access.ENQUEUE else queue.some()
-            possible = s.disj((queue.closed(), room))
+            possible_now = (
+                queue.has_space() if event.access is Access.ENQUEUE else queue.has_element()
+            )
+            possible = s.disj((queue.closed(), possible_now))
         return s.conj((self._could(index), possible))
 
     def _fails(self, index: int) -> Bool:
-        """Whether, in the end, an event that comes next ends in an error."""
+        """Return the condition that an event would fail if it came next."""
         event = self.events[index]
         if event.access not in (Access.ENQUEUE, Access.DEQUEUE):
             return False
         queue = _Queue(self, next(q for q in self.test.queues if q.name == event.variables[0]))
         if event.access is Access.ENQUEUE:
             return queue.closed()
-        return self.script.conj((queue.closed(), self.script.neg(queue.some())))
+        return self.script.conj((queue.closed(), self.script.neg(queue.has_element())))
 
 
 class _Queue:
-    """One queue's constraints: which dequeue took which element.
+    """Constraints of one queue: which dequeue took which element.
 
-    Elements are numbered as events are: by the enqueue that put them, and
-    below 0 those that were there at first, so that of these the smaller is the
-    older.
+    The number of an element is the index of its enqueue event. Initial elements have
+    negative numbers, the oldest the smallest.
     """
 
     def __init__(self, case: Case, queue: Queue) -> None:
@@ -397,22 +398,23 @@ class _Queue:
         self.elements = [*range(-len(self.first), 0), *self.puts]
 
     def done(self, element: int) -> Bool:
-        """Whether it was put, or was there."""
+        """Return the condition that an element was enqueued or was there initially."""
         return True if element < 0 else self.case.done[element]
 
     def earlier(self, a: int, b: int) -> Bool:
-        """Whether one element, or event, came before another."""
+        """Return the condition that one element, or event, came before another."""
         return a < b if a < 0 or b < 0 else self.case._earlier(a, b)
 
     def closed(self) -> Bool:
-        """Whether, in the end, it is closed."""
+        """Return the condition that the queue is closed in the end."""
         return self.script.disj(self.case.done[close] for close in self.closes)
 
     def _at_most(self, limit: int, at: int | None) -> Bool:
-        """Whether it has at most that many elements, just before an event or (None) in the end.
+        """Return the condition that the queue has at most `limit` elements.
 
-        Those that were put, and those that were *not* taken, are counted: no
-        more than `limit`, and the number of dequeues.
+        The condition holds just before event `at`, or in the end for None. It counts
+        enqueued elements and dequeues *not* done: at most `limit` plus the number of
+        dequeues.
         """
         s = self.script
 
@@ -423,24 +425,24 @@ class _Queue:
         kept = [s.neg(before(take)) for take in self.takes if take != at]
         return s.at_most((*present, *kept), limit + len(kept))
 
-    def room(self, at: int | None = None) -> Bool:
-        """Whether one more element fits in."""
+    def has_space(self, at: int | None = None) -> Bool:
+        """Return the condition that the queue is not full."""
         bounded = Axiom.CAPACITY in self.case.unfolding.axioms
         return not bounded or self._at_most(self.queue.capacity - 1, at)
 
-    def some(self) -> Bool:
-        """Whether, in the end, it has an element."""
+    def has_element(self) -> Bool:
+        """Return the condition that the queue is not empty in the end."""
         return self.script.neg(self._at_most(0, None))
 
     def constrain(self) -> None:
-        """Demand all that the queue demands."""
+        """Add all constraints of the queue."""
         self._separate()
         self._match()
         if Axiom.FIFO in self.case.unfolding.axioms:
             self._oldest_first()
         s = self.script
         for put in self.puts:
-            s.require(s.implies(self.done(put), self.room(put)))
+            s.require(s.implies(self.done(put), self.has_space(put)))
             for close in self.closes:
                 both = s.conj((self.done(put), self.done(close)))
                 s.require(s.implies(both, self.earlier(put, close)))
@@ -449,14 +451,14 @@ class _Queue:
         self._contents()
 
     def _separate(self) -> None:
-        """No two events are at one position, so that counts mean something."""
+        """Require distinct positions of all events on the queue, so that counts are exact."""
         s = self.script
         for a, b in combinations((*self.puts, *self.takes, *self.sizes, *self.closes), 2):
             apart = s.disj((self.earlier(a, b), self.earlier(b, a)))
             s.require(s.implies(s.conj((self.done(a), self.done(b))), apart))
 
     def _match(self) -> None:
-        """Each dequeue takes an element that is there, each another one."""
+        """Require that each dequeue takes an element of its own that was enqueued before."""
         s, case = self.script, self.case
         self.took: dict[tuple[int, int], Bool] = {}
         for element in self.elements:
@@ -478,7 +480,7 @@ class _Queue:
             s.exclusive([self.took[element, take] for take in self.takes])
 
     def _oldest_first(self) -> None:
-        """What is older than an element that is taken was taken before it."""
+        """Require that all older elements were taken before a taken element."""
         s = self.script
         for (element, take), took in self.took.items():
             for other in self.elements:
@@ -492,7 +494,7 @@ class _Queue:
         return self.case.stored[element][self.queue.name]
 
     def _gone(self, element: int, at: int | None) -> Bool:
-        """Whether it was taken before an event, or (None) ever."""
+        """Return the condition that an element was taken before event `at`, or (None) ever."""
         s = self.script
         return s.disj(
             s.conj((self.took[element, take], True if at is None else self.earlier(take, at)))
@@ -501,7 +503,7 @@ class _Queue:
         )
 
     def _size(self, size: int) -> None:
-        """Size counts what was put, less what was taken."""
+        """Require that a size equals the number of enqueues less the number of dequeues."""
         s = self.script
         seen = self.case.seen[size]
         if seen is None:
@@ -515,7 +517,7 @@ class _Queue:
         s.require(s.implies(self.done(size), s.equal(count, seen[0][0])))
 
     def _contents(self) -> None:
-        """What is left in the end is what the outcome says, in order."""
+        """Require that the final contents are those of the outcome, in order."""
         s = self.script
         wanted: Any = self.case.question.values.get(self.queue.name)
         if wanted is None:

@@ -1,10 +1,9 @@
-"""The words of a reason: a cycle of orders, or what would still happen.
+"""Sentences of a reason: a cycle of orders, or the events that could still happen.
 
-A step of a cycle puts one event before another because an edge says so, because
-a value must be there before it is used, because the values seen say so (the
-opposite order has no solution), or because a rule carries one step over to
-others: of two critical sections on a mutex all of one comes before all of the
-other.
+A step of a cycle puts one event before another for one of four reasons: an edge; a
+value that must exist before its use; the observed values (the opposite order has no
+solution); or a rule that extends one step to others. For example, of two critical
+sections on one mutex, all of one comes before all of the other.
 
 References
 ----------
@@ -36,14 +35,14 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 Step = tuple[str, str, str]
-"""Of a cycle: why, and the nodes of the first event and of the second."""
+"""A step of a cycle: the sentence, the node of the first event, the node of the second."""
 Steps = dict[Pair, str]
-"""Two events, the first before the second, and why."""
+"""Pairs of an earlier and a later event, each with its sentence."""
 
-CARRIED: Final = (Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.CRITICAL_SECTIONS, Axiom.FIFO)
-"""Rules that carry one step over to others: told as steps of their own."""
+EXTENDING: Final = (Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.CRITICAL_SECTIONS, Axiom.FIFO)
+"""Rules that extend one step to others, and so give steps of their own."""
 MOST_PAIRS: Final = 3_000
-"""Pairs of events that are asked for, at most: beyond, a cycle is not told."""
+"""Largest number of pairs of events to ask about; with more there is no cycle."""
 
 
 def find_cycle(
@@ -54,23 +53,23 @@ def find_cycle(
     question: Question,
     budget: Budget,
 ) -> tuple[Step, ...]:
-    """The shortest cycle of edges and rules of a reason, and orders that the values demand.
+    """Return the shortest cycle of the edges and rules of a reason and of forced orders.
 
-    First without the rules that can be told as steps; where that leads to no
-    cycle, with them, as something that the values must fit.
+    The first attempt uses the extending rules as steps of the cycle. If that finds no
+    cycle, the second attempt makes them constraints on the values instead.
     """
-    carried = [rule for rule in rules if rule in CARRIED]
-    others = [rule for rule in rules if rule not in CARRIED]
-    for held, told in ((others, carried), (rules, [])):
-        search = _Search(test, with_rules(model, held), edges, question, budget)
-        found = search.cycle(told)
-        if found or not carried:
+    extending = [rule for rule in rules if rule in EXTENDING]
+    others = [rule for rule in rules if rule not in EXTENDING]
+    for constraints, step_rules in ((others, extending), (rules, [])):
+        search = _Search(test, with_rules(model, constraints), edges, question, budget)
+        found = search.cycle(step_rules)
+        if found or not extending:
             return found
     return ()
 
 
 class _Search:
-    """Steps between the events of a test without its control edges."""
+    """Search for a cycle among the events of a test without its control edges."""
 
     def __init__(
         self,
@@ -95,10 +94,10 @@ class _Search:
         return next(iter(oracle.cases(self.question)))
 
     def _add_what_is_known(self, edges: Iterable[Edge]) -> None:
-        """Orders that hold whatever the values: of data, of rules, of the reason's edges."""
+        """Add the orders that hold for all values: from data, rules and the reason's edges."""
         rules = sorted(self.model.axioms - BY_EDGE)
-        # Without these, events are other events.
-        kept = [rule for rule in rules if rule in (*CARRIED, Axiom.CLUSTERS)]
+        # These rules decide which events exist, so they stay.
+        kept = [rule for rule in rules if rule in (*EXTENDING, Axiom.CLUSTERS)]
         for a, b in self._pairs(self._case(with_rules(self.model, kept), ())):
             first, second = self.events[a], self.events[b]
             words = f"{_phrase(second)} needs what {_phrase(first)} returned"
@@ -115,7 +114,7 @@ class _Search:
                 self.steps.setdefault((a, b), words)
 
     def _pairs(self, case: Case) -> Iterator[Pair]:
-        """Events that surely come one before the other, numbered as here."""
+        """Yield pairs of events that are ordered in every total order, by our numbers."""
         numbers = [self.index.get(_key(event)) for event in case.events]
         for later, above in enumerate(case.above):
             for earlier in range(len(numbers)):
@@ -123,23 +122,23 @@ class _Search:
                 if above >> earlier & 1 and a is not None and b is not None:
                     yield a, b
 
-    def cycle(self, told: Sequence[Axiom]) -> tuple[Step, ...]:
-        """The shortest one, where the rules in `told` carry steps over to others."""
+    def cycle(self, step_rules: Sequence[Axiom]) -> tuple[Step, ...]:
+        """Return the shortest cycle, where `step_rules` extend steps to others."""
         forced = self._forced()
         if forced is None:
             return ()
         for pair in forced:
             self.steps.setdefault(pair, self._words(*pair))
-        carriers = {
-            Axiom.DENSE_UPDATES_INDIVISIBLE: self._over_updates,
-            Axiom.CRITICAL_SECTIONS: self._over_sections,
-            Axiom.FIFO: self._over_queues,
+        extensions = {
+            Axiom.DENSE_UPDATES_INDIVISIBLE: self._extended_by_updates,
+            Axiom.CRITICAL_SECTIONS: self._extended_by_sections,
+            Axiom.FIFO: self._extended_by_queues,
         }
         while True:
             found = _shortest(self.steps)
             more: Steps = {}
-            for rule in told if not found else ():
-                more |= dict(carriers[rule]())
+            for rule in step_rules if not found else ():
+                more |= dict(extensions[rule]())
             more = {pair: words for pair, words in more.items() if pair not in self.steps}
             if not more:
                 return tuple(
@@ -148,12 +147,12 @@ class _Search:
                 )
             self.steps |= more
 
-    # --- orders that the values demand ------------------------------------------------------
+    # --- orders that the values force -------------------------------------------------------
 
     def _forced(self) -> list[Pair] | None:
-        """Of events that meet in one resource or op, those whose order the values demand.
+        """Return pairs of events on one resource or op whose order the values force.
 
-        None if the values demand what no order gives, or that is not known.
+        None if no order yields the values, or if that is unknown.
         """
         answer = self.case.solve()
         if answer is None or answer.order is None:
@@ -170,16 +169,16 @@ class _Search:
             if answer.order is None:
                 forced.append((a, b))
             else:
-                # One order against it is one against others, mostly.
+                # A counterexample to one pair is often one to others.
                 left = sorted(set(left) & set(self._in(answer.order)))
         return sorted(forced)
 
     def _in(self, order: Sequence[int]) -> list[Pair]:
-        """Pairs of events that meet, in their order there."""
+        """Return the pairs of conflicting events, in the order of `order`."""
         return [(a, b) for a, b in combinations(order, 2) if self._meet(a, b)]
 
     def _meet(self, a: int, b: int) -> bool:
-        """Whether the order of two events can be seen, or they are of one op."""
+        """Return True if two events conflict or belong to one op instance."""
         first, second = self.events[a], self.events[b]
         reads = (Access.READ, Access.SNAPSHOT, Access.SIZE)
         unseen = first.access in reads and second.access in reads
@@ -187,7 +186,7 @@ class _Search:
         return _instance(first) == _instance(second) or bool(shared and not unseen)
 
     def _words(self, a: int, b: int) -> str:
-        """Why the values put `a` before `b`."""
+        """Return the sentence that says why the values put `a` before `b`."""
         first, second = self.events[a], self.events[b]
         values = self.question.values
         shared = [name for name in first.variables if name in second.variables]
@@ -201,20 +200,20 @@ class _Search:
             return f"{ended}, so {_phrase(first)} came before {_phrase(second)}"
         return f"the values put {_phrase(first)} before {_phrase(second)}"
 
-    # --- rules that carry one step over to others ---------------------------------------------
+    # --- rules that extend one step to others -------------------------------------------------
 
-    def _over_updates(self) -> Iterator[tuple[Pair, str]]:
-        """What comes before one event of an indivisible update comes before all of it."""
+    def _extended_by_updates(self) -> Iterator[tuple[Pair, str]]:
+        """Extend a step to or from one event of an indivisible update to all its events."""
         groups: dict[int, list[int]] = {}
         by_instance: dict[tuple[str, str, str], list[int]] = {}
         for index, event in enumerate(self.events):
             if event.node.op != "Cluster" and event.node.definition.dense:
                 groups[index] = by_instance.setdefault(_instance(event), [])
                 groups[index].append(index)
-        yield from self._over(groups, "an update is one step")
+        yield from self._extended(groups, "an update is one step")
 
-    def _over_sections(self) -> Iterator[tuple[Pair, str]]:
-        """Of two sections on one mutex, all of one comes before all of the other."""
+    def _extended_by_sections(self) -> Iterator[tuple[Pair, str]]:
+        """Extend a step between two sections on one mutex to all of their events."""
         for mutex in self.test.mutexes:
             groups: dict[int, list[int]] = {}
             for members, depth in _sections(self.test, mutex.name):
@@ -225,12 +224,12 @@ class _Search:
                         groups[index] = instances.setdefault((event.run, frame), [])
                         groups[index].append(index)
             words = f"{mutex.name} is held by one section at a time"
-            yield from self._over(groups, words, both=True)
+            yield from self._extended(groups, words, both=True)
 
-    def _over(
+    def _extended(
         self, groups: Mapping[int, list[int]], words: str, *, both: bool = False
     ) -> Iterator[tuple[Pair, str]]:
-        """Steps from all of a group to all of another; to no group's events, unless `both`."""
+        """Yield steps from all events of a group to all of another; both in a group if `both`."""
         for (a, b), why in sorted(self.steps.items()):
             ours, theirs = groups.get(a), groups.get(b)
             if ours is theirs or (both and (ours is None or theirs is None)):
@@ -239,8 +238,8 @@ class _Search:
                 first, second = (_phrase(self.events[i]) for i in pair)
                 yield pair, f"{why}, and {words}: so {first} came before {second}"
 
-    def _over_queues(self) -> Iterator[tuple[Pair, str]]:
-        """Elements leave in the order in which they came."""
+    def _extended_by_queues(self) -> Iterator[tuple[Pair, str]]:
+        """Extend an order of enqueues to their dequeues, and the reverse."""
         taken = dict(self._taken())
         for (put, take), (other_put, other_take) in product(taken.items(), repeat=2):
             same = self.events[put].variables == self.events[other_put].variables
@@ -253,7 +252,7 @@ class _Search:
                         yield made, f"{why}: so {first} came before {second}"
 
     def _taken(self) -> Iterator[Pair]:
-        """Each enqueue with the dequeue that the values say took its element."""
+        """Yield each enqueue with the dequeue that took its element, according to the values."""
         for take, event in enumerate(self.events):
             seen = self.case.seen[take]
             if event.access is not Access.DEQUEUE or seen is None:
@@ -270,11 +269,11 @@ class _Search:
 
 
 _QUIET: Final = (Access.READ, Access.SNAPSHOT, Access.SIZE, Access.ACQUIRE, Access.RELEASE)
-"""Events that change nothing that another event can see in a value."""
+"""Accesses that change no value that another event reads."""
 
 
 def _key(event: Event) -> tuple[object, ...]:
-    """What tells an event apart in every unfolding of one test."""
+    """Return a key that identifies an event in every unfolding of one test."""
     return (*_instance(event), event.access, event.variables, event.part)
 
 
@@ -289,7 +288,7 @@ def _name(event: Event) -> str:
 
 
 def _phrase(event: Event) -> str:
-    """An event in words: of what has several events, which one."""
+    """Return an event in words, with its part where its op has several events."""
     parts = {
         Access.ACQUIRE: "the lock",
         Access.RELEASE: "the unlock",
@@ -303,7 +302,7 @@ def _phrase(event: Event) -> str:
 
 
 def _saw(event: Event, values: Mapping[str, Value]) -> str:
-    """What the outcome says that an event read; empty if it does not say."""
+    """Return a phrase for the value that an event read; empty if the outcome lacks it."""
     verb = {Access.READ: "read", Access.DEQUEUE: "took", Access.SIZE: "counted"}.get(event.access)
     key = f"{event.run}.{event.node.name}" if event.run else event.node.name
     if verb is None or event.frame or key not in values:
@@ -312,7 +311,7 @@ def _saw(event: Event, values: Mapping[str, Value]) -> str:
 
 
 def _sections(test: LitmusTest, mutex: str) -> Iterator[tuple[frozenset[str], int]]:
-    """Of each section on a mutex: the nodes that it holds, bodies included; loops around it."""
+    """Yield for each section on a mutex its nodes, bodies included, and its loop depth."""
 
     def within(nodes: Iterable[Node], depth: int) -> Iterator[tuple[frozenset[str], int]]:
         nodes = list(nodes)
@@ -329,7 +328,7 @@ def _sections(test: LitmusTest, mutex: str) -> Iterator[tuple[frozenset[str], in
 
 
 def _shortest(steps: Iterable[Pair]) -> tuple[Pair, ...]:
-    """A shortest cycle; empty if there is none."""
+    """Return a shortest cycle; empty if there is none."""
     best: list[int] = []
     following: dict[int, list[int]] = {}
     for a, b in sorted(steps):
@@ -353,15 +352,15 @@ def _shortest(steps: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple((a, b) for b, a in pairwise(best))[::-1]
 
 
-# --- what is blocked ---------------------------------------------------------------------
+# --- blocked outcomes ---------------------------------------------------------------------
 
 
-def what_goes_on(
+def still_possible(
     test: LitmusTest, model: Model, question: Question, budget: Budget
 ) -> tuple[str, ...]:
-    """Why an order with these values does not end there: what would happen next.
+    """Return the events that could still happen, which is why the order is not blocked.
 
-    Each event that would have to be held up for the outcome to be allowed.
+    For the outcome to be allowed, an executor would have to hold up one of them.
     """
     unfolding = unfold(test, model)
     found = []
@@ -370,7 +369,7 @@ def what_goes_on(
         if answer is not None and answer.order is not None:
             name = event.variables[0]
             why = {
-                Access.ENQUEUE: f"{name} has room",
+                Access.ENQUEUE: f"{name} is not full",
                 Access.DEQUEUE: f"{name} has an element",
                 Access.ACQUIRE: f"nobody holds {name}",
             }.get(event.access, "all that it waits for is done")

@@ -1,22 +1,22 @@
-"""From a litmus test to what may happen: op instances, their events, their order.
+"""Unfolding of a litmus test into events: op instances, atomic events, their order.
 
-A test is *unfolded* into a finite list of events and tokens. Each oracle plays
-the same game on it: pick an event that is enabled, execute it, until none is
-left. This is the one module that all oracles share: what it gets wrong, they
-get wrong together. It is held by exact sets written by hand (`corpus/litmus`).
+The unfolding is a finite list of events and tokens. Each oracle executes enabled
+events on it until none is left. All oracles share this module, so a defect here is
+a defect in each of them. The exact allowed sets in `corpus/litmus`, written by hand,
+guard against that.
 
 Terms
 -----
 event
     One atomic step of one op instance.
 token
-    Something that becomes *ready*, and may then have a value: the result of an
-    event, of a pure node, of a choice. Values and waiting go through tokens.
+    A result that becomes *ready*, and may then have a value: the result of an
+    event, of a pure node, or of a conditional. Events wait for tokens.
 enabled
     An event whose `needs` are ready, whose `after` are done, whose guards hold
     and whose action is possible now.
 dead
-    An event one of whose guards is ready and does not hold: it never happens.
+    An event that never happens, since one of its guards is ready and does not hold.
 
 References
 ----------
@@ -57,7 +57,7 @@ Ints = tuple[int, ...]
 
 
 class Access(Enum):
-    """What an event does, atomically."""
+    """Atomic action of an event."""
 
     READ = "R"
     WRITE = "W"
@@ -70,19 +70,19 @@ class Access(Enum):
     RELEASE = "unlock"
 
     ENQUEUE = "put"
-    """Adds an element to a queue; possible while there is room."""
+    """Adds an element to a queue; possible while the queue is not full."""
 
     DEQUEUE = "take"
-    """Takes the oldest element; possible while there is one."""
+    """Takes the oldest element; possible while the queue is not empty."""
 
     SIZE = "size"
     CLOSE = "close"
 
     SNAPSHOT = "snapshot"
-    """Of a cluster: reads all of its variables."""
+    """Reads all variables of a cluster."""
 
     WRITE_BACK = "write-back"
-    """Of a cluster: writes what it wrote on the path taken."""
+    """Writes the variables that the cluster wrote on the path taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +95,25 @@ class Event:
         The op.
     access : Access
     variables : tuple of str
-        The resources that it touches: a single one, except for the indivisible
-        update of several, and a cluster's events.
+        Resources that the event touches: one, except for an indivisible update of
+        several variables and for a cluster's events.
     needs : tuple of int
         Tokens that must be ready.
     after : tuple of int
-        Events that must be done: for the write of an update, its reads, in the
-        order of the node's resources. They say what the update saw.
+        Events that must be done. For the write of an update: its reads, in the
+        order of the node's resources; they hold the values that the update saw.
     operands : tuple of int
-        Tokens whose values it uses, in the order of the node's inputs; among
-        `needs` too. Of a write-back, for each variable two: its value, and
-        whether (1 or 0) it was written at all.
+        Tokens whose values the event uses, in the order of the node's inputs; all
+        are among `needs`. A write-back has two for each variable: its value, and
+        1 or 0 for written or not.
     guards : tuple of (int, bool)
-        Tokens of predicates, and what each must be; outermost first.
+        Tokens of predicates, each with the value it must have; outermost first.
     part : int
-        Which element of a many-op it is for, from 0.
+        Number of the element of a many-op, from 0.
     run : str
-        Of which run; "" if there is only one.
+        Name of the run; "" if there is only one.
     frame : str
-        The loop iterations around it, outermost first: ``loop[2]/``.
+        Loop iterations around the instance, outermost first: ``loop[2]/``.
     """
 
     node: Node
@@ -129,7 +129,7 @@ class Event:
 
     @property
     def instance(self) -> tuple[str, str, str]:
-        """Of which op instance it is: run, frame, node."""
+        """The op instance of the event: run, frame, node."""
         return self.run, self.frame, self.node.name
 
     def __str__(self) -> str:
@@ -148,14 +148,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Ready when all are ready; has no value."""
+    """Ready when all `tokens` are ready; has no value."""
 
     tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The results of events, one after another: ready when all are done."""
+    """The concatenated results of events: ready when all are done."""
 
     events: tuple[int, ...]
 
@@ -171,7 +171,7 @@ class Pure:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The value of `then` or of `other`: ready when predicate and chosen one are."""
+    """The value of `then` or of `other`: ready when predicate and chosen token are."""
 
     predicate: int
     then: int
@@ -180,29 +180,29 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The value of `token`, held back until `waits` are ready as well."""
+    """The value of `token`, delayed until `waits` are ready as well."""
 
     token: int
     waits: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Ready when each of the events is done, or dead."""
+class Finished:
+    """Ready when each of the events is done or dead."""
 
     events: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that is always there."""
+    """A constant: always ready."""
 
     value: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a snapshot saw of its variable at `place`: ready when it is done."""
+    """The value that a snapshot saw of its variable at `place`: ready when it is done."""
 
     event: int
     place: int
@@ -210,7 +210,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What `node`, a read inside a cluster, returns of a variable with that value."""
+    """The result of `node`, a read inside a cluster, of a variable with the token's value."""
 
     node: Node
     token: int
@@ -218,9 +218,9 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What `node`, inside a cluster, leaves in its resource at `place`.
+    """The value that `node`, inside a cluster, stores in its resource at `place`.
 
-    `seen` are the values that it found, for an update; none for a write.
+    `seen` holds the values that an update read; it is empty for a write.
     """
 
     node: Node
@@ -229,27 +229,26 @@ class Stored:
     operands: tuple[int, ...]
 
 
-Token = Result | Join | Stack | Pure | Pick | Held | Settled | Known | Seen | Gathered | Stored
+Token = Result | Join | Stack | Pure | Pick | Held | Finished | Known | Seen | Gathered | Stored
 
 
 @dataclass(frozen=True, slots=True)
 class Unfolding:
-    """All that may happen in a test.
+    """All events of a test under a model, with their order.
 
-    Invariant: an event needs tokens that stand on events before it, and comes
-    after such events only. Where nothing blocks, index order is thus a total
-    order that is allowed.
+    Invariant: an event depends only on events with a smaller index. Where nothing
+    blocks, index order is thus an allowed total order.
 
     Parameters
     ----------
     events : tuple of Event
     tokens : tuple of Token
     observed : tuple of (str, int, int)
-        Name in an outcome, the token that has its value, and the token that is
-        ready when its run has ended; in the order of `LitmusTest.observe`.
+        Name in an outcome, the token of its value, and the token that is ready
+        when its run has ended; in the order of `LitmusTest.observe`.
     axioms : frozenset of Axiom
-        Of the model. All but `FIFO`, `CAPACITY` and `PREDICATES` are in the
-        events and tokens already; these are the oracles' part.
+        Axioms of the model. Events and tokens already express all of them except
+        `FIFO`, `CAPACITY` and `PREDICATES`, which each oracle implements.
     """
 
     events: tuple[Event, ...]
@@ -260,18 +259,17 @@ class Unfolding:
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """How much stricter than the model an executor is with one loop or conditional.
+    """Extra order that an executor adds to one loop or conditional.
 
     Parameters
     ----------
     parallel : int or None
-        Iterations at once, at most; None for what the model says.
+        Largest number of iterations at once; None for the model's own limit.
     gathers : bool
-        An iteration or branch begins only when all carried values and
-        everything taken from outside are there, a body only when its condition
-        is wholly done.
+        An iteration or branch begins only when all carried and captured values
+        are ready; a body begins only when its condition is done.
     late : bool
-        Results leave only when every instance is done.
+        Results are ready only when every instance is done.
 
     References
     ----------
@@ -284,10 +282,10 @@ class Strictness:
 
 
 def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictness]]:
-    """All that an executor may choose, for each loop and conditional; loosest first.
+    """Yield every choice of strictness for each loop and conditional; loosest first.
 
-    Only a blocked state can depend on it: what completes under a stricter
-    choice completes under the loosest as well.
+    Only blocked outcomes depend on the choice: an outcome that completes under a
+    stricter choice completes under the loosest one as well.
     """
     names: list[str] = []
     options: list[list[Strictness]] = []
@@ -296,7 +294,7 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
     compiled = {n.name for n in all_nodes(each for each in everything if each.name in members)}
     for node in everything:
         if node.name in compiled:
-            continue  # nothing of it happens by itself
+            continue  # part of a cluster: its ops have no events of their own
         flags = [(g, late) for g in (False, True) for late in (False, True)]
         parallels: list[int | None] = [None]
         if isinstance(node.attrs, LoopAttrs):
@@ -313,7 +311,7 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
 
 
 def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
-    """Whether `parallel_iterations` orders the loop's iterations.
+    """Return True if `parallel_iterations` orders the loop's iterations.
 
     References
     ----------
@@ -325,20 +323,20 @@ def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
 def unfold(
     test: LitmusTest, model: Model, strictness: Mapping[str, Strictness] | None = None
 ) -> Unfolding:
-    """All events of `test`, with the order that `model` demands of every run.
+    """Unfold `test` into its events, with the order that `model` requires.
 
-    Pure nodes have no events, but carry order from their inputs to their
-    outputs. A loop is unrolled to its bound; what is not reached is dead.
+    Pure nodes have no events, but carry order from their inputs to their outputs.
+    Loops are unrolled to their bounds; events of iterations not reached are dead.
 
     Parameters
     ----------
     strictness : mapping, optional
-        By name of a loop or conditional.
+        Strictness by name of a loop or conditional.
 
     Raises
     ------
     NoProgramOrder
-        If `model` has program order, and the test is of no program.
+        If `model` has program order and the test has none.
 
     References
     ----------
@@ -349,12 +347,12 @@ def unfold(
         name = test.clusters[0].name
         raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
     unfolder = _Unfolder(test, model, strictness or {})
-    ended: dict[str, int] = {}  # runs: the token that is ready when all of it is done
+    ended: dict[str, int] = {}  # by run: the token that is ready when the run is done
     keys: dict[str, int] = {}
     run_of: dict[str, int] = {}
     for run in test.runs:
         graph = next(g for g in test.graphs if g.name == run.graph)
-        # RFC, rule 3: a run's source is ordered after the sinks of those before it.
+        # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
         if Axiom.RUNS in model.axioms:
             source = tuple(ended[name] for name in run.after)
@@ -362,9 +360,9 @@ def unfold(
         frame = _Frame(run.name if len(test.runs) > 1 else "", source)
         try:
             token_of = unfolder.graph(graph, {}, frame)
-        except MalformedTest as error:  # a test has no cycle but by edges added here
+        except MalformedTest as error:  # only edges added here can make a cycle
             raise NoProgramOrder(f"{error}, by program order (model {model.name})") from None
-        everything = unfolder.settled(first)
+        everything = unfolder.finished(first)
         ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
             key = name if len(test.runs) == 1 else f"{run.name}.{name}"
@@ -375,12 +373,12 @@ def unfold(
 
 _Step = tuple[Access, tuple[str, ...]]
 _Mark = tuple[int, int]
-"""How many events there are, and how many instances without."""
+"""Position in the unfolding: number of events, and of instances without events."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What all instances of a graph or body have in common."""
+    """Context shared by all instances of a graph or body."""
 
     run: str
     waits: tuple[int, ...]
@@ -407,18 +405,18 @@ class _Unfolder:
         return len(self.tokens) - 1
 
     def mark(self) -> _Mark:
-        """Where the next instances will stand."""
+        """Return the position of the next instance."""
         return len(self.events), len(self.silent)
 
-    def settled(self, first: _Mark, end: _Mark | None = None) -> int:
-        """Ready when each instance added between two marks is done, or dead."""
+    def finished(self, first: _Mark, end: _Mark | None = None) -> int:
+        """Return a token that is ready when each instance between two marks is done or dead."""
         (event, silent), (events, silents) = first, end or self.mark()
-        done = self.token(Settled(tuple(range(event, events))))
+        done = self.token(Finished(tuple(range(event, events))))
         others = self.silent[silent:silents]
         return self.token(Join((done, *others))) if others else done
 
     def note_silent(self, frame: _Frame, token: int) -> None:
-        """Note an instance inside a body that has no event of its own.
+        """Record an instance inside a body that has no event of its own.
 
         Outside bodies a run waits for each node anyway.
         """
@@ -441,7 +439,7 @@ class _Unfolder:
         operands: tuple[int, ...] = (),
         part: int = 0,
     ) -> int:
-        """Add an event; its index."""
+        """Add an event and return its index."""
         self.events.append(
             Event(
                 node=node,
@@ -464,21 +462,21 @@ class _Unfolder:
         Parameters
         ----------
         scope
-            Tokens of values from outside, by the names that they have inside.
+            Tokens of captured values, by the names that they have inside.
 
         Returns
         -------
         dict of str to int
-            Each node's token, ready when its instance is done (a section's,
-            when it has been released; a loop's or conditional's, when all its
-            results are there), and the tokens of its results.
+            Each node's token, ready when its instance is done (a section: when it
+            is released; a loop or conditional: when all its results are ready),
+            and the tokens of its results.
         """
         if Axiom.PROGRAM_ORDER in self.model.axioms:
             graph = in_program_order(graph)
-        values = dict(scope)  # and what the graph adds
+        values = dict(scope)  # tokens by name: captured values and results
         token_of: dict[str, int] = {}
-        held: dict[str, tuple[int, ...]] = {}  # nodes: acquires of the sections around them
-        inside: dict[str, tuple[int, ...]] = {}  # nodes with bodies: all of it done or dead
+        held: dict[str, tuple[int, ...]] = {}  # by node: acquires of the sections around it
+        inside: dict[str, tuple[int, ...]] = {}  # by node with bodies: all instances done or dead
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
         for kind, step in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
             if isinstance(step, Cluster):
@@ -497,12 +495,12 @@ class _Unfolder:
                 for name, token in self.instance(node, inputs, waits, values, frame).items():
                     token_of[name] = values[name] = token
                 if bodies(node):
-                    inside[node.name] = (self.settled(first),)
+                    inside[node.name] = (self.finished(first),)
                 continue
             assert isinstance(node.attrs, SectionAttrs)
             members = tuple(values[name] for name in node.attrs.members if name in values)
             if Axiom.CRITICAL_SECTIONS not in self.model.axioms:
-                # Without the rule a section is a node that waits and is waited for.
+                # Without the rule a section is an ordinary node with edges.
                 if kind == "release":
                     token_of[node.name] = values[node.name] = self.token(Join(waits + members))
             elif kind == "acquire":
@@ -529,7 +527,7 @@ class _Unfolder:
         waits: tuple[int, ...],
         frame: _Frame,
     ) -> dict[str, int]:
-        """Add one instance of a cluster; its members' tokens, and those of their results.
+        """Add one instance of a cluster; return the tokens of its members and their results.
 
         References
         ----------
@@ -558,7 +556,7 @@ class _Unfolder:
                 store[name] = self.token(Seen(event, place))
         function = _Function(self, store)
         results = function.run(members, values)
-        # A loop that never turns writes nothing, whatever its body holds.
+        # A loop without iterations writes nothing, whatever its body holds.
         writes = [name for name in writes if name in function.written]
         done = needs + tuple(snapshots)
         # Edges out of any member follow the write-back.
@@ -578,7 +576,7 @@ class _Unfolder:
         return {name: self.token(Held(token, done)) for name, token in results.items()}
 
     def at_once(self, variables: Iterable[str]) -> list[tuple[str, ...]]:
-        """What one event of a cluster touches, and the next."""
+        """Return the groups of variables that a cluster reads or writes in one event each."""
         distinct = tuple(dict.fromkeys(variables))
         if Axiom.CLUSTERS in self.model.axioms:
             return [distinct] if distinct else []
@@ -593,7 +591,7 @@ class _Unfolder:
         values: Mapping[str, int],
         frame: _Frame,
     ) -> dict[str, int]:
-        """Add both branches of a conditional; one of them will be dead."""
+        """Add both branches of a conditional; the branch not taken is dead."""
         strict = self.strictness.get(node.name, Strictness())
         scope = {inner: values[outer] for inner, outer in attrs.captures}
         if strict.gathers:
@@ -606,7 +604,7 @@ class _Unfolder:
             chosen.append([inside[name] for name in body.results])
         leaves = waits
         if strict.late:
-            leaves += (predicate, self.settled(first))
+            leaves += (predicate, self.finished(first))
         results = {
             f"{node.name}.{name}": self.token(
                 Held(self.token(Pick(predicate, then, other)), leaves)
@@ -636,19 +634,19 @@ class _Unfolder:
         guards = frame.guards
         start = self.mark()
         ends: list[_Mark] = []  # of each iteration
-        instances: list[tuple[int, ...]] = []  # and tokens of its nodes, pure ones included
+        instances: list[tuple[int, ...]] = []  # by iteration: tokens of its nodes
         predicates: list[int] = []
-        leaving: list[list[int]] = []  # carried values as they leave, if they do then
+        leaving: list[list[int]] = []  # by iteration: results, if it is the last
         bound = self.test.bounds[node.name]
         for number in range(bound + 1):
             name = f"{frame.name}{node.name}[{number}]/"
             scope = captures | dict(zip(attrs.carried, carried, strict=True))
             begins = waits
             if parallel is not None and number >= parallel:
-                # As soon as one is over another may begin: all that came
-                # earlier are over by then as well.
+                # The next iteration begins when this one is done: all earlier
+                # iterations are done by then.
                 over = tuple(t for each in instances[: number - parallel + 1] for t in each)
-                begins += (self.settled(start, ends[number - parallel]), *over)
+                begins += (self.finished(start, ends[number - parallel]), *over)
             gathered = tuple(scope.values()) if strict.gathers else ()
             first = self.mark()
             starts = (*begins, *gathered)
@@ -665,7 +663,7 @@ class _Unfolder:
             guards = (*guards, (predicate, True))
             goes_on = begins
             if strict.gathers:
-                goes_on += (*gathered, self.settled(first, tested))
+                goes_on += (*gathered, self.finished(first, tested))
             working = self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
             inside = scope | working
             carried = [
@@ -673,9 +671,9 @@ class _Unfolder:
                 for result in attrs.body.results
             ]
             ends.append(self.mark())
-            # Ready whenever a later iteration is live: this one's body is then, too.
+            # Ready whenever a later iteration is live, since this body is live then.
             instances.append((*testing.values(), *working.values()))
-        everything = (self.settled(start),) if strict.late else ()
+        everything = (self.finished(start),) if strict.late else ()
         results: dict[str, int] = {}
         for position, name in enumerate(attrs.carried):
             result = leaving[bound][position]
@@ -692,14 +690,14 @@ class _Unfolder:
         values: Mapping[str, int],
         frame: _Frame,
     ) -> dict[str, int]:
-        """Add one op instance; the token that is ready when it is done, and its results."""
+        """Add one op instance; return its token, ready when it is done, and its results."""
         kind = node.definition.kind
         if isinstance(node.attrs, BranchAttrs):
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, inputs, waits, values, frame)
         if kind in (Kind.PURE, Kind.TRANSFER):
-            # A transfer is transparent: its value is what it was given.
+            # A transfer is transparent: its value is its input.
             transfer = kind is Kind.TRANSFER
             done_when = self.token(
                 Held(inputs[0], waits) if transfer else Pure(node, inputs, waits)
@@ -725,7 +723,7 @@ class _Unfolder:
     def queue_op(
         self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
     ) -> int:
-        """One event for each element, in index order; Size and Close have one."""
+        """Add one event for each element, in index order; Size and Close have one."""
         access = {
             "QueueEnqueueV2": Access.ENQUEUE,
             "QueueEnqueueManyV2": Access.ENQUEUE,
@@ -757,7 +755,7 @@ class _Unfolder:
         return self.token(Stack(tuple(done)) if many else Result(done[0]))
 
     def groups(self, node: Node) -> list[list[_Step]]:
-        """A node's events: a list of groups, one after another."""
+        """Return a node's events in groups; each group comes after the one before."""
         kind = node.definition.kind
         reads: list[_Step] = [(Access.READ, (name,)) for name in node.resources]
         writes: list[_Step] = [(Access.WRITE, (name,)) for name in node.resources]
@@ -772,10 +770,10 @@ class _Unfolder:
 
 
 def in_program_order(graph: Graph) -> Graph:
-    """The graph, with an edge wherever two nodes touch one resource and one changes it.
+    """Return the graph with an edge wherever two nodes conflict on a resource.
 
-    As automatic control dependencies do. Mutexes are left out, which order by
-    themselves.
+    Automatic control dependencies add the same edges. Mutexes are left out, since
+    critical sections have an order of their own.
     """
     nodes: list[Node] = []
     uses: list[tuple[str, frozenset[str], frozenset[str]]] = []  # node, touched, changed
@@ -792,11 +790,11 @@ def in_program_order(graph: Graph) -> Graph:
 
 
 class _Function:
-    """A cluster's members as a pure function of what its snapshot saw (SSA conversion).
+    """A cluster's members as a pure function of the snapshot's values (SSA conversion).
 
-    `store` has the value of each variable as the members have left it so far,
-    `written` a token that is 1 if one of them wrote it on the path taken.
-    Nothing in here is an event: a body is evaluated, not executed.
+    `store` has the token of each variable's current value; `written` has a token that
+    is 1 if a member wrote the variable on the path taken. The function has no events:
+    a body is evaluated, not executed.
     """
 
     def __init__(self, unfolder: _Unfolder, store: Mapping[str, int]) -> None:
@@ -807,7 +805,7 @@ class _Function:
         self.yes = unfolder.token(Known((1,)))
 
     def run(self, nodes: Iterable[Node], scope: Mapping[str, int]) -> dict[str, int]:
-        """The tokens of the nodes, in that order, and of their results."""
+        """Evaluate the nodes in order; return their tokens and those of their results."""
         values = dict(scope)
         found: dict[str, int] = {}
         for node in nodes:
@@ -856,7 +854,7 @@ class _Function:
     ) -> dict[str, int]:
         captures = {inner: values[outer] for inner, outer in attrs.captures}
         carried = inputs
-        left: list[tuple[int, tuple[int, ...], _State]] = []  # as if it ended with iteration i
+        left: list[tuple[int, tuple[int, ...], _State]] = []  # state if iteration i is the last
         bound = self.unfolder.test.bounds[node.name]
         for number in range(bound + 1):
             scope = captures | dict(zip(attrs.carried, carried, strict=True))
@@ -883,9 +881,9 @@ class _Function:
         return dict(self.store), dict(self.written)
 
     def merge(self, predicate: int, then: _State, other: _State) -> None:
-        """What is left of two paths, of which the predicate takes one."""
-        # A variable that no path reads, and one path alone writes, has no value
-        # on the other, and needs none: there it is not written.
+        """Merge the states after two paths, of which the predicate takes one."""
+        # A variable that no path reads and only one path writes has no value on
+        # the other path. It needs none, since that path does not write it.
         self.store = other[0] | then[0]
         for name in then[0].keys() & other[0].keys():
             self.store[name] = self.pick(predicate, then[0][name], other[0][name])
@@ -903,7 +901,7 @@ _State = tuple[dict[str, int], dict[str, int]]
 
 
 def parts_of(token: Token) -> tuple[int, ...]:
-    """The tokens that it is made of, or waits for."""
+    """Return the tokens that a token depends on."""
     if isinstance(token, Join):
         return token.tokens
     if isinstance(token, Pure):
@@ -920,20 +918,20 @@ def parts_of(token: Token) -> tuple[int, ...]:
 
 
 def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:
-    """For each event, all events that come before it in every total order.
+    """Return for each event all events that come before it in every total order.
 
-    Only for unfoldings without choices: there, what an event waits for is
-    known beforehand.
+    Only for unfoldings without conditionals and loops, where the dependencies of each
+    event are static.
     """
     before: list[frozenset[int]] = []
-    behind: list[frozenset[int]] = []  # a token: the events that are done when it is ready
+    behind: list[frozenset[int]] = []  # by token: the events that are done when it is ready
     position = 0
 
     def resolve(limit: int) -> None:
         nonlocal position
         while position < limit:
             token = unfolding.tokens[position]
-            if isinstance(token, (Result, Seen, Stack, Settled)):
+            if isinstance(token, (Result, Seen, Stack, Finished)):
                 events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
                 behind.append(frozenset(events).union(*(before[event] for event in events)))
             else:
@@ -950,13 +948,13 @@ def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:
 
 
 def count_orders(unfolding: Unfolding, limit: int) -> int:
-    """How many total orders there are, or `limit` if there are at least as many.
+    """Count the total orders, up to `limit`.
 
-    By downsets, so that the count itself stays cheap where enumeration is not.
-    For unfoldings without choices, and without anything that blocks.
+    The count goes by downsets, so that it stays cheap where enumeration is not. Only
+    for unfoldings without conditionals, loops and blocking ops.
     """
     before = [sum(1 << i for i in above) for above in events_before(unfolding)]
-    ways = {0: 1}  # downsets of size k, with the number of orders of each
+    ways = {0: 1}  # number of orders of each downset of size k
     for _ in before:
         larger: dict[int, int] = {}
         for done, count in ways.items():

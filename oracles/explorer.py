@@ -1,20 +1,18 @@
-"""The fast oracle: the reference's sets and verdicts, by search over states.
+"""The fast oracle: allowed sets and verdicts by search over states.
 
-Two total orders that have done the same events, left the same memory, and read
-the same values, as far as something still needs them, have the same futures:
-the search goes on from one of them only. The verdict on a single outcome is
-faster still, since the search leaves every path on which a read returns
-another value than the outcome says.
+Two prefixes of total orders with the same events done, the same memory, and the same
+values still in use have the same futures, so the search continues from one of them
+only. The verdict on a single outcome is faster still: the search abandons every path
+on which a read returns another value than the outcome has.
 
-The search and the arithmetic are C++ (``oracles/native``), written from the
-semantics, not from the reference: with it they share what happens when
-(`litmusfuzz.oracles.events`), nothing else.
+The search and the arithmetic are C++ (``oracles/native``), written independently of
+the reference oracle. Both share only the unfolding (`litmusfuzz.oracles.events`).
 
 References
 ----------
 semantics.md, sections 2 to 4. Gibbons and Korach, "Testing Shared Memories",
 SIAM J. Comput. 1997: the verdict on one outcome is NP-complete, and easy where
-each read tells which write it saw.
+the value of each read identifies the write that it saw.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.allowed import AllowedSet, ValueTooLarge
 from litmusfuzz.oracles.events import (
     Access,
+    Finished,
     Gathered,
     Held,
     Join,
@@ -37,7 +36,6 @@ from litmusfuzz.oracles.events import (
     Pure,
     Result,
     Seen,
-    Settled,
     Stack,
     Stored,
     strictnesses,
@@ -56,14 +54,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a search may use before its answer is "unknown".
+    """Limits of a search; past them the answer is "unknown".
 
     Parameters
     ----------
     states : int
-        States remembered; for a whole set also outcomes.
+        Largest number of stored states; for an allowed set also of outcomes.
     memory_bytes : int
-        For states and outcomes, roughly: looked at now and then.
+        Approximate memory for states and outcomes.
     """
 
     states: int = 1_000_000
@@ -71,10 +69,10 @@ class Budget:
 
 
 DEFAULT_BUDGET: Final = Budget()
-"""Some seconds of work."""
+"""A few seconds of work."""
 _NO_LIMIT: Final = Budget(1 << 62, 1 << 62)
 
-# The core's numbers, in the order of its enums.
+# Numbers of the C++ core, in the order of its enums.
 _FORBIDDEN, _ALLOWED, _UNKNOWN = range(3)
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 _ACCESSES: Final = {
@@ -88,9 +86,9 @@ _ACCESSES: Final = {
     )
 }
 _NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
-"""Kinds of which the core needs no arithmetic."""
+"""Kinds of op that need no arithmetic."""
 _NO_CAPACITY: Final = 1 << 30
-_CONST, _RESULT, _PURE, _PICK, _SETTLED, _HELD, _STACK, _SEEN, _STORED = range(9)
+_CONST, _RESULT, _PURE, _PICK, _FINISHED, _HELD, _STACK, _SEEN, _STORED = range(9)
 
 
 def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> AllowedSet:
@@ -99,29 +97,28 @@ def allowed_outcomes(test: LitmusTest, model: Model, budget: Budget = DEFAULT_BU
     Returns
     -------
     AllowedSet
-        Its witnesses are found when they are asked for, its outcomes made when
-        they are looked at; their number is there at once.
+        Witnesses and outcomes are computed on access; their number is known at once.
 
     Raises
     ------
     ValueTooLarge
-        If a value reaches 2**24 in an order looked at: the test is ill-formed.
+        If a value reaches 2**24 in a visited order: the test is ill-formed.
     """
     return Explorer(test, model, budget).allowed_outcomes()
 
 
 class Explorer:
-    """A test under a model, ready for many questions.
+    """The explorer of one test under one model; it answers many questions.
 
     Parameters
     ----------
     test : LitmusTest
     model : Model
     budget : Budget
-        For each question.
+        Limit for each question.
     loosest : bool
-        Whether to leave out what blocks only where an executor is stricter with a loop
-        or conditional than the model (semantics.md, 3, "Blocked").
+        Leave out outcomes that block only if an executor is stricter with a loop or
+        conditional than the model requires (semantics.md, 3, "Blocked").
 
     Raises
     ------
@@ -142,16 +139,15 @@ class Explorer:
         self.budget = budget
         self._names = test.names
         self._cores: list[_Core] = []
-        # A stricter executor shows nothing more, unless something blocks.
+        # A stricter executor yields no other outcomes, unless some op can block.
         blocks = {"queues", "critical sections"} & test.features
         self._strict = strictnesses(test, model) if blocks and not loosest else iter([{}])
         self._core(0)
 
     def _core(self, number: int) -> _Core | None:
-        """The test under one choice of strictness, loosest first; None past the last.
+        """Return the test under one choice of strictness, loosest first; None past the last.
 
-        Loaded when first asked for: only a blocked outcome asks for more than
-        the loosest.
+        Each is loaded on first use: only a blocked outcome needs more than the loosest.
         """
         while len(self._cores) <= number:
             strictness = next(self._strict, None)
@@ -165,7 +161,7 @@ class Explorer:
         return self._cores[number]
 
     def _cores_for(self, outcome: Outcome) -> Iterator[_Core]:
-        """Those that may show it, and others do not."""
+        """Yield the cores that may yield the outcome."""
         for number in range(1 if outcome.status is not Status.BLOCKED else 1 << 30):
             core = self._core(number)
             if core is None:
@@ -173,13 +169,13 @@ class Explorer:
             yield core
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """The verdict on one outcome, by membership.
+        """Return the verdict on one outcome.
 
         Raises
         ------
         ValueTooLarge
-            If a value reaches 2**24 in an order looked at. Few are looked at:
-            that a test is well-formed the caller must know.
+            If a value reaches 2**24 in a visited order. The search visits few orders:
+            the caller must know that the test is well-formed.
         """
         budget = self.budget
         values, status = self._coded(outcome)
@@ -197,7 +193,7 @@ class Explorer:
         return verdict
 
     def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
-        """The outcome's values, each name's, and its status, as the core takes them."""
+        """Return the outcome's values by name, and its status, encoded for the core."""
         if outcome.status is Status.COMPLETED:
             return outcome.values, 0
         values = dict(outcome.values)
@@ -205,7 +201,7 @@ class Explorer:
         return pairs, _STATUSES.index(outcome.status)
 
     def witness(self, outcome: Outcome) -> Witness | None:
-        """A total order that yields the outcome; None if none was found."""
+        """Return a total order that yields the outcome, or None if none was found."""
         return self._witness(outcome, self.budget)
 
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
@@ -222,7 +218,7 @@ class Explorer:
         return None
 
     def allowed_outcomes(self) -> AllowedSet:
-        """The whole set; see the function of the same name."""
+        """Return the allowed set; see the function of the same name."""
         budget = self.budget
         sets: list[_explorer.OutcomeSet] = []
         left = budget.states
@@ -234,7 +230,7 @@ class Explorer:
             left -= sets[-1].states
         witnesses = _Witnesses(self, sets, budget.states)
         complete = all(found.complete for found in sets) and self._core(len(sets)) is None
-        # Outcomes of parts that never meet multiply.
+        # The outcomes of independent components multiply.
         complete = complete and max(map(len, sets)) <= budget.states
         states = sum(found.states for found in sets)
         return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
@@ -249,12 +245,12 @@ class _Core:
     nodes: list[Node]
 
     def refuse(self, error: _explorer.TooLarge) -> Never:
-        """Say which node made a value too large."""
+        """Raise `ValueTooLarge` with the name of the node."""
         _refuse(error, self.nodes)
 
 
 def _refuse(error: _explorer.TooLarge, nodes: Sequence[Node]) -> Never:
-    """Raise what other oracles raise."""
+    """Raise `ValueTooLarge` as the other oracles do."""
     number, value = error.args
     raise ValueTooLarge(
         f"{nodes[number].name} ({nodes[number].op}) computes {value} in some total order; "
@@ -263,7 +259,7 @@ def _refuse(error: _explorer.TooLarge, nodes: Sequence[Node]) -> Never:
 
 
 class _Witnesses(Mapping[Outcome, "Witness"]):
-    """Outcomes found, each with a total order that is searched when asked for."""
+    """Outcomes found, each with a total order that is searched on access."""
 
     def __init__(self, explorer: Explorer, sets: Sequence[_explorer.OutcomeSet], most: int) -> None:
         self.explorer = explorer
@@ -285,13 +281,13 @@ class _Witnesses(Mapping[Outcome, "Witness"]):
     def __getitem__(self, outcome: Outcome) -> Witness:
         if outcome not in self.made():
             raise KeyError(outcome)
-        # Looks at fewer states than the search for the whole set did.
+        # Visits fewer states than the search for the whole set.
         witness = self.explorer._witness(outcome, _NO_LIMIT)
         assert witness is not None, outcome
         return witness
 
     def made(self) -> dict[Outcome, None]:
-        """The outcomes themselves; made once, since most callers only count."""
+        """Return the outcomes; computed on first use, since most callers only count."""
         if self.outcomes is None:
             names = self.explorer._names
             self.outcomes = {}
@@ -303,7 +299,7 @@ class _Witnesses(Mapping[Outcome, "Witness"]):
 
 
 class _Encoder:
-    """An unfolding as the core takes it: numbers in place of names."""
+    """Encoder of an unfolding for the core: numbers in place of names."""
 
     def __init__(
         self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
@@ -364,8 +360,8 @@ class _Encoder:
             return (_PICK, -1, -1, (), (token.predicate, token.then, token.other), (), ())
         if isinstance(token, Held):
             return (_HELD, -1, -1, (), (token.token,), token.waits, ())
-        if isinstance(token, Settled):
-            return (_SETTLED, -1, -1, (), (), (), token.events)
+        if isinstance(token, Finished):
+            return (_FINISHED, -1, -1, (), (), (), token.events)
         if isinstance(token, Known):
             return (_CONST, -1, -1, token.value, (), (), ())
         if isinstance(token, Seen):

@@ -1,6 +1,6 @@
-"""Memory models as data: short lists of named axioms.
+"""Memory models as data: each model is a short list of named axioms.
 
-A model is what an executor promises. Another one is another list.
+A model states what an executor guarantees. To define another model, list other axioms.
 
 References
 ----------
@@ -16,12 +16,12 @@ from typing import Final
 
 
 class Axiom(StrEnum):
-    """One rule that a total order of events must keep."""
+    """One rule that a total order of events must satisfy."""
 
     DEPENDENCIES = "dependencies"
-    """RFC, rule 1: events of an edge's source come before its target's. Without
-    it only data edges order events, since no value can be used before it is
-    there."""
+    """RFC, rule 1: events of an edge's source come before events of its target.
+    Without it only data edges order events, since no op can use a value before
+    the value exists."""
 
     CRITICAL_SECTIONS = "critical sections"
     """RFC, rule 2: between a section's acquire and its release no other instance
@@ -32,31 +32,32 @@ class Axiom(StrEnum):
 
     FIFO = "first in, first out"
     """RFC, rule 4: elements leave a queue in the order of their enqueue events.
-    Without it a dequeue takes any element that is there."""
+    Without it a dequeue takes any element in the queue."""
 
     CAPACITY = "capacity"
-    """RFC, rule 4: an enqueue on a full queue comes after a dequeue that made
-    room. Without it queues have no bound."""
+    """RFC, rule 4: an enqueue on a full queue comes after a dequeue that freed a
+    slot. Without it queues are unbounded."""
 
     PREDICATES = "predicates"
     """semantics.md, 3, "Loops": instances of a branch or body come after the
-    predicate that chose it. Without it they may come early, if it then does."""
+    predicate that chooses it. Without it they may come before the predicate, if
+    the predicate then chooses them."""
 
     ITERATIONS = "iterations"
     """semantics.md, 3, "Loops": an iteration's condition comes after its first
     carried value."""
 
     CLUSTERS = "clusters"
-    """semantics.md, 5: a cluster's snapshot is one event, and its write-back.
-    Without it each variable is read, and written, by an event of its own."""
+    """semantics.md, 5: a cluster's snapshot is one event, and its write-back is one
+    event. Without it a cluster reads and writes each variable in a separate event."""
 
     DENSE_UPDATES_INDIVISIBLE = "dense updates indivisible"
-    """RFC, the same section: the executor locks the variable for all of a dense
-    update, so nothing falls between its read and its write."""
+    """RFC, "Resource Update Operations": the executor locks the variable for the
+    whole dense update, so no other event falls between its read and its write."""
 
     UPDATES_INDIVISIBLE = "updates indivisible"
-    """Stronger than any promise: nothing falls between the read and the write of
-    any update, sparse ones included (`unsplit`)."""
+    """Stronger than any executor's guarantee: no other event falls between the read
+    and the write of any update, sparse updates included (`unsplit`)."""
 
     PARALLEL_ITERATIONS = "parallel iterations"
     """semantics.md, 3, "Loops": with ``parallel_iterations = k`` nothing of
@@ -64,13 +65,14 @@ class Axiom(StrEnum):
 
     PROGRAM_ORDER = "program order per resource"
     """Automatic control dependencies of `tf.function`: ops on one variable or queue
-    come in the order of the file, reads of a variable among themselves in any. Not of
-    semantics.md: a front end adds it. Between iterations of a loop it orders nothing."""
+    come in the order of the file; reads of one variable are unordered among themselves.
+    A front end adds this order to the graph. It orders nothing between iterations of a
+    loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A name and the axioms that hold."""
+    """A named set of axioms."""
 
     name: str
     axioms: frozenset[Axiom]
@@ -82,16 +84,16 @@ RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
-"""Those of semantics.md, the loosest first: a file of the corpus has a set for each."""
+"""The models of semantics.md, weakest first: a corpus file has an allowed set for each."""
 
 GUARANTEES: Final = MappingProxyType({**MODELS, ACD.name: ACD})
-"""All that an executor may promise."""
+"""Every model that an executor can guarantee."""
 
 
 def unsplit(model: Model) -> Model:
-    """What `model` allows without splitting an update in two.
+    """`model` with every update as one indivisible event.
 
-    Nobody promises it, and nobody is judged by it: it has those orders of `model` that
-    can be forced from outside.
+    No executor guarantees this model and no verdict uses it. Its total orders are the
+    orders of `model` that a test harness can force on an executor.
     """
     return Model(f"{model.name}, unsplit", model.axioms | {Axiom.UPDATES_INDIVISIBLE})

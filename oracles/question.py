@@ -1,4 +1,4 @@
-"""What the axiomatic oracle is asked, and what it may use for an answer."""
+"""Questions for the axiomatic oracle, and the budget for their answers."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a question may use before its answer is "unknown".
+    """Limits for one question; past any of them the answer is "unknown".
 
     Parameters
     ----------
     events : int
-        Of the test; more are not looked at.
+        Largest number of events in the test.
     clauses : int
-        Roughly, for reads and queues, whose number grows with the cube of the
-        events on one resource; more are not written down.
+        Largest approximate number of clauses for reads and queues. That number grows
+        with the cube of the events on one resource.
     tries : int
-        Alternatives that the pass without a solver tries; past them z3 is asked.
+        Alternatives that saturation tries before the question goes to z3.
     steps : int
-        z3's own count (its ``rlimit``): no clock, so that an answer repeats.
+        Limit on z3's own step count (``rlimit``). It is not a time limit, so that
+        answers are reproducible.
     saturate, solve : bool
-        Whether to try the pass without a solver, and z3: for tests, which hold
-        one against the other.
+        Use saturation, use z3. Tests compare one with the other.
     """
 
     events: int = 1_000
@@ -43,20 +43,20 @@ class Budget:
 
 
 DEFAULT_BUDGET: Final = Budget()
-"""Some seconds of work."""
+"""A few seconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which outcomes are asked for: all that fit.
+    """A pattern of outcomes: some total order yields an outcome that fits it, or none does.
 
     Parameters
     ----------
     values : mapping of str to Value
-        By name; a name that is missing may be anything.
+        Values by name. A name that is missing may have any value.
     status : Status
     absent : frozenset of str
-        Names that have no value: of what is observed, where its run did not end.
+        Names that have no value, because their run did not end.
     """
 
     values: Mapping[str, Value]
@@ -65,19 +65,19 @@ class Question:
 
     @classmethod
     def of(cls, test: LitmusTest, outcome: Outcome) -> Question:
-        """Exactly that outcome; a value None is one not seen, and may be anything.
+        """Return the question for exactly one outcome; a value of None may be anything.
 
         Raises
         ------
         ValueError
-            If it is an outcome of another test.
+            If the outcome belongs to another test.
         """
         given = dict(outcome.values)
         complete = outcome.status is Status.COMPLETED
         if not given.keys() <= set(test.names) or (complete and len(given) < len(test.names)):
             raise ValueError("another test's outcome")
         values = {name: value for name, value in given.items() if value is not None}
-        # Of a failed order nothing is shown, whether a run had ended or not.
+        # A failed order shows no values, whether or not a run had ended.
         failed = outcome.status is Status.FAILED
         absent = frozenset() if failed else frozenset(test.names) - given.keys()
         return cls(values, outcome.status, absent)

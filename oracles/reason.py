@@ -1,10 +1,10 @@
-"""Why an outcome is forbidden: the fewest edges and rules that forbid it, and a cycle.
+"""Explanation of a forbidden outcome: a minimal set of edges and rules, and a cycle.
 
-A *reason* is a set of control edges, orders of runs and rules of the model that
-alone forbid the outcome, none of which can be left out: found by leaving out
-many at once, then fewer, then each, and asking the axiomatic oracle each time.
-Where the values seen put events in an order of their own, the contradiction is
-told as a cycle, as herd and Elle do.
+A *reason* is a minimal set of control edges, orders of runs, and rules of the model
+that together forbid the outcome: without any one of them the outcome is allowed.
+The search removes many parts at once, then fewer, then single parts, and asks the
+axiomatic oracle each time. Where the observed values imply an order of events, the
+reason also gives the contradiction as a cycle, as herd and Elle do.
 
 References
 ----------
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question
-from litmusfuzz.oracles.cycle import find_cycle, what_goes_on
+from litmusfuzz.oracles.cycle import find_cycle, still_possible
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.oracles.relaxed import BY_EDGE, Edge, edges_of, relaxed, with_rules
 
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", "Edge | Axiom", str)
 DEFAULT_BUDGET: Final = Budget(steps=1_000_000)
-"""For each of the dozens of questions on the way to a reason: well below a second."""
+"""Budget of each question. A reason takes dozens of questions, each well below a second."""
 __all__ = ["Edge", "Reason", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an outcome is forbidden.
+    """Explanation of a forbidden outcome.
 
     Parameters
     ----------
     edges : tuple of Edge
     rules : tuple of str
-        Names of axioms (`oracles.model.Axiom`) beyond dependencies and runs.
+        Names of axioms (`oracles.model.Axiom`) other than dependencies and runs.
     cycle : tuple of str
-        One sentence for each step, back to where it began; empty where no
-        single cycle explains it.
+        One sentence for each step of the cycle; empty where no single cycle
+        explains the outcome.
     goes_on : tuple of str
-        Of an outcome that is blocked: what would still happen.
+        For a blocked outcome, the events that could still happen.
     values : tuple of str
-        Where neither edges nor rules are to blame: the fewest values that no
+        Where no edge or rule forbids the outcome: a minimal set of values that no
         order yields, ``r0=7``.
     arcs : tuple of (str, str)
-        For each step of the cycle, the node that comes first and the one after it.
+        For each step of the cycle, the earlier node and the later node.
     """
 
     edges: tuple[Edge, ...]
@@ -69,13 +69,13 @@ class Reason:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The names of all rules that the outcome breaks together."""
+        """Names of all rules that together forbid the outcome."""
         by_edge = {Axiom.RUNS if edge.runs else Axiom.DEPENDENCIES for edge in self.edges}
         return (*sorted(map(str, by_edge)), *self.rules)
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The reason in words, one sentence each: a cycle, or what it stands on."""
+        """The reason in sentences: the cycle if there is one, else the edges and rules."""
         if self.cycle:
             return self.cycle
         parts = (*map(str, self.edges), *(f"rule: {rule}" for rule in self.rules), *self.goes_on)
@@ -93,20 +93,20 @@ def explain(
     *,
     status: Status | None = None,
 ) -> Reason | None:
-    """The reason why `model` forbids an outcome, or all with the values wanted.
+    """Explain why `model` forbids an outcome, or every outcome with certain values.
 
     Parameters
     ----------
     wanted : mapping or Outcome
-        Values by name, of which what is not named may be anything; or exactly
+        Values by name, where a name that is missing may have any value; or exactly
         one outcome.
     status : Status, optional
-        With values: how the order ends; completed or blocked if not given.
+        With values: how the order ends. Completed or blocked if not given.
 
     Returns
     -------
     Reason or None
-        None if one is allowed, or some question was over budget.
+        None if such an outcome is allowed, or a question exceeded its budget.
     """
     given = dict(wanted.values) if isinstance(wanted, Outcome) else wanted
     if TORN in given.values():
@@ -141,7 +141,7 @@ def explain(
     if questions[0].status is Status.COMPLETED:
         cycle = find_cycle(test, model, edges, rules, questions[0], budget)
     elif questions[0].status is Status.BLOCKED:
-        goes_on = what_goes_on(test, model, questions[0], budget)
+        goes_on = still_possible(test, model, questions[0], budget)
     words = tuple(why for why, _, _ in cycle)
     arcs = tuple((first, second) for _, first, second in cycle)
     return Reason(tuple(edges), tuple(map(str, rules)), words, goes_on, values, arcs)
@@ -159,7 +159,7 @@ def _none_possible(oracle: Axiomatic, questions: Sequence[Question]) -> bool:
 
 
 def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[str, ...]:
-    """Values that no order yields together, none of which can be left out."""
+    """Return a minimal set of values that no order yields together."""
     given = questions[0].values
 
     def forbids(names: Sequence[str]) -> bool:
@@ -177,19 +177,19 @@ def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[st
 
 
 def _sorted_out(parts: Sequence[Edge | Axiom]) -> tuple[list[Edge], list[Axiom]]:
-    """Edges, those of graphs first, and rules, each in an order that people expect."""
+    """Return the edges, edges of graphs first, and the rules, each sorted for display."""
     edges = [part for part in parts if isinstance(part, Edge)]
     rules = [part for part in parts if isinstance(part, Axiom)]
     return sorted(edges, key=lambda e: (e.runs, e.target, e.source)), rules
 
 
 def _fewest(parts: list[Part], forbids: Callable[[Sequence[Part]], bool]) -> list[Part]:
-    """Parts that forbid, and no longer do without any one of them.
+    """Return a minimal list of parts that forbid.
 
-    Halves are left out as long as that goes, then halves of halves. Which
-    outcomes are blocked is not monotone (with fewer edges, more can go on), so
-    that what was needed among many may not be among few: hence the last pass,
-    until it finds nothing.
+    Delta debugging: the search removes halves, then halves of halves. Blocked
+    outcomes are not monotone (with fewer edges, more events can happen), so a part
+    that was needed among many may become unnecessary. The last pass therefore
+    repeats until it removes nothing.
     """
     kept = list(parts)
     chunks = [kept]

@@ -1,6 +1,6 @@
-"""The reference oracle: every total order, one by one, from the rules alone.
+"""The reference oracle: enumerates every total order, directly from the rules.
 
-Short, slow, obviously right. Whatever is faster is tested equal to it.
+It is short, slow and easy to verify. Tests compare the faster oracles with it.
 
 References
 ----------
@@ -19,6 +19,7 @@ from litmusfuzz.oracles.arithmetic import gathered, pure, written
 from litmusfuzz.oracles.events import (
     Access,
     Event,
+    Finished,
     Gathered,
     Held,
     Known,
@@ -26,7 +27,6 @@ from litmusfuzz.oracles.events import (
     Pure,
     Result,
     Seen,
-    Settled,
     Stack,
     Stored,
     parts_of,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 DEFAULT_BUDGET: Final = 200_000
-"""Total orders; some seconds of work."""
+"""Total orders; a few seconds of work."""
 
 
 def allowed_outcomes(
@@ -56,7 +56,7 @@ def allowed_outcomes(
     Parameters
     ----------
     budget_orders : int
-        Total orders to look at; past it the set is not `complete`.
+        Largest number of total orders to visit; past it the set is not `complete`.
 
     Returns
     -------
@@ -66,45 +66,45 @@ def allowed_outcomes(
     Raises
     ------
     ValueTooLarge
-        If a value reaches 2**24 in an order looked at: the test is ill-formed.
+        If a value reaches 2**24 in a visited order: the test is ill-formed.
     """
     found: dict[Outcome, Witness] = {}
     orders = 0
     blocks = {"queues", "critical sections"} & test.features
     for number, strictness in enumerate(strictnesses(test, model)):
         if number and not blocks:
-            break  # a stricter executor shows nothing more, unless something blocks
+            break  # a stricter executor yields nothing more, unless some op can block
         walk = _Walk(test, model, strictness)
         for outcome in walk.outcomes():
             if orders == budget_orders:
                 return AllowedSet(model.name, found, orders, complete=False)
             orders += 1
             if number and outcome.status is not Status.BLOCKED:
-                assert outcome in found, "a stricter executor does something new"
+                assert outcome in found, "a stricter executor yields a new outcome"
             if outcome not in found:
                 found[outcome] = tuple(walk.prefix)
     return AllowedSet(model.name, found, orders, complete=True)
 
 
 def orders_of(test: LitmusTest, model: Model) -> Iterator[tuple[Outcome, Witness]]:
-    """Every total order of the loosest executor, with its outcome."""
+    """Yield every total order of the loosest executor, with its outcome."""
     walk = _Walk(test, model, {})
     for outcome in walk.outcomes():
         yield outcome, tuple(walk.prefix)
 
 
 def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
-    """What a total order shows.
+    """Return the outcome of one total order.
 
     Parameters
     ----------
     order : Witness
-        Of `test` under `model`, however strict the executor: events are found
-        by what they are called. `model` has the axiom first in, first out.
+        A total order of `test` under `model`, for an executor of any strictness: events
+        are matched by name. `model` has the axiom `FIFO`.
     """
     walk = _Walk(test, model, {})
     number = {str(event): i for i, event in enumerate(walk.events)}
-    assert len(number) == len(walk.events), "two events of one name"
+    assert len(number) == len(walk.events), "two events with one name"
     for event in order:
         index = number[str(event)]
         walk.prefix.append(event)
@@ -116,19 +116,21 @@ def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
 
 
 def at_once(test: LitmusTest, model: Model, order: Witness) -> tuple[Witness, Outcome] | None:
-    """A total order in which the elements of a many-op come as soon as they can.
+    """Return a variant of a total order in which each many-op runs as early as possible.
 
-    What has begun goes on before anything else comes, the op that began first first.
+    A many-op that has begun continues before any other event; of several, the one that
+    began first.
 
     Parameters
     ----------
     order : Witness
-        Of `test` under `model`, for the loosest executor. Ops begin as in it.
+        A total order of `test` under `model`, for the loosest executor. The result
+        begins ops in the same order.
 
     Returns
     -------
     tuple of Witness and Outcome, or None
-        None if an op then cannot begin where it did, or fails.
+        None if an op cannot begin at its place in `order`, or fails.
     """
     walk = _Walk(test, model, {})
     number = {str(event): i for i, event in enumerate(walk.events)}
@@ -156,12 +158,12 @@ def at_once(test: LitmusTest, model: Model, order: Witness) -> tuple[Witness, Ou
 
 
 class _Walk:
-    """Depth-first over prefixes of total orders, with one memory and its undoing.
+    """Depth-first search over prefixes of total orders, with undo.
 
-    `memory` holds, after the prefix, each variable's contents, each queue's
-    elements, and whether each mutex is held; `closed` the queues closed;
-    `seen` what each event of the prefix that reads saw: one value for each of
-    its variables, the element, or the size.
+    After the prefix, `memory` holds each variable's contents, each queue's elements,
+    and the state of each mutex; `closed` holds the closed queues; `seen` holds the
+    values that each event of the prefix read: one for each of its variables, the
+    element, or the size.
     """
 
     def __init__(
@@ -179,12 +181,12 @@ class _Walk:
             self.capacity = dict.fromkeys(self.capacity, math.inf)
         self.memory |= {queue.name: test.initial_elements(queue) for queue in test.queues}
         self.memory |= {mutex.name: False for mutex in test.mutexes}
-        # Tokens that are ready when all their parts are; they are asked for often.
+        # Tokens that are ready when all their parts are; precomputed for speed.
         self.joint = [
-            None if isinstance(token, (Result, Stack, Settled, Pick, Seen)) else parts_of(token)
+            None if isinstance(token, (Result, Stack, Finished, Pick, Seen)) else parts_of(token)
             for token in self.unfolding.tokens
         ]
-        # Per pure token, since the test finds them anew each time.
+        # By pure token; the test would compute them again each time.
         self.constants: dict[int, Ints] = {}
         self.shapes: dict[int, list[tuple[int, ...]]] = {}
         for index, token in enumerate(self.unfolding.tokens):
@@ -192,17 +194,17 @@ class _Walk:
                 self.constants[index] = test.constant(token.node)
             elif isinstance(token, Pure) and token.node.op != "NoOp":
                 self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
-        self.known: dict[int, Ints] = {}  # values of tokens, computed when asked for
-        self.computed: list[list[int]] = [[]]  # which, by length of the prefix then
+        self.known: dict[int, Ints] = {}  # values of tokens, computed on demand
+        self.computed: list[list[int]] = [[]]  # tokens computed at each length of the prefix
         self.closed: set[str] = set()
         self.seen: dict[int, list[Ints]] = {}
         self.prefix: list[Event] = []
         self.done: set[int] = set()
 
     def outcomes(self) -> Iterator[Outcome]:
-        """The outcome of each total order; `prefix` is then that order."""
+        """Yield the outcome of each total order; `prefix` is then that order."""
         trail: list[tuple[int, dict[str, Any]]] = []  # events executed, with what they overwrote
-        untried = [self.enabled()]  # for each prefix: what may come next and was not tried
+        untried = [self.enabled()]  # by prefix: enabled events not yet tried
         if not untried[-1]:
             yield self.outcome()
         while untried:
@@ -212,7 +214,7 @@ class _Walk:
                     index, overwritten = trail.pop()
                     self.done.remove(index)
                     self.prefix.pop()
-                    # Values computed since may have been made of what it saw.
+                    # Values computed since may depend on the values it read.
                     for token in self.computed.pop():
                         del self.known[token]
                     self.memory.update(overwritten)
@@ -237,12 +239,12 @@ class _Walk:
                 yield self.outcome()
 
     def enabled(self) -> list[tuple[int, int]]:
-        """Events that may come next, and which element a dequeue takes; the first is last."""
+        """Return the enabled events, each with the element a dequeue takes, in reverse order."""
         ready = self.ready()
         if Axiom.PREDICATES not in self.unfolding.axioms and any(
             self.dead(event, ready) for event in self.prefix
         ):
-            return []  # something came early, and was not chosen: no order
+            return []  # an event came early and its predicate did not choose it: no order
         return [
             (i, element)
             for i, event in reversed(list(enumerate(self.events)))
@@ -255,19 +257,19 @@ class _Walk:
         ]
 
     def elements(self, event: Event) -> range:
-        """Places in the queue that a dequeue may take from; one for any other event."""
+        """Return the queue positions a dequeue may take from; one for any other event."""
         if event.access is Access.DEQUEUE and Axiom.FIFO not in self.unfolding.axioms:
             return range(max(1, len(self.memory[event.variables[0]])))
         return range(1)
 
     def may_come(self, event: Event, ready: list[bool]) -> bool:
-        """Whether its predicates let it happen now."""
+        """Return True if its predicates let the event happen now."""
         if Axiom.PREDICATES not in self.unfolding.axioms:
             return not self.dead(event, ready)
         return all(ready[token] and self.holds(token) is wanted for token, wanted in event.guards)
 
     def chosen(self) -> bool:
-        """Whether what came before its predicate was chosen by it in the end."""
+        """Return True if every early event was chosen by its predicates in the end."""
         if Axiom.PREDICATES in self.unfolding.axioms:
             return True
         ready = self.ready()
@@ -278,19 +280,19 @@ class _Walk:
         )
 
     def holds(self, token: int) -> bool:
-        """Whether a predicate that is ready is true."""
+        """Return True if a predicate that is ready is true."""
         if token not in self.known:
             self.values([token])
         return bool(self.known[token][0])
 
     def dead(self, event: Event, ready: list[bool]) -> bool:
-        """Whether a guard is ready, and not what it must be."""
+        """Return True if a guard is ready and has the wrong value."""
         return any(
             ready[token] and self.holds(token) is not wanted for token, wanted in event.guards
         )
 
     def possible(self, event: Event) -> bool:
-        """Whether the event's resource lets it happen now (semantics.md, 3, rules 2 and 4)."""
+        """Return True if its resource lets the event happen (semantics.md, 3, rules 2, 4)."""
         held = self.memory[event.variables[0]]
         if event.access is Access.ACQUIRE:
             return not held
@@ -301,14 +303,14 @@ class _Walk:
         return True
 
     def fails(self, event: Event) -> bool:
-        """Whether the op ends in an error instead."""
+        """Return True if the op ends in an error instead."""
         if event.variables[0] not in self.closed:
             return False
         empty = not self.memory[event.variables[0]]
         return event.access is Access.ENQUEUE or (event.access is Access.DEQUEUE and empty)
 
     def ready(self) -> list[bool]:
-        """Which tokens are ready."""
+        """Return for each token whether it is ready."""
         ready: list[bool] = []
         for token, parts in zip(self.unfolding.tokens, self.joint, strict=True):
             if parts is not None:
@@ -317,7 +319,7 @@ class _Walk:
                 ready.append(token.event in self.done)
             elif isinstance(token, Stack):
                 ready.append(all(event in self.done for event in token.events))
-            elif isinstance(token, Settled):
+            elif isinstance(token, Finished):
                 ready.append(
                     all(
                         event in self.done or self.dead(self.events[event], ready)
@@ -362,11 +364,11 @@ class _Walk:
             self.closed.add(name)
 
     def write(self, index: int) -> None:
-        """Store what a write, or the write of an update, makes of what was seen."""
+        """Store the result of a write, or of the write of an update."""
         event = self.events[index]
         node = event.node
-        # An update that is one event saw what it just read; one in parts, what
-        # each of its reads saw; a write saw nothing.
+        # An update in one event has just read its values; a split update has read
+        # them in its read events; a write reads nothing.
         saw = self.seen[index] if event.access is Access.UPDATE else []
         saw = saw + [value for other in event.after for value in self.seen[other]]
         values = self.values(event.operands)
@@ -376,11 +378,11 @@ class _Walk:
                 self.memory[name] = value
 
     def stored(self, node: Node, saw: list[Ints], operands: list[Ints]) -> list[Ints]:
-        """What a write or update leaves in each of its resources."""
+        """Return the values that a write or update stores in its resources."""
         return written(node, saw, operands, self.row_size[node.resources[0]])
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
-        """Values of the tokens wanted, which are ready, and of all that they are made of."""
+        """Compute the values of the given tokens, which are ready, and of their parts."""
         stack = [token for token in wanted if token not in self.known]
         while stack:
             index = stack[-1]
@@ -395,7 +397,7 @@ class _Walk:
         return self.known
 
     def parts(self, index: int) -> tuple[int, ...]:
-        """Tokens whose values make the value of this one; of a choice, as far as known."""
+        """Return the tokens whose values determine the value of this one, as far as known."""
         token = self.unfolding.tokens[index]
         if isinstance(token, Pure):
             return token.inputs
@@ -408,7 +410,7 @@ class _Walk:
         return parts_of(token) if isinstance(token, (Gathered, Stored)) else ()
 
     def compute(self, index: int) -> None:
-        """Note the value of a token that has one; its parts have theirs."""
+        """Store the value of a token that has one; the values of its parts are known."""
         values = self.known
         token = self.unfolding.tokens[index]
         if isinstance(token, Result):
@@ -443,7 +445,7 @@ class _Walk:
             values[index] = pure(token.node, operands, self.shapes[index])
 
     def outcome(self) -> Outcome:
-        """The outcome of an order that cannot go on: completed, or blocked."""
+        """Return the outcome of an order without further events: completed or blocked."""
         ready = self.ready()
         over = all(i in self.done or self.dead(e, ready) for i, e in enumerate(self.events))
         status = Status.COMPLETED if over else Status.BLOCKED

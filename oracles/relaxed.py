@@ -1,8 +1,8 @@
-"""A test with fewer orders, a model with fewer rules: what a reason leaves out.
+"""Relaxation: a test with fewer control edges, a model with fewer rules.
 
-The orders that can be left out one by one are control edges, of graphs and of
-bodies, and orders of runs. Data edges stay, as no value can be used before it
-is there.
+`litmusfuzz.oracles.reason` uses it to find a minimal explanation. Control edges of
+graphs and bodies, and orders of runs, can be removed one by one. Data edges stay,
+since no op can use a value before the value exists.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`target` waits for `source`: nodes of one graph or body, or (`runs`) two runs.
+    """`target` waits for `source`: two nodes of one graph or body, or (`runs`) two runs.
 
-    A source may also be a value that comes into a body, or one result of a
-    loop or conditional, ``loop.i``.
+    The source may also be a value captured by a body, or one result of a loop or
+    conditional, ``loop.i``.
     """
 
     source: str
@@ -44,16 +44,16 @@ class Edge:
 
 
 BY_EDGE: Final = frozenset({Axiom.DEPENDENCIES, Axiom.RUNS})
-"""Rules that are left out edge by edge, never as a whole."""
+"""Rules that are removed edge by edge, never as a whole."""
 
 
 def edges_of(test: LitmusTest) -> list[Edge]:
-    """Every order of two nodes, and of two runs, that the test demands.
+    """Return every order of two nodes, and of two runs, that the test requires.
 
-    Not only the edges as drawn: where two follow each other, the order of their
-    ends is one as well, so that what explains an outcome need not name what
-    lies between. Those that can best be done without stand first: edges of
-    nodes without events, then such as lie close by.
+    The list holds the transitive closure of the edges: an explanation then need not
+    name the nodes between two ends. The least interesting edges stand first, since
+    the search removes those first: edges of nodes without events, then edges between
+    nodes that are close in the file.
     """
     found: list[tuple[int, Edge]] = []
     for graph in test.graphs:
@@ -70,7 +70,7 @@ def edges_of(test: LitmusTest) -> list[Edge]:
 
 
 def _before_closes(test: LitmusTest) -> Iterator[Edge]:
-    """Orders without which a test is ill-formed: every enqueue before its queue's Close."""
+    """Orders that a well-formed test needs: every enqueue before its queue's Close."""
     for graph in test.graphs:
         for close in graph.nodes:
             if close.op != "QueueCloseV2":
@@ -90,11 +90,11 @@ def _enqueues(node: Node, queue: tuple[str, ...]) -> bool:
 
 
 def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
-    """Of a graph or body, and of those inside: edges, and how far apart their ends are."""
+    """Yield the edges of a graph and of the bodies inside, with the distance of their ends."""
     place = {node.name: i for i, node in enumerate(nodes)}
     effects = {node.name for node in nodes if node.definition.has_effect}
-    above: dict[str, dict[str, None]] = {}  # sources of events that surely come before
-    by_data: dict[str, dict[str, None]] = {}  # those that data edges alone put there
+    above: dict[str, dict[str, None]] = {}  # sources of events that always come before
+    by_data: dict[str, dict[str, None]] = {}  # the same, by data edges alone
 
     def reached(known: dict[str, dict[str, None]], sources: Iterable[str]) -> dict[str, None]:
         found: dict[str, None] = {}
@@ -104,7 +104,7 @@ def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
         return found
 
     for node in nodes:
-        # A loop's results need not wait for all that is carried into it.
+        # A loop's results need not wait for all of its initial carried values.
         data = () if node.definition.kind is Kind.LOOP else node.inputs
         above[node.name] = reached(above, (*data, *node.after))
         by_data[node.name] = reached(by_data, data)
@@ -120,7 +120,7 @@ def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
 
 
 def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
-    """The test with those orders only, and such as it would be ill-formed without."""
+    """Return the test with only those edges, and the edges that a well-formed test needs."""
     waits: dict[tuple[str, bool], dict[str, None]] = {}
     for edge in (*_before_closes(test), *edges):
         waits.setdefault((edge.target, edge.runs), {})[edge.source] = None
@@ -144,5 +144,5 @@ def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
 
 
 def with_rules(model: Model, rules: Iterable[Axiom]) -> Model:
-    """The model with those rules only, beside the ones that edges stand for."""
+    """Return the model with only those rules, and the rules that edges stand for."""
     return replace(model, axioms=frozenset(rules) | (model.axioms & BY_EDGE))

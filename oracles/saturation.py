@@ -1,10 +1,10 @@
-"""Whether a total order exists, from orders that hold and choices of two.
+"""Saturation: find a total order that satisfies known orders and binary choices.
 
-`before` and pairs of alternatives are all there is: where each read is known
-to have seen one write, "no other write falls between them" is such a pair for
-each other write, and "one critical section at a time" is one for each two of
-them. Whatever rules out one alternative forces the other; what then is still
-open is decided by trying both.
+The problem is a partial order and a list of choices between two ordered pairs. Where
+each read saw a known write, "no other write falls between them" is one choice for
+each other write; "one critical section at a time" is one choice for each two
+sections. An order that excludes one alternative forces the other. Backtracking
+decides the choices that stay open.
 
 References
 ----------
@@ -36,20 +36,20 @@ class OverBudget(Exception):
 def find_order(
     count: int, known: Iterable[tuple[int, int]], choices: Sequence[Choice], tries: int
 ) -> list[int] | None:
-    """A total order of ``range(count)`` that keeps all of it; None if there is none.
+    """Return a total order of ``range(count)`` with all constraints; None if none exists.
 
     Parameters
     ----------
     known : iterable of (int, int)
-        Earlier, later.
+        Pairs of an earlier and a later element.
     choices : sequence of Choice
     tries : int
-        Alternatives to try at most.
+        Largest number of alternatives to try.
 
     Raises
     ------
     OverBudget
-        If those were not enough.
+        If the search needs more tries.
     """
     start = _Orders(count)
     if not all(start.add(*pair) for pair in known):
@@ -73,7 +73,7 @@ def find_order(
 
 
 class _Orders:
-    """A transitive relation; for each element a bit set of what is before and after it."""
+    """A transitive relation: for each element, bit sets of its predecessors and successors."""
 
     def __init__(self, count: int) -> None:
         self.before = [0] * count
@@ -86,7 +86,7 @@ class _Orders:
         return made
 
     def add(self, earlier: int, later: int) -> bool:
-        """Add a pair, and all that follows; whether there is no cycle."""
+        """Add a pair and its transitive consequences; return False if that makes a cycle."""
         if earlier == later or self.before[earlier] >> later & 1:
             self.contradicted = True
         elif not self.before[later] >> earlier & 1:
@@ -100,14 +100,14 @@ class _Orders:
         return not self.contradicted
 
     def holds(self, pair: tuple[int, int]) -> bool:
-        # (0, 0), which nothing keeps, is asked of a test without events, too.
+        # A test without events can ask for (0, 0), which no order satisfies.
         return pair[0] != pair[1] and bool(self.before[pair[1]] >> pair[0] & 1)
 
     def excludes(self, pair: tuple[int, int]) -> bool:
         return pair[0] == pair[1] or bool(self.before[pair[0]] >> pair[1] & 1)
 
     def saturate(self, choices: Sequence[Choice]) -> Choice | None:
-        """Force what is forced, until nothing is; a choice that is left open."""
+        """Apply forced alternatives until a fixed point; return a choice that stays open."""
         changed = True
         while changed:
             changed = False
@@ -127,5 +127,5 @@ class _Orders:
         return open_choice
 
     def linear(self) -> list[int]:
-        """A linear extension: what has fewer before it stands earlier."""
+        """Return a linear extension: elements sorted by their number of predecessors."""
         return sorted(range(len(self.before)), key=lambda i: (self.before[i].bit_count(), i))

@@ -1,7 +1,7 @@
-"""An outcome of an unfolding, stated in terms: what is done, ready, read and stored.
+"""Values and readiness of an unfolding as symbolic terms, given an outcome.
 
-The part of the axiomatic oracle that needs no search. What is left open, and
-which orders fit, is the business of `litmusfuzz.oracles.constraints`.
+This is the part of the axiomatic oracle that needs no search.
+`litmusfuzz.oracles.constraints` adds the constraints on the order.
 
 References
 ----------
@@ -18,6 +18,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.oracles.events import (
     Access,
     Event,
+    Finished,
     Gathered,
     Held,
     Known,
@@ -25,7 +26,6 @@ from litmusfuzz.oracles.events import (
     Pure,
     Result,
     Seen,
-    Settled,
     Stack,
     Stored,
     parts_of,
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.terms import Bool, Ints
 
 INITIAL: Final = -1
-"""Stands for the write of a variable's initial contents."""
+"""Index of the imaginary write of a variable's initial contents."""
 READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT)
 _WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
 
 
 @dataclass(frozen=True, slots=True)
 class _Time:
-    """When a token became ready: after those events, and those unknown positions."""
+    """Earliest position of a token: after those events and those unknown positions."""
 
     events: int = 0  # a bit set
     others: frozenset[str] = frozenset()
@@ -59,12 +59,11 @@ class _Time:
 
 
 class Statement:
-    """One question about one unfolding, as far as no order matters.
+    """One question about one unfolding, as far as it does not depend on the order.
 
-    Everything is computed in index order, in which events and tokens stand on
-    earlier ones only: first what surely comes before what (`above`), then
-    terms for what is done, ready, read and stored. Unknowns are made only
-    where something needs them.
+    The constructor works in index order, since events and tokens depend on earlier ones
+    only: first the orders that always hold (`above`), then terms for done, ready, read
+    and stored. It declares unknowns only where some term needs them.
 
     Parameters
     ----------
@@ -73,20 +72,20 @@ class Statement:
     Attributes
     ----------
     script : Script
-        Holds what is required already.
+        The assertions so far.
     above : list of int
-        For each event, a bit set of those that are done before it whenever it
-        is done; whatever the values.
+        For each event, a bit set of the events that come before it in every total
+        order that contains it.
     done, dead : list of Bool
-        Of each event, in the end.
+        State of each event in the end.
     ready : list of Bool
-        Of each token, in the end.
+        State of each token in the end.
     value : list of Ints or None
-        Of each token; None if it has none that matters.
+        Value of each token; None if it has no relevant value.
     seen : list of list of Ints, or None
-        Of each event that reads: what it saw of each of its resources.
+        For each event that reads: the value of each of its resources.
     stored : list of dict of str to Ints
-        Of each event that writes: what it makes of a variable, if it does, or
+        For each event that writes: the value it stores in a variable, if it does, or
         adds to a queue.
     """
 
@@ -111,7 +110,7 @@ class Statement:
                 self.touching.setdefault(name, []).append(index)
         self._find_above()
         self._find_needed()
-        self._tell()
+        self._note_given_values()
         self.value: list[Ints | None] = []
         self.ready: list[Bool] = []
         self.time: list[_Time] = []
@@ -126,12 +125,12 @@ class Statement:
         self._resolve(len(self.tokens))
         self._show()
 
-    # --- what surely comes before what ------------------------------------------------------
+    # --- orders that always hold --------------------------------------------------------------
 
     def _find_above(self) -> None:
-        """For each event, a bit set of those that are done before it whenever it is done."""
+        """Compute for each event the bit set of events that always come before it."""
         self.above: list[int] = []
-        self.surely: list[int] = []  # tokens: those that are done when it is ready
+        self.surely: list[int] = []  # by token: events that are done when it is ready
         for event in self.events:
             self._find_surely(1 + max(self._awaited(event), default=-1))
             above = 0
@@ -153,20 +152,20 @@ class Statement:
             if isinstance(token, Pick):
                 found = self.surely[token.then] & self.surely[token.other]
                 found |= self.surely[token.predicate]
-            elif isinstance(token, (Result, Seen, Stack, Settled)):
+            elif isinstance(token, (Result, Seen, Stack, Finished)):
                 for event in _events(token):
-                    # What is dead need not be done for it to have settled.
-                    if not (isinstance(token, Settled) and self.events[event].guards):
+                    # The token does not wait for dead events.
+                    if not (isinstance(token, Finished) and self.events[event].guards):
                         found |= self.above[event] | 1 << event
             else:
                 for part in parts_of(token):
                     found |= self.surely[part]
             self.surely.append(found)
 
-    # --- what is needed, and what is told ---------------------------------------------------
+    # --- relevant values, and values given by the outcome -------------------------------------
 
     def _find_needed(self) -> None:
-        """Reads, tokens and resources whose values the question depends on."""
+        """Compute the reads, tokens and resources whose values the question depends on."""
         self.needed: set[int] = set()  # tokens
         self.reads: set[int] = set()
         self.contents = {name for name in self.touching if name in self.question.values}
@@ -185,7 +184,7 @@ class Statement:
                 self.needed.add(index)
                 token = self.tokens[index]
                 tokens += _operands(token)
-                events = [] if isinstance(token, Settled) else [*_events(token)]
+                events = [] if isinstance(token, Finished) else [*_events(token)]
             for event in events:
                 self.reads.add(event)
                 for name in self.events[event].variables:
@@ -194,7 +193,7 @@ class Statement:
                         names.append(name)
 
     def _made_of(self, name: str) -> tuple[list[int], list[int]]:
-        """What a resource's contents depend on: tokens, and reads."""
+        """Return the tokens and reads that a resource's contents depend on."""
         tokens: list[int] = []
         reads: list[int] = []
         for index in self.touching.get(name, ()):
@@ -207,9 +206,9 @@ class Statement:
                 reads += [index] if event.access is Access.UPDATE else ()
         return tokens, reads
 
-    def _tell(self) -> None:
-        """Note what the outcome says that reads and dequeues returned."""
-        self.told: dict[tuple[int, int], dict[int, int]] = {}
+    def _note_given_values(self) -> None:
+        """Record the results of reads and dequeues that the outcome gives."""
+        self.given: dict[tuple[int, int], dict[int, int]] = {}
         for name, index, _ in self.unfolding.observed:
             wanted: Any = self.question.values.get(name)
             if wanted is None:
@@ -223,7 +222,7 @@ class Statement:
                 token = self.tokens[_operands(token)[0]]
             if isinstance(token, Stack):
                 for event, each in zip(token.events, wanted, strict=False):
-                    self.told[event, 0] = {0: each}
+                    self.given[event, 0] = {0: each}
             elif isinstance(token, (Result, Seen)):
                 if isinstance(token, Result):
                     gathers = self.events[token.event].node
@@ -231,17 +230,17 @@ class Statement:
                 if gathers is not None and isinstance(gathers.attrs, RowsAttrs):
                     places = touched(gathers, self.row[gathers.resources[0]])
                 place = token.place if isinstance(token, Seen) else 0
-                self.told[token.event, place] = dict(zip(places, wanted, strict=False))
+                self.given[token.event, place] = dict(zip(places, wanted, strict=False))
 
     def _unknown(self, index: int, place: int, size: int) -> Ints:
-        """What an event saw of the resource at `place`: as told, else anything."""
-        told = self.told.get((index, place), {})
-        return tuple(told[i] if i in told else self.script.integer() for i in range(size))
+        """Return the value that an event saw at `place`: given by the outcome, or unknowns."""
+        given = self.given.get((index, place), {})
+        return tuple(given[i] if i in given else self.script.integer() for i in range(size))
 
     # --- terms ------------------------------------------------------------------------------
 
     def _resolve(self, limit: int) -> None:
-        """Add terms for the tokens up to there."""
+        """Add terms for the tokens below `limit`."""
         for index in range(len(self.value), limit):
             token = self.tokens[index]
             self.value.append(self._value(token) if index in self.needed else None)
@@ -255,7 +254,7 @@ class Statement:
         return value
 
     def _holds(self, token: int) -> Bool:
-        """Whether a predicate is true."""
+        """Return the condition that a predicate is true."""
         return self.script.neg(self.script.equal(self._known(token)[0], 0))
 
     def _as_wanted(self, token: int, *, wanted: bool) -> Bool:
@@ -263,7 +262,7 @@ class Statement:
         return holds if wanted else self.script.neg(holds)
 
     def _value(self, token: Token) -> Ints | None:
-        """A token's value, of the values that it is made of."""
+        """Return a token's value as a term over the values of its parts."""
         if isinstance(token, Result):
             return self._returned(token.event)
         if isinstance(token, Known):
@@ -295,31 +294,31 @@ class Statement:
         return None
 
     def _returned(self, index: int) -> Ints | None:
-        """What an event returned, of what it saw."""
+        """Return the result of an event, from the values that it saw."""
         seen, event = self.seen[index], self.events[index]
         if seen is None or event.access not in (Access.READ, Access.DEQUEUE, Access.SIZE):
             return None
         return self._gathered(event.node, seen[0])
 
     def _gathered(self, node: Node, value: Ints) -> Ints:
-        """What a read or dequeue returns of what it saw."""
+        """Return the result of a read or dequeue that saw `value`."""
         if not isinstance(node.attrs, RowsAttrs):
             return value
         return tuple(value[place] for place in touched(node, self.row[node.resources[0]]))
 
     def _made(self, node: Node, saw: Sequence[Ints], operands: Iterable[int]) -> tuple[Ints, ...]:
-        """What a write or update leaves in each of its resources."""
+        """Return the values that a write or update stores in its resources."""
         values = [self._known(token) for token in operands]
         return self.math.stored(node, saw, values, self.row[node.resources[0]])
 
     def _readiness(self, token: Token) -> tuple[Bool, _Time]:
-        """Whether a token is ready in the end, and since when."""
+        """Return the condition that a token is ready in the end, and its earliest position."""
         s = self.script
         if isinstance(token, (Result, Seen, Stack)):
             events = _events(token)
             return s.conj(self.done[e] for e in events), _Time(sum(1 << e for e in set(events)))
-        if isinstance(token, Settled):
-            return self._settled(token.events)
+        if isinstance(token, Finished):
+            return self._finished(token.events)
         if isinstance(token, Pick):
             holds = self._holds(token.predicate)
             if isinstance(holds, bool):
@@ -345,8 +344,8 @@ class Statement:
             time |= self.time[token]
         return self.script.conj(self.ready[token] for token in tokens), time
 
-    def _settled(self, events: tuple[int, ...]) -> tuple[Bool, _Time]:
-        """Each is done, or dead: since the predicate that killed it was there."""
+    def _finished(self, events: tuple[int, ...]) -> tuple[Bool, _Time]:
+        """Return the condition that each event is done or dead, and its earliest position."""
         s = self.script
         time = _Time()
         position = ""
@@ -383,7 +382,7 @@ class Statement:
         return ready, time | _Time(0, frozenset({position} if position else ()))
 
     def _reached(self, position: str, time: _Time) -> Bool:
-        """Whether `time` is no later than `position`."""
+        """Return the condition that `time` is no later than `position`."""
         s = self.script
         return s.conj(
             s.neg(s.less(position, other))
@@ -391,14 +390,14 @@ class Statement:
         )
 
     def _last(self, events: int) -> list[int]:
-        """Of a set of events, those that no other one of it surely follows."""
+        """Return the events of a set that no other event of the set always follows."""
         covered = 0
         for event in bits(events):
             covered |= self.above[event]
         return list(bits(events & ~covered))
 
     def _add_event(self, index: int, event: Event) -> None:
-        """Add terms for an event: whether it is done, what it saw and stored."""
+        """Add terms for an event: done, dead, values seen and stored."""
         s = self.script
         guards = [(t, self._as_wanted(t, wanted=wanted)) for t, wanted in event.guards]
         live = s.conj(holds for _, holds in guards)
@@ -420,7 +419,7 @@ class Statement:
         self.stored.append(self._stores(index, event))
 
     def _saw(self, index: int, event: Event) -> list[Ints] | None:
-        """What a read saw of each of its variables."""
+        """Return the values that a read saw of its variables."""
         if event.access is Access.SIZE:
             return [self._unknown(index, 0, 1)]
         if event.access is Access.DEQUEUE:
@@ -433,16 +432,16 @@ class Statement:
             size = len(self.initial[name])
             sources = self._writes_before(index, name)
             (only,) = sources if len(sources) == 1 else (index,)
-            # Nothing need be solved for where one write alone can have been
-            # seen; of a later chain's write the value is not made yet.
-            if only < index and len(self.told.get((index, place), ())) != size:
+            # With a single possible source no unknown is needed; the value of a
+            # write with a larger index does not exist yet.
+            if only < index and len(self.given.get((index, place), ())) != size:
                 saw.append(self.initial[name] if only == INITIAL else self.stored[only][name])
             else:
                 saw.append(self._unknown(index, place, size))
         return saw
 
     def _stores(self, index: int, event: Event) -> dict[str, Ints]:
-        """What an event makes of a variable, or adds to a queue."""
+        """Return the values that an event stores in variables or adds to a queue."""
         names = [name for name in event.variables if name in self.contents]
         if not names:
             return {}
@@ -463,7 +462,7 @@ class Statement:
     # --- the outcome ------------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Demand the values and the status asked for, as far as no order matters."""
+        """Require the values and the status of the question, apart from the order."""
         s = self.script
         for name, token, ended in self.unfolding.observed:
             if name in self.question.values:
@@ -472,7 +471,7 @@ class Statement:
                 s.require(is_value(wanted) and s.same(self._known(token), wanted))
             elif name in self.question.absent:
                 s.require(s.neg(self.ready[ended]))
-        # Contents are there however an order ends.
+        # Resources have contents however an order ends.
         contents = {*self.initial, *(queue.name for queue in self.test.queues)}
         s.require(not contents & self.question.absent)
         for name, value in self.initial.items():
@@ -487,20 +486,20 @@ class Statement:
     # --- reads-from -------------------------------------------------------------------------
 
     def _writers(self, name: str) -> list[int]:
-        """Events that may write a variable."""
+        """Return the events that may write a variable."""
         return [i for i in self.touching.get(name, ()) if self.events[i].access in _WRITES]
 
     def _writes(self, index: int, name: str) -> Bool:
-        """Whether a write is done, and writes that variable on the path taken."""
+        """Return the condition that a write is done and writes the variable on its path."""
         event = self.events[index]
         if event.access is not Access.WRITE_BACK:
             return self.done[index]
         return self.script.conj((self.done[index], self._holds(_written(event, name)[1])))
 
     def _writes_before(self, read: int | None, name: str) -> list[int]:
-        """Writes that may be the last before a read, or (None) the last of all.
+        """Return the writes that may be the last before a read, or (None) the last of all.
 
-        Only by what is surely ordered, so that it can be told early.
+        Uses only orders that always hold, which are known early.
         """
         writers = [w for w in self._writers(name) if w != read]
         above = self.above[read] if read is not None else -1
@@ -516,7 +515,7 @@ class Statement:
         return found
 
     def _surely_writes(self, write: int, name: str, read: int | None) -> bool:
-        """Whether a write that surely comes before a read, if it does at all, does and is one."""
+        """Return True if a write that precedes a read always happens and always writes."""
         event = self.events[write]
         if read is None and (self.question.status is not Status.COMPLETED or event.guards):
             return False
@@ -525,7 +524,7 @@ class Statement:
         return True
 
     def _waits(self, index: int) -> _Time:
-        """What an event comes after."""
+        """Return the earliest position of an event: after all its dependencies."""
         event = self.events[index]
         time = _Time(sum(1 << other for other in event.after))
         for token in self._awaited(event):
@@ -534,25 +533,25 @@ class Statement:
 
 
 def _written(event: Event, name: str) -> tuple[int, ...]:
-    """Of a write-back: tokens of a variable's value, and of whether it is written."""
+    """Return a write-back's tokens for one variable: its value, and written or not."""
     place = 2 * event.variables.index(name)
     return event.operands[place : place + 2]
 
 
 def place_of(index: int) -> str:
-    """The unknown that stands for an event's position."""
+    """Return the name of the unknown for an event's position."""
     return f"p{index}"
 
 
 def _events(token: Token) -> tuple[int, ...]:
-    """Events that a token stands for."""
+    """Return the events whose results a token holds."""
     if isinstance(token, (Result, Seen)):
         return (token.event,)
-    return token.events if isinstance(token, (Stack, Settled)) else ()
+    return token.events if isinstance(token, (Stack, Finished)) else ()
 
 
 def _operands(token: Token) -> tuple[int, ...]:
-    """Tokens whose values may make the value of this one."""
+    """Return the tokens whose values may determine the value of this one."""
     if isinstance(token, Pure):
         return token.inputs
     if isinstance(token, Held):
@@ -561,12 +560,12 @@ def _operands(token: Token) -> tuple[int, ...]:
 
 
 def is_value(value: object) -> bool:
-    """Whether it is one value, not a queue's contents."""
+    """Return True for a single value, False for a queue's contents."""
     return isinstance(value, tuple) and all(isinstance(each, int) for each in value)
 
 
 def bits(events: int) -> Iterator[int]:
-    """Members of a bit set, the smallest first."""
+    """Yield the members of a bit set, smallest first."""
     while events:
         lowest = events & -events
         yield lowest.bit_length() - 1

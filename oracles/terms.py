@@ -1,8 +1,7 @@
-"""Terms that are as concrete as they can be, and what ops compute over them.
+"""Symbolic terms for the axiomatic oracle, and the arithmetic of ops on them.
 
-A term is a Python value where it is known, and else SMT-LIB text. Most of a
-question is known: what an outcome tells need not be solved for. Only what is
-left over goes to a solver.
+A term is a Python value if it is known, else SMT-LIB text. The outcome fixes most
+values of a question, so that only a small rest goes to the solver.
 
 References
 ----------
@@ -30,16 +29,16 @@ Shape = tuple[int, ...]
 
 
 class Script:
-    """What is to be solved: names, and what is required of them.
+    """SMT-LIB script: declarations, definitions and assertions.
 
-    Two terms with one text are one name, so that a script's length is linear
-    in the number of different terms. Nothing in it depends on a hash or a
-    clock: the same question gives the same text.
+    Equal terms share one name, so that the length of a script is linear in the number
+    of distinct terms. The script is deterministic: the same question gives the same
+    text.
 
     Attributes
     ----------
     impossible : bool
-        Whether something was required that is known to be false.
+        True if an assertion is known to be false.
     """
 
     def __init__(self) -> None:
@@ -52,24 +51,24 @@ class Script:
 
     @property
     def text(self) -> str:
-        """All of it, as SMT-LIB."""
+        """The script as SMT-LIB text."""
         return "\n".join(self._lines)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was required but what is known to be true."""
+        """True if every assertion is known to be true."""
         return not self._required and not self.impossible
 
     def boolean(self) -> str:
-        """A new unknown."""
+        """Declare a new Boolean unknown."""
         return self._declare("b", "Bool")
 
     def integer(self) -> str:
-        """A new unknown."""
+        """Declare a new integer unknown."""
         return self._declare("i", "Int")
 
     def declare_integer(self, name: str) -> None:
-        """A new unknown under a name of the caller's, which none of ours begins like."""
+        """Declare an integer unknown with a given name, distinct from generated names."""
         self._lines.append(f"(declare-const {name} Int)")
 
     def _declare(self, letter: str, sort: str) -> str:
@@ -86,7 +85,7 @@ class Script:
         return name
 
     def require(self, term: Bool) -> None:
-        """Demand that `term` be true."""
+        """Assert that `term` is true."""
         if isinstance(term, bool):
             self.impossible |= not term
         elif term not in self._required:
@@ -134,7 +133,7 @@ class Script:
         return self._named("c", "Bool", f"((_ at-most {limit}) {' '.join(left)})")
 
     def exclusive(self, terms: Sequence[Bool]) -> None:
-        """Demand that no two of them be true."""
+        """Assert that at most one of them is true."""
         self.require(self.at_most(terms, 1))
 
     def less(self, a: Int, b: Int) -> Bool:
@@ -156,7 +155,7 @@ class Script:
         return self._named("c", "Bool", f"(= {a} {_shown(b)})")
 
     def same(self, a: Sequence[Int], b: Sequence[Int]) -> Bool:
-        """Whether two values are equal, place by place."""
+        """Element-wise equality of two values."""
         if len(a) != len(b):
             return False
         return self.conj(self.equal(x, y) for x, y in zip(a, b, strict=True))
@@ -217,10 +216,10 @@ def _shown(term: Int) -> str:
 
 
 class Arithmetic:
-    """What ops compute, on terms: see the module.
+    """Arithmetic of ops on terms.
 
-    Magnitudes are not checked: that no order makes a value of 2**24 the caller
-    must know, as for any question about a single outcome.
+    It does not check magnitudes: the caller must know that no order makes a value of
+    2**24, as for any question about a single outcome.
     """
 
     def __init__(self, script: Script) -> None:
@@ -289,12 +288,12 @@ class Arithmetic:
     def stored(
         self, node: Node, saw: Sequence[Ints], operands: Sequence[Ints], row: int
     ) -> tuple[Ints, ...]:
-        """What a write or update stores in each of its variables.
+        """Return the values that a write or update stores in its variables.
 
         Parameters
         ----------
         saw
-            What the update's reads saw, one value for each variable.
+            Values that the update's reads saw, one for each variable.
         operands
             Values of its data inputs.
         row : int
@@ -315,7 +314,7 @@ class Arithmetic:
     def _momentum(
         self, node: Node, saw: Sequence[Ints], operands: Sequence[Ints], *, ahead: bool
     ) -> tuple[Ints, ...]:
-        """Momentum adds the gradient and steps by rate times the sum; Keras's adds the step."""
+        """Momentum accumulates gradients and steps by rate times the sum; Keras sums steps."""
         (variable, sum_), (rate, gradient, decay) = saw, operands
         step = self._each("Mul", rate, gradient)
         sum_ = self._each("Mul", sum_, decay)
@@ -330,7 +329,7 @@ class Arithmetic:
         return self._each("Sub", variable, moved), sum_
 
     def _scattered(self, node: Node, saw: Ints, updates: Ints, row: int) -> Ints:
-        """Row by row, in the order of the indices: a row named twice is changed twice."""
+        """Scatter row by row, in the order of the indices: duplicate rows accumulate."""
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
         change = self.scatters["Update" if isinstance(node.attrs, SliceAttrs) else kind]
         made = list(saw)
@@ -341,7 +340,7 @@ class Arithmetic:
 
 
 def touched(node: Node, row: int) -> list[int]:
-    """Places of a variable's value that a gather returns, or a scatter changes."""
+    """Return the positions in a variable's value that a gather reads or a scatter writes."""
     rows: Iterable[int] = ()
     if isinstance(node.attrs, RowsAttrs):
         rows = node.attrs.indices
@@ -351,5 +350,5 @@ def touched(node: Node, row: int) -> list[int]:
 
 
 def _spread(value: Ints, length: int) -> Ints:
-    """A scalar combines with any value."""
+    """Broadcast a scalar."""
     return value * length if len(value) == 1 else value

@@ -1,8 +1,8 @@
-"""Translation validation: is a clustering sound? Decided without running anything.
+"""Translation validation: decide whether a clustering is sound, without running it.
 
-It is sound when every outcome that the clustered graph allows is one that the
-graph without its clusters allows, both under `rfc`. Whoever chose the clusters,
-and their SSA orders, is judged alike.
+A clustering is sound if the graph without clusters allows every outcome that the
+clustered graph allows, both under `rfc`. The check is the same for the clusters of
+our own passes and for the clusters that TensorFlow chose.
 
 References
 ----------
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 
 class Soundness(StrEnum):
-    """What is said of a clustering."""
+    """Verdict on a clustering."""
 
     SOUND = "sound"
     UNSOUND = "unsound"
     UNKNOWN = "unknown"
-    """The oracle ran out of its budget."""
+    """The oracle exceeded its budget."""
 
 
 MOST_ADDED: Final = 16
-"""Outcomes that clustering adds, of which the most telling is shown; more are not looked for."""
+"""Added outcomes to collect; `clearest` picks the one to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What validation found.
+    """Result of translation validation.
 
     Parameters
     ----------
     verdict : Soundness
     outcomes : int
-        Allowed with clusters, as many as were found.
+        Number of outcomes found that are allowed with clusters.
     added : Outcome or None
-        Of an unsound clustering: allowed with clusters, forbidden without.
+        For an unsound clustering: an outcome allowed with clusters, forbidden without.
     witness : tuple of Event
         A total order of the clustered graph that yields it.
     """
@@ -64,18 +64,18 @@ class Translation:
 
 
 def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
-    """Judge a test's clusters against the test without them.
+    """Compare a test with the same test without clusters.
 
     Parameters
     ----------
     budget : Budget
-        For the set of the clustered graph, and for each question about one of
-        its outcomes.
+        Limit for the allowed set of the clustered graph, and for each verdict on one
+        of its outcomes.
 
     Raises
     ------
     ValueTooLarge
-        If a value reaches 2**24 in an order looked at.
+        If a value reaches 2**24 in a visited order.
     """
     clustered = Explorer(test, RFC, budget)
     original = Explorer(replace(test, clusters=()), RFC, budget)
@@ -95,14 +95,14 @@ def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
             kept.append(outcome)
     if not added:
         return Translation(verdict, len(allowed.witnesses))
-    shown = most_telling(added, kept)
+    shown = clearest(added, kept)
     witness = clustered.witness(shown)
     assert witness is not None, shown
     return Translation(Soundness.UNSOUND, len(allowed.witnesses), shown, witness)
 
 
-def most_telling(added: Sequence[Outcome], kept: Sequence[Outcome]) -> Outcome:
-    """One that completes if there is one, and that differs least from one that may be."""
+def clearest(added: Sequence[Outcome], kept: Sequence[Outcome]) -> Outcome:
+    """Return the added outcome that differs least from an allowed one, completed ones first."""
 
     def strangeness(outcome: Outcome) -> tuple[bool, int, str]:
         closest = nearest(outcome, kept)

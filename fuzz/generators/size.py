@@ -19,7 +19,7 @@ from litmusfuzz.oracles.events import (
     Pick,
     Result,
     Seen,
-    Settled,
+    Finished,
     Stack,
     parts_of,
     strictnesses,
@@ -131,7 +131,7 @@ def long_path(unfolding: Unfolding) -> Path:
     for event in unfolding.events:
         while len(behind) <= max(event.needs, default=-1):
             token = unfolding.tokens[len(behind)]
-            if isinstance(token, (Result, Seen, Stack, Settled)):
+            if isinstance(token, (Result, Seen, Stack, Finished)):
                 events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
                 masks = [before[e] | bits[e] for e in events if bits[e]]
             elif isinstance(token, Pick):

@@ -136,7 +136,7 @@ def test_a_blocked_outcome_is_told_by_what_would_still_happen() -> None:
     full = Outcome((("Q", ()),), Status.BLOCKED)
     found = explain(test, RFC, full)
     assert found is not None
-    assert found.goes_on == ("w0 would still happen: Q has room",)
+    assert found.goes_on == ("w0 would still happen: Q is not full",)
     locked = litmus("lock M; X=1; unlock M")
     found = explain(locked, RFC, Outcome((("X", (0,)),), Status.BLOCKED))
     assert found is not None

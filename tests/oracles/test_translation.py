@@ -15,7 +15,7 @@ from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import outcome_of
-from litmusfuzz.oracles.translation import MOST_ADDED, Soundness, most_telling, validate
+from litmusfuzz.oracles.translation import MOST_ADDED, Soundness, clearest, validate
 
 SMALL = Budget(states=20_000)
 CLUSTERED = [path for path in LITMUS if load(path).test.clusters]
@@ -84,6 +84,6 @@ def test_the_most_telling_completes_and_is_near_to_what_may_be() -> None:
         return Outcome((("X", (x,)), ("Y", (y,))), status)
 
     far, near, blocked = seen(5, 5), seen(0, 5), seen(0, 0, Status.BLOCKED)
-    assert most_telling([blocked, far, near], [seen(0, 0)]) == near
-    assert most_telling([blocked], []) == blocked
+    assert clearest([blocked, far, near], [seen(0, 0)]) == near
+    assert clearest([blocked], []) == blocked
     assert MOST_ADDED > 1

@@ -83,9 +83,9 @@ Ints read_ints(nb::handle value) {
   return ints;
 }
 
-/// The values of an `Outcome`: pairs of a name and a tuple of ints, for a queue
-/// of such tuples; None for one not seen, False for one that is not there.
-/// False if one is anything else: torn.
+/// Reads the values of an `Outcome`: pairs of a name and a tuple of ints; for a
+/// queue, a tuple of such tuples; None for a value not seen; False for an absent
+/// value. Returns false if any value is something else: torn.
 bool read_outcome(nb::tuple pairs, const Oracle& oracle, Outcome& out) {
   if (pairs.size() != oracle.names()) throw nb::value_error("another test's outcome");
   out.parts.reserve(oracle.names());
@@ -129,7 +129,7 @@ Oracle::Judgement judge(const Oracle& oracle, nb::tuple pairs, int status, uint6
   return oracle.judge(outcome, {states, bytes});
 }
 
-/// Status, and pairs of name and value; absent ones are left out.
+/// Status, and pairs of name and value; absent values are left out.
 nb::tuple show(const Outcome& outcome, nb::tuple names) {
   nb::list pairs;
   for (size_t i = 0; i < outcome.parts.size(); ++i) {
@@ -149,8 +149,8 @@ nb::tuple show(const Outcome& outcome, nb::tuple names) {
 
 NB_MODULE(_explorer, m) {
   m.doc() = "The explorer's core; see oracles.explorer.";
-  // Its two arguments are the op's number and the value; oracles.explorer
-  // knows the names.
+  // The two arguments are the op's number and the value; oracles.explorer adds
+  // the op's name.
   static PyObject* too_large =
       PyErr_NewException("oracles._explorer.TooLarge", PyExc_ArithmeticError, nullptr);
   if (!too_large) throw nb::python_error();

@@ -35,8 +35,8 @@ int64_t element(const Op& op, OpCode code, int64_t a, int64_t b) {
 
 Value zip(const Op& op, OpCode code, Value x, Value y, ValueTable& table) {
   if (is_scalar(x) && is_scalar(y)) return static_cast<Value>(element(op, code, x, y));
-  int64_t room_a = 0, room_b = 0;
-  const auto a = table.view(x, room_a), b = table.view(y, room_b);
+  int64_t scalar_a = 0, scalar_b = 0;
+  const auto a = table.view(x, scalar_a), b = table.view(y, scalar_b);
   Ints out(std::max(a.size(), b.size()));
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = element(op, code, a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
@@ -46,8 +46,8 @@ Value zip(const Op& op, OpCode code, Value x, Value y, ValueTable& table) {
 
 Value map(Value x, ValueTable& table, int64_t (*f)(int64_t)) {
   if (is_scalar(x)) return static_cast<Value>(f(x));
-  int64_t room = 0;
-  const auto a = table.view(x, room);
+  int64_t scalar = 0;
+  const auto a = table.view(x, scalar);
   Ints out(a.size());
   std::ranges::transform(a, out.begin(), f);
   return table.intern(out);
@@ -55,18 +55,18 @@ Value map(Value x, ValueTable& table, int64_t (*f)(int64_t)) {
 
 Value select(std::span<const Value> inputs, ValueTable& table) {
   if (is_scalar(inputs[0])) return inputs[inputs[0] ? 1 : 2];
-  int64_t room[3];
-  const auto condition = table.view(inputs[0], room[0]);
-  const auto then = table.view(inputs[1], room[1]);
-  const auto other = table.view(inputs[2], room[2]);
+  int64_t scalar[3];
+  const auto condition = table.view(inputs[0], scalar[0]);
+  const auto then = table.view(inputs[1], scalar[1]);
+  const auto other = table.view(inputs[2], scalar[2]);
   Ints out(then.size());
   for (size_t i = 0; i < out.size(); ++i) out[i] = condition[i] ? then[i] : other[i];
   return table.intern(out);
 }
 
 Value matmul(const Op& op, std::span<const Value> inputs, ValueTable& table) {
-  int64_t room[2];
-  const auto a = table.view(inputs[0], room[0]), b = table.view(inputs[1], room[1]);
+  int64_t scalar[2];
+  const auto a = table.view(inputs[0], scalar[0]), b = table.view(inputs[1], scalar[1]);
   Ints out;
   for (int32_t i = 0; i < op.n; ++i) {
     for (int32_t j = 0; j < op.m; ++j) {
@@ -74,7 +74,7 @@ Value matmul(const Op& op, std::span<const Value> inputs, ValueTable& table) {
       for (int32_t x = 0; x < op.k; ++x) {
         const int64_t product = a[i * op.k + x] * b[x * op.m + j];
         // A kernel may add in any order: the sum of magnitudes bounds each
-        // partial sum. Refused as soon as it is too large, so no overflow.
+        // partial sum. It throws as soon as the sum is too large, so nothing overflows.
         magnitude = exact(op, magnitude + std::abs(product));
         sum += product;
       }
@@ -116,12 +116,12 @@ int64_t combine(const Op& op, int64_t old, int64_t next) {
 }
 
 Value scattered(const Op& op, Value seen, Value operand, ValueTable& table) {
-  int64_t room[2];
-  const auto old = table.view(seen, room[0]);
-  const auto updates = table.view(operand, room[1]);
+  int64_t scalar[2];
+  const auto old = table.view(seen, scalar[0]);
+  const auto updates = table.view(operand, scalar[1]);
   Ints out(old.begin(), old.end());
   size_t position = 0;
-  for (const int32_t row : op.rows) {  // rows may repeat: each sees the last
+  for (const int32_t row : op.rows) {  // rows may repeat and accumulate
     for (int32_t i = 0; i < op.row_size; ++i, ++position) {
       int64_t& cell = out[static_cast<size_t>(row) * op.row_size + i];
       cell = combine(op, cell, updates[updates.size() == 1 ? 0 : position]);
@@ -189,8 +189,8 @@ Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table) {
 
 Value gathered(const Op& op, Value value, ValueTable& table) {
   if (op.rows.empty()) return value;
-  int64_t room = 0;
-  const auto ints = table.view(value, room);
+  int64_t scalar = 0;
+  const auto ints = table.view(value, scalar);
   Ints out;
   out.reserve(op.rows.size() * op.row_size);
   for (const int32_t row : op.rows) {
@@ -203,9 +203,9 @@ Value gathered(const Op& op, Value value, ValueTable& table) {
 
 bool gathers(const Op& op, Value value, Value wanted, const ValueTable& table) {
   if (op.rows.empty()) return value == wanted;
-  int64_t room[2];
-  const auto ints = table.view(value, room[0]);
-  const auto want = table.view(wanted, room[1]);
+  int64_t scalar[2];
+  const auto ints = table.view(value, scalar[0]);
+  const auto want = table.view(wanted, scalar[1]);
   if (want.size() != op.rows.size() * op.row_size) return false;
   size_t position = 0;
   for (const int32_t row : op.rows) {

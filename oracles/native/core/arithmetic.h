@@ -1,5 +1,5 @@
-// What each op computes (semantics.md, 2), written from the page and from
-// nothing else: the reference oracle has its own.
+// Arithmetic of each op (semantics.md, 2). It is written independently of the
+// reference oracle, which has its own.
 #pragma once
 
 #include <cstdint>
@@ -65,11 +65,11 @@ struct ValueTooLarge {
 
 /// The result of a pure op.
 Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table);
-/// What a read returns of its variable's `value`.
+/// The result of a read of a variable with that `value`.
 Value gathered(const Op& op, Value value, ValueTable& table);
-/// Whether that is `wanted`; adds nothing to the table.
+/// True if that result is `wanted`; adds nothing to the table.
 bool gathers(const Op& op, Value value, Value wanted, const ValueTable& table);
-/// What a write or update stores in its variable number `which`.
+/// The value that a write or update stores in its variable number `which`.
 Value stored(const Op& op, std::span<const Value> seen, std::span<const Value> operands,
              size_t which, ValueTable& table);
 

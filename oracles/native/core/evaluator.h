@@ -1,4 +1,4 @@
-// Values of tokens, from what reads returned.
+// Values of tokens, computed from the results of reads.
 #pragma once
 
 #include <array>
@@ -14,21 +14,21 @@ class Evaluator {
   Evaluator(const Component& component, ValueTable& table)
       : component_(component), table_(table), values_(component.program->tokens.size(), kNoValue) {}
 
-  /// Computes the tokens of a closure; `slots` has what reads returned, or
-  /// kNoValue where a read is not done: whatever needs that has no value.
+  /// Computes the tokens of a closure. `slots` has the results of reads, or kNoValue
+  /// for a read that is not done; a token that depends on one has no value.
   void compute(const std::vector<int32_t>& closure, const Value* slots) {
     for (const int32_t t : closure) {
       try {
         values_[t] = one(component_.program->tokens[t], slots);
       } catch (const ValueTooLarge& error) {
-        // Counts only if the value is used: of a choice, one part is not.
+        // An error only if the value is used: a conditional uses one branch.
         values_[t] = kTooLarge;
         too_large_ = error;
       }
     }
   }
 
-  /// A constant, or computed last. May throw ValueTooLarge.
+  /// The constant, or the value last computed. May throw ValueTooLarge.
   Value value(int32_t t) const {
     const Value found = peek(t);
     if (found == kTooLarge) throw too_large_;
@@ -47,8 +47,8 @@ class Evaluator {
   }
 
   bool is_true(Value predicate) const {
-    int64_t room = 0;
-    return table_.view(predicate, room)[0] != 0;
+    int64_t scalar = 0;
+    return table_.view(predicate, scalar)[0] != 0;
   }
 
   Value one(const Token& token, const Value* slots) {
@@ -83,8 +83,8 @@ class Evaluator {
   Value part(const Token& token, const Value* slots) {
     const Value whole = slots[component_.slot_of[token.event]];
     if (whole == kNoValue) return kNoValue;
-    int64_t room = 0;
-    const auto ints = table_.view(whole, room);
+    int64_t scalar = 0;
+    const auto ints = table_.view(whole, scalar);
     std::vector<int64_t> own(ints.begin() + token.first, ints.begin() + token.first + token.count);
     return table_.intern(own);
   }
@@ -94,8 +94,8 @@ class Evaluator {
     for (const int32_t e : token.events) {
       const Value part = slots[component_.slot_of[e]];
       if (part == kNoValue) return kNoValue;
-      int64_t room = 0;
-      const auto more = table_.view(part, room);
+      int64_t scalar = 0;
+      const auto more = table_.view(part, scalar);
       ints.insert(ints.end(), more.begin(), more.end());
     }
     return table_.intern(ints);

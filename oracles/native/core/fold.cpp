@@ -10,15 +10,15 @@ class Folder {
   explicit Folder(Program& program) : program_(program), values_(program.tokens.size(), kNoValue) {}
 
   void run() {
-    // A token stands behind what it is made of.
+    // A token stands after its parts.
     for (size_t t = 0; t < program_.tokens.size(); ++t) {
       Token& token = program_.tokens[t];
       values_[t] = constant(token);
       if (token.kind == TokenKind::kPick && known(token.inputs[0])) choose(token);
     }
-    for (Event& event : program_.events) look_at(event);
+    for (Event& event : program_.events) fold_event(event);
     for (Token& token : program_.tokens) {
-      if (token.kind == TokenKind::kSettled) settle(token);
+      if (token.kind == TokenKind::kFinished) wait_for_guards(token);
     }
   }
 
@@ -26,11 +26,11 @@ class Folder {
   bool known(int32_t t) const { return values_[t] != kNoValue; }
 
   bool is_true(int32_t t) const {
-    int64_t room = 0;
-    return program_.constants.view(values_[t], room)[0] != 0;
+    int64_t scalar = 0;
+    return program_.constants.view(values_[t], scalar)[0] != 0;
   }
 
-  /// Its value, where no event has a part in it.
+  /// The value of a token that depends on no event; else kNoValue.
   Value constant(const Token& token) {
     switch (token.kind) {
       case TokenKind::kConst: return token.value;
@@ -50,11 +50,11 @@ class Folder {
     try {
       return evaluate(program_.ops[token.op], inputs, program_.constants);
     } catch (const ValueTooLarge&) {
-      return kNoValue;  // if something uses it, the search will say so
+      return kNoValue;  // the search reports it if an event uses the value
     }
   }
 
-  /// Of a choice that is no choice, what is chosen.
+  /// Replaces a choice whose predicate is constant by the chosen token.
   void choose(Token& token) {
     const int32_t predicate = token.inputs[0];
     token.kind = TokenKind::kHeld;
@@ -62,14 +62,14 @@ class Folder {
     token.waits.push_back(predicate);
   }
 
-  void look_at(Event& event) {
+  void fold_event(Event& event) {
     std::vector<int32_t> fails;
     for (const auto& [t, wanted] : event.guards) {
       if (known(t) && is_true(t) != wanted) fails.push_back(t);
     }
     if (!fails.empty()) {
-      // It is dead as soon as one of its guards is ready and fails: with the first
-      // that is known to, if those that may fail as well wait for that one.
+      // The event is dead as soon as one of its guards is ready and fails. That is
+      // the first guard known to fail, if all guards that may fail wait for it.
       const bool follow = std::ranges::all_of(event.guards, [&](const auto& guard) {
         const auto& [t, wanted] = guard;
         return known(t) && is_true(t) == wanted ? true : waits_for(t, fails[0]);
@@ -84,7 +84,7 @@ class Folder {
     });
   }
 
-  /// Whether `t` is ready only after `other`.
+  /// True if `t` is ready only after `other`.
   bool waits_for(int32_t t, int32_t other) const {
     std::vector<int32_t> stack{t};
     std::vector<uint8_t> seen(program_.tokens.size());
@@ -110,8 +110,8 @@ class Folder {
     return false;
   }
 
-  /// It waits for a guard of what never happens, in place of that.
-  void settle(Token& token) {
+  /// Replaces events that never happen by their failing guards.
+  void wait_for_guards(Token& token) {
     std::erase_if(token.events, [&](int32_t e) {
       const int32_t never = program_.events[e].never;
       if (never >= 0) token.waits.push_back(never);
@@ -128,7 +128,7 @@ class Folder {
 }  // namespace
 
 void fold(Program& program) {
-  // What may come before its predicate must be told apart from what may not.
+  // With speculation, an event must keep its guards: it may come before them.
   if (!program.speculates) Folder(program).run();
 }
 

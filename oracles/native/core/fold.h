@@ -1,14 +1,14 @@
-// Choices that are none: predicates that no event has a part in, such as those of
-// a loop whose counter alone decides.
+// Constant folding of predicates: some depend on no event, for example in a loop
+// that only its counter ends.
 #pragma once
 
 #include "program.h"
 
 namespace litmusfuzz::oracle {
 
-/// Takes out such choices: an event that is always chosen waits for its
-/// predicate instead, one that never is gets `Event::never`. What total orders
-/// there are, and what they yield, stays the same.
+/// Removes guards with constant predicates. An event that is always chosen waits for
+/// its predicate instead; an event that is never chosen gets `Event::never`. The total
+/// orders and their outcomes do not change.
 void fold(Program& program);
 
 }  // namespace litmusfuzz::oracle

@@ -32,8 +32,8 @@ Value value_of(const Part& part, ValueTable& table) {
 }
 
 Ints ints_of(Value value, const ValueTable& table) {
-  int64_t room = 0;
-  const auto ints = table.view(value, room);
+  int64_t scalar = 0;
+  const auto ints = table.view(value, scalar);
   return {ints.begin(), ints.end()};
 }
 
@@ -41,7 +41,7 @@ Ints ints_of(Value value, const ValueTable& table) {
 
 Oracle::Oracle(std::unique_ptr<Program> program) {
   fold(*program);
-  // What `split` computes of constants is among the constants from then on.
+  // `split` adds the constants that it computes to the program's table.
   auto parts = std::make_shared<Split>(split(*program, program->constants));
   program_ = std::move(program);
   split_ = std::move(parts);
@@ -115,7 +115,7 @@ Oracle::Judgement Oracle::judge(const Outcome& outcome, const Budget& budget) co
   ValueTable table(&program_->constants);
   const size_t observed = program_->observed.size();
   std::vector<Value> wanted, last;
-  // Where nothing can happen, nothing can be stuck or fail.
+  // Without events no order can block or fail.
   const bool can_stop = program_->blocking() && !split_->components.empty();
   if (outcome.status != Status::kCompleted && !can_stop) {
     return {Answer::kForbidden, 0, {}};

@@ -1,5 +1,5 @@
-// The explorer's two services on one test: the whole allowed set, and the
-// verdict on one outcome.
+// Interface of the explorer: the allowed set of a test, and the verdict on one
+// outcome.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Part {
   std::vector<Ints> elements = {};  // kQueue
 };
 
-/// What is observed, then variables, then queues, in the test's order.
+/// Observed values, then variables, then queues, in the test's order.
 struct Outcome {
   Status status = Status::kCompleted;
   std::vector<Part> parts = {};
@@ -30,7 +30,7 @@ struct Outcome {
 /// The outcomes of a whole test: all combinations of its components' outcomes.
 class OutcomeSet {
  public:
-  /// How many; saturates at 2**62.
+  /// Number of outcomes; saturates at 2**62.
   uint64_t size() const { return size_; }
   uint64_t states() const { return states_; }
   bool complete() const { return complete_; }
@@ -43,7 +43,7 @@ class OutcomeSet {
   std::shared_ptr<const Split> split_;
   std::unique_ptr<ValueTable> table_;
   std::vector<Found> found_;  // by component
-  std::vector<Value> rest_;   // by place in an outcome: what stands apart
+  std::vector<Value> rest_;   // by place in an outcome: values outside all components
   uint64_t size_ = 1;
   uint64_t states_ = 0;
   bool complete_ = true;

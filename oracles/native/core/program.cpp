@@ -8,20 +8,20 @@
 namespace litmusfuzz::oracle {
 
 Value queue_value(bool closed, std::span<const Value> elements, ValueTable& table) {
-  // Two ints at least, so that it is never taken for a scalar.
+  // At least two ints, so that the value is never a scalar.
   std::vector<int64_t> ints{closed, static_cast<int64_t>(elements.size())};
   ints.insert(ints.end(), elements.begin(), elements.end());
   return table.intern(ints);
 }
 
 bool queue_closed(Value queue, const ValueTable& table) {
-  int64_t room = 0;
-  return table.view(queue, room)[0] != 0;
+  int64_t scalar = 0;
+  return table.view(queue, scalar)[0] != 0;
 }
 
 std::span<const int64_t> queue_elements(Value queue, const ValueTable& table) {
-  int64_t room = 0;
-  return table.view(queue, room).subspan(2);
+  int64_t scalar = 0;
+  return table.view(queue, scalar).subspan(2);
 }
 
 std::vector<int32_t> value_closure(const Program& program, std::vector<int32_t> stack) {
@@ -87,7 +87,7 @@ class Builder {
     watch();
     conflict();
     find_endings();
-    find_twins();
+    find_symmetric_instances();
     return std::move(out_);
   }
 
@@ -110,8 +110,8 @@ class Builder {
     out_.events.push_back(std::move(local));
   }
 
-  /// What comes before what. `front_` of a token has the events that it waits
-  /// for directly, `dynamic_` says that there is more to its readiness.
+  /// Computes the order of events. `front_` has the events that a token waits for
+  /// directly; `dynamic_` marks tokens whose readiness depends on more than events.
   void order() {
     const size_t n = members_.size(), words = out_.words;
     out_.before = BitMatrix(n, words);
@@ -146,9 +146,9 @@ class Builder {
     for_each_result(token, [&](int32_t e) {
       if (local_[e] >= 0) front_.set(t, local_[e]);
     });
-    if (token.kind == TokenKind::kSettled) {
+    if (token.kind == TokenKind::kFinished) {
       for (const int32_t e : token.events) {
-        // What has no guard is never dead: waited for as any other.
+        // An event without guards is never dead: the token always waits for it.
         dynamic_[t] |= !program_.events[e].guards.empty();
         if (local_[e] >= 0 && program_.events[e].guards.empty()) front_.set(t, local_[e]);
       }
@@ -156,7 +156,7 @@ class Builder {
       return;
     }
     dynamic_[t] = token.kind == TokenKind::kPick;
-    // Of a choice only the predicate is always waited for.
+    // A choice always waits for its predicate only.
     const size_t inputs = token.kind == TokenKind::kPick ? 1 : token.inputs.size();
     for (size_t i = 0; i < inputs; ++i) follow(t, token.inputs[i]);
     for (const int32_t other : token.waits) follow(t, other);
@@ -167,7 +167,7 @@ class Builder {
     dynamic_[t] |= dynamic_[other];
   }
 
-  /// Which reads' values are kept, and until when.
+  /// Assigns slots to the results of reads, and finds the consumers of each slot.
   void keep_values() {
     auto& events = out_.events;
     out_.slot_of.assign(program_.events.size(), -1);
@@ -191,7 +191,7 @@ class Builder {
       auto used = results(each.closure);
       shown.insert(shown.end(), used.begin(), used.end());
       if (out_.dynamic && program_.blocking()) {
-        // Whether it is shown must be known at the end.
+        // The end of an order must know whether the value is shown.
         each.ending = predicates(each.ended);
         const auto more = results(each.ending);
         shown.insert(shown.end(), more.begin(), more.end());
@@ -205,8 +205,8 @@ class Builder {
     for (LocalEvent& event : events) {
       event.consumed = results(event.closure);
       for (const auto& [t, polarity] : event.guards) {
-        // A guard's value, and what decides whether it is there, is needed
-        // until the event is done or dead.
+        // The event needs a guard's value, and the values that decide the guard's
+        // readiness, until it is done or dead.
         for (const auto& closure : {value_closure(program_, {t}), predicates(t)}) {
           const auto used = results(closure);
           event.consumed.insert(event.consumed.end(), used.begin(), used.end());
@@ -241,7 +241,7 @@ class Builder {
       }
       stack.insert(stack.end(), event.dynamic.begin(), event.dynamic.end());
     }
-    // Where nothing blocks, every run ends; its end lies in all components.
+    // Without blocking every run ends; its end depends on all components.
     if (program_.blocking()) {
       for (const Observation& each : out_.observations) stack.push_back(each.ended);
     }
@@ -257,7 +257,7 @@ class Builder {
       stack.insert(stack.end(), token.inputs.begin(), token.inputs.end());
       stack.insert(stack.end(), token.waits.begin(), token.waits.end());
     }
-    std::ranges::sort(out_.watched);  // each after its parts
+    std::ranges::sort(out_.watched);  // each token after its parts
     out_.deciding = value_closure(program_, std::move(wanted));
   }
 
@@ -288,7 +288,7 @@ class Builder {
       for (size_t i = 0; i < event.variables.size(); ++i) {
         const int32_t v = event.variables[i];
         touching.set(v, e);
-        if (only_looks(event.access)) continue;
+        if (only_reads(event.access)) continue;
         out_.writers.set(v, e);
         const bool maybe = event.access == Access::kWriteBack &&
                            program_.tokens[event.operands[2 * i + 1]].kind != TokenKind::kConst;
@@ -297,7 +297,7 @@ class Builder {
     }
     out_.conflicts = BitMatrix(n, words);
     for (size_t e = 0; e < n; ++e) {
-      const bool writes = !only_looks(out_.events[e].access);
+      const bool writes = !only_reads(out_.events[e].access);
       for (const int32_t v : out_.events[e].variables) {
         out_.conflicts.merge(e, writes ? touching : out_.writers, v);
       }
@@ -332,14 +332,14 @@ class Builder {
     }
   }
 
-  void find_twins() {
+  void find_symmetric_instances() {
     if (out_.dynamic) return;
     const size_t n = out_.events.size(), words = out_.words;
     BitMatrix after(n, words);  // the transpose of `before`
     for (size_t e = 0; e < n; ++e) {
       for_each_bit(out_.before.row(e), words, [&](int32_t other) { after.set(other, e); });
     }
-    // Events of one node stand side by side.
+    // Events of one node have consecutive numbers.
     using Signature = std::vector<int64_t>;
     std::map<Signature, std::vector<std::vector<int32_t>>> classes;
     for (size_t first = 0; first < n;) {
@@ -354,12 +354,12 @@ class Builder {
       first = end;
     }
     for (auto& [signature, members] : classes) {
-      if (members.size() > 1) out_.twins.push_back(std::move(members));
+      if (members.size() > 1) out_.symmetric.push_back(std::move(members));
     }
   }
 
-  /// All that tells the op instance [first, end) from others; false if it has
-  /// no twin because its values are looked at.
+  /// Computes the signature of the op instance [first, end). Returns false if other
+  /// events or the outcome use its results: then no other instance is symmetric to it.
   bool sign(size_t first, size_t end, const BitMatrix& after, std::vector<int64_t>& out) const {
     const Op& op = *out_.events[first].op;
     out = {static_cast<int64_t>(op.code), op.nesterov, op.row_size,
@@ -388,8 +388,7 @@ class Builder {
       list(event.variables);
       order(out_.before.row(e));
       order(after.row(e));
-      // What is shown of a blocked test may rest on nothing else of it: a constant
-      // of its run.
+      // An observed constant of a blocked test depends only on the end of its run.
       for (size_t i = 0; i < out_.endings.rows(); ++i) out.push_back(out_.endings.test(i, e));
       for (const int32_t t : event.operands) {
         const Token& token = program_.tokens[t];
@@ -420,7 +419,7 @@ class Builder {
   Component out_;
 };
 
-/// Whether no event feeds a token, in any way: it is a constant expression.
+/// Marks tokens that depend on no event: constant expressions.
 std::vector<uint8_t> find_sourceless(const Program& program) {
   std::vector<uint8_t> out(program.tokens.size());
   for (size_t t = 0; t < out.size(); ++t) {
@@ -433,7 +432,7 @@ std::vector<uint8_t> find_sourceless(const Program& program) {
   return out;
 }
 
-/// Tokens that an event waits for or an outcome shows, and what they are made of.
+/// Marks tokens that an event waits for or an outcome shows, and their parts.
 std::vector<uint8_t> find_used(const Program& program) {
   std::vector<uint8_t> out(program.tokens.size());
   std::vector<int32_t> stack = program.observed;
@@ -468,8 +467,8 @@ Value constant_value(const Program& program, int32_t wanted, ValueTable& table) 
     if (token.kind == TokenKind::kHeld) {
       values[t] = inputs[0];
     } else if (token.kind == TokenKind::kPick) {
-      int64_t room = 0;
-      values[t] = inputs[table.view(inputs[0], room)[0] ? 1 : 2];
+      int64_t scalar = 0;
+      values[t] = inputs[table.view(inputs[0], scalar)[0] ? 1 : 2];
     } else if (token.op >= 0) {
       values[t] = evaluate(program.ops[token.op], inputs, table);
     }
@@ -496,7 +495,7 @@ Split split(const Program& program, ValueTable& table) {
   const auto of_token = [&](int32_t t) { return n + variables + static_cast<size_t>(t); };
   const auto join_tokens = [&](size_t whom, const std::vector<int32_t>& tokens) {
     for (const int32_t t : tokens) {
-      // Two that use one constant do not meet through it.
+      // A shared constant does not connect its users.
       if (!sourceless[t]) unions.join(whom, of_token(t));
     }
   };
@@ -524,7 +523,7 @@ Split split(const Program& program, ValueTable& table) {
     join_tokens(self, token.waits);
   }
 
-  // Whether one part of the test is blocked decides what another shows.
+  // The observed values of one part depend on whether another part blocks.
   if (program.blocking()) {
     for (size_t i = 1; i < n + program.initial.size() + program.tokens.size(); ++i) {
       unions.join(i, i - 1);

@@ -1,5 +1,5 @@
-// A test as the explorer is given it (oracles/events.py, flattened to numbers),
-// and its division into components that are explored apart.
+// A litmus test in the explorer's form (the unfolding of oracles/events.py, encoded
+// as numbers), and its independent components.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace litmusfuzz::oracle {
 
-/// What an event does, atomically. A new action: a line here, a case in
-/// `Search::execute`, and one in `Search::possible` if it may have to wait.
+/// Atomic action of an event. A new action needs a line here, a case in
+/// `Search::execute`, and one in `Search::possible` if it may block.
 enum class Access : uint8_t {
   kRead,
   kWrite,
@@ -27,84 +27,83 @@ enum class Access : uint8_t {
   kWriteBack,
 };
 
-/// Whether it leaves its resource as it is.
-inline bool only_looks(Access access) {
+/// True if the action does not change its resource.
+inline bool only_reads(Access access) {
   return access == Access::kRead || access == Access::kSize || access == Access::kSnapshot;
 }
 
-/// What can become ready. A new token: a line here, and a case in `split`
-/// (what it waits for), in `Search::look_at_tokens` and in `Evaluator::one`.
+/// Kind of token. A new kind needs a line here, and a case in `split` (its
+/// dependencies), in `Search::update_tokens` and in `Evaluator::one`.
 enum class TokenKind : uint8_t {
-  kConst,    // ready when `waits` are; its value is always there
-  kResult,   // of `event`
-  kPure,     // of `inputs`; a Join is one without a value
-  kPick,     // inputs: predicate, then, other; ready with the one chosen
-  kSettled,  // ready when each of `events` is done or dead
-  kHeld,     // the value of its input, ready with that and its waits
-  kStack,    // what `events` returned, one after another
-  kSeen,     // ints [`first`, `first` + `count`) of what `event`, a snapshot, returned
-  kStored,   // what `op` stores in its resource number `first`; inputs: `count`
-             // values that it saw, then its operands
+  kConst,    // ready when `waits` are; its value is constant
+  kResult,   // result of `event`
+  kPure,     // pure op on `inputs`; a Join is one without a value
+  kPick,     // inputs: predicate, then, other; ready when the chosen one is
+  kFinished,  // ready when each of `events` is done or dead
+  kHeld,     // the value of its input, ready when that and `waits` are
+  kStack,    // concatenated results of `events`
+  kSeen,     // ints [`first`, `first` + `count`) of the snapshot `event`
+  kStored,   // value that `op` stores in its resource number `first`; inputs: `count`
+             // values that it read, then its operands
 };
 
 struct Event {
   Access access;
   int32_t op;
-  std::vector<int32_t> variables;  // that it reads or writes
-  std::vector<int32_t> resources;  // of its node, in the roles' order
+  std::vector<int32_t> variables;  // resources that it reads or writes
+  std::vector<int32_t> resources;  // all resources of its node
   std::vector<int32_t> needs;      // tokens
-  std::vector<int32_t> after;      // events: what a split update saw, in order
-  std::vector<int32_t> operands;   // tokens; of a write-back see oracles/events.py
-  std::vector<std::pair<int32_t, bool>> guards;  // tokens, and what each must be
-  int32_t part = -1;  // of a many-op: which element of its operand
-  int32_t never = -1;  // a guard that never holds (`fold`): part of no component
+  std::vector<int32_t> after;      // events: the reads of a split update, in order
+  std::vector<int32_t> operands;   // tokens; for a write-back see oracles/events.py
+  std::vector<std::pair<int32_t, bool>> guards;  // tokens and their required values
+  int32_t part = -1;   // many-op: number of the element of its operand
+  int32_t never = -1;  // a guard that never holds (`fold`): in no component
 };
 
 struct Token {
   TokenKind kind;
-  int32_t op = -1;                  // of a pure node with a value
+  int32_t op = -1;                  // for a pure node with a value
   int32_t event = -1;               // kResult, kSeen
   int32_t first = 0, count = 0;     // kSeen, kStored
   Value value = kNoValue;           // kConst
   std::vector<int32_t> inputs = {};
   std::vector<int32_t> waits = {};
-  std::vector<int32_t> events = {};  // kSettled, kStack
+  std::vector<int32_t> events = {};  // kFinished, kStack
 };
 
-/// Invariant: events and tokens refer to what stands before them (a Result to
-/// any event); index order of events is an allowed total order.
+/// Invariant: events and tokens refer to smaller indices (a Result to any event);
+/// index order of events is an allowed total order.
 struct Program {
   ValueTable constants;
   std::vector<Value> initial;  // by resource: variables, then queues, then mutexes
   size_t variables = 0, queues = 0;
-  std::vector<int32_t> capacity;  // by resource; of queues
+  std::vector<int32_t> capacity;  // by resource; for queues
   std::vector<Op> ops;
   std::vector<Event> events;
   std::vector<Token> tokens;
   std::vector<int32_t> observed;  // tokens
-  std::vector<int32_t> ended;     // for each: ready when its run has ended
+  std::vector<int32_t> ended;     // for each observed token: ready when its run has ended
   bool fifo = true;         // else a dequeue takes any element
   bool speculates = false;  // an event may come before its predicates are known
 
   bool is_queue(size_t resource) const {
     return resource >= variables && resource < variables + queues;
   }
-  /// Whether an event may have to wait for others than those before it, and
-  /// an order thus end before all is done.
+  /// True if an event may block, so that an order may end before all events are done.
   bool blocking() const { return initial.size() > variables; }
   /// Resources whose contents are part of an outcome.
   size_t finals() const { return variables + queues; }
 };
 
-/// A queue's contents as a value: whether it is closed, and its elements.
+/// A queue's contents as one value: closed or not, and the elements.
 Value queue_value(bool closed, std::span<const Value> elements, ValueTable& table);
 bool queue_closed(Value queue, const ValueTable& table);
-/// Elements; valid while nothing is added to the table.
+/// The elements of a queue; valid until the table changes.
 std::span<const int64_t> queue_elements(Value queue, const ValueTable& table);
 
 // --- bit sets ---------------------------------------------------------------
 
-/// Rows of bits, all of `words` words.
+/// Rows of bits, each of `words` words.
 class BitMatrix {
  public:
   BitMatrix() = default;
@@ -147,79 +146,79 @@ void for_each_result(const Token& token, F&& f) {
 
 // --- components -------------------------------------------------------------
 
-/// An event inside its component: numbers of events, variables and slots are
-/// the component's own, those of tokens the program's.
+/// An event inside its component. Events, variables and slots have the component's
+/// numbers; tokens have the program's.
 struct LocalEvent {
   Access access;
   const Op* op;
-  bool gathers = false;            // a read of some rows
+  bool gathers = false;            // reads some rows only
   int32_t part = -1;               // see Event
-  int32_t slot = -1;               // where what it read is kept; -1: nobody asks
+  int32_t slot = -1;               // slot of its result; -1: unused
   int32_t global = 0;              // its number in the program
   std::vector<int32_t> variables = {};
-  std::vector<int32_t> which = {};    // for each: its place among the node's resources
-  std::vector<int32_t> saw = {};      // slots: what a split update read
+  std::vector<int32_t> which = {};     // by variable: its index among the node's resources
+  std::vector<int32_t> saw = {};       // slots: values that a split update read
   std::vector<int32_t> operands = {};  // tokens
-  std::vector<int32_t> closure = {};   // tokens whose values those need, in order
+  std::vector<int32_t> closure = {};   // tokens that the operands depend on, in order
   std::vector<int32_t> consumed = {};  // slots that it uses
-  std::vector<int32_t> dynamic = {};   // needs whose readiness is no set of events
+  std::vector<int32_t> dynamic = {};   // needs that depend on more than a set of events
   std::vector<std::pair<int32_t, bool>> guards = {};
 };
 
-/// What an outcome says of one component: this token has this value.
+/// One observed value of a component.
 struct Observation {
   int32_t token;
   int32_t place;       // in `Program::observed`
   int32_t ended;       // token: ready when its run has ended
-  int32_t slot = -1;   // where its value lies, if it is just what a read returned
+  int32_t slot = -1;   // slot of the value, if it is the plain result of a read
   int32_t event = -1;  // that read
   std::vector<int32_t> closure = {};
-  std::vector<int32_t> ending = {};  // values that decide whether its run has ended
+  std::vector<int32_t> ending = {};  // tokens that decide whether its run has ended
 };
 
-/// Events that share no resource and no path with any other component's.
+/// Events that share no resource and no path with any other component.
 struct Component {
   const Program* program = nullptr;
   std::vector<LocalEvent> events;
-  std::vector<int32_t> variables;  // resources of any kind, local to global
+  std::vector<int32_t> variables;  // resources of any kind: local to global number
   std::vector<Value> initial;      // by local variable
   std::vector<Observation> observations;
-  size_t words = 0;  // of a set of events
+  size_t words = 0;  // length of a set of events
   size_t slots = 0;
-  bool dynamic = false;  // guards or choices: an event may be dead
+  bool dynamic = false;  // has guards or choices, so that an event may be dead
 
-  // If dynamic: tokens whose readiness decides what is enabled, dead or shown,
-  // with all that they are made of, and those whose values decide that.
+  // If dynamic: tokens whose readiness decides whether events are enabled or dead and
+  // values shown, with all their parts; and tokens whose values decide readiness.
   std::vector<int32_t> watched;
   std::vector<int32_t> deciding;
 
-  BitMatrix before;     // done before it in every total order (transitive)
+  BitMatrix before;     // e -> events before e in every total order (transitive)
   BitMatrix direct;     // e -> events that may become enabled when e is done
-  BitMatrix conflicts;  // same variable, at least one writes
-  BitMatrix blockers;   // conflicts, less those that are always later
+  BitMatrix conflicts;  // e -> events on the same variable, where one of the two writes
+  BitMatrix blockers;   // conflicts, less events that always come later
   BitMatrix writers;    // by variable
-  BitMatrix definite;   // by variable: those that always write it
+  BitMatrix definite;   // by variable: events that always write it
   BitMatrix consumers;  // by slot
-  BitMatrix endings;    // by observation: those that its run waits for; unless dynamic
+  BitMatrix endings;    // by observation: events that its run waits for; unless dynamic
   std::vector<uint8_t> shown;  // by slot: an outcome depends on it
   std::vector<int32_t> slot_of;  // by global event; -1
 
-  /// Classes of op instances that can be exchanged without changing anything:
-  /// same op, variables, operands and order, runs that are shown end with both or
-  /// neither, and nobody looks at them. Each member lists its events.
-  std::vector<std::vector<std::vector<int32_t>>> twins;
+  /// Classes of symmetric op instances, for symmetry reduction. Instances of a class
+  /// have the same op, variables, operands and order; the same observed runs wait for
+  /// them; no other event uses their results. Each member lists its events.
+  std::vector<std::vector<std::vector<int32_t>>> symmetric;
 };
 
-/// The components, and what stands apart from all: variables that no event
-/// touches, observed tokens that no event feeds.
+/// The components, and the rest of the test: variables that no event touches, and
+/// observed tokens that depend on no event.
 struct Split {
   std::vector<Component> components;
   std::vector<int32_t> idle_variables;
   std::vector<std::pair<int32_t, Value>> fixed;  // place in `observed`, value
 };
 
-/// Tokens whose values `wanted` need, themselves included, constants left out;
-/// in an order in which each comes after its inputs.
+/// Tokens that the values of `wanted` depend on, themselves included, without
+/// constants; each comes after its inputs.
 std::vector<int32_t> value_closure(const Program& program, std::vector<int32_t> wanted);
 
 /// Throws ValueTooLarge if an observed constant expression is too large.

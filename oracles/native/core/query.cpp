@@ -19,7 +19,7 @@ Query::Query(const Component& c, const std::vector<Value>& outcome,
   const size_t n = c.events.size();
   result.assign(n, kNoValue);
   known.assign(n, kNoValue);
-  told.assign(n, kNoValue);
+  dequeued.assign(n, kNoValue);
   for (const Observation& each : c.observations) {
     wanted.push_back(outcome[each.place]);
     if (wanted.back() == kAnything || wanted.back() == kAbsent) continue;
@@ -27,7 +27,7 @@ Query::Query(const Component& c, const std::vector<Value>& outcome,
       result[each.event] = wanted.back();
     } else if (each.slot >= 0) {
       for (size_t e = 0; e < n; ++e) {
-        if (c.events[e].slot == each.slot) told[e] = wanted.back();
+        if (c.events[e].slot == each.slot) dequeued[e] = wanted.back();
       }
     }
   }
@@ -64,7 +64,7 @@ Query::Query(const Component& c, const std::vector<Value>& outcome,
   }
 }
 
-/// Writes whose operands are constants, or what reads returned.
+/// Computes the values of writes whose operands are constants or known results.
 void Query::know_writes() {
   const Component& c = component;
   std::vector<Value> slots(c.slots, kNoValue);
@@ -77,7 +77,7 @@ void Query::know_writes() {
     if (event.access != Access::kWrite || !event.saw.empty() || event.op->code != OpCode::kAssign) {
       continue;
     }
-    // Of a choice, a part may never be there.
+    // A branch of a conditional may have no value.
     if (c.dynamic && !event.closure.empty()) continue;
     if (std::ranges::any_of(event.consumed, [&](int32_t s) { return slots[s] == kNoValue; })) {
       continue;
@@ -86,8 +86,7 @@ void Query::know_writes() {
       evaluator.compute(event.closure, slots.data());
       known[e] = evaluator.value(event.operands[0]);
     } catch (const ValueTooLarge&) {
-      // Follows from an outcome that may well be forbidden: says nothing of
-      // the test.
+      // The outcome may be forbidden, so this says nothing about the test.
     }
   }
 }
@@ -98,7 +97,7 @@ bool Query::can_store(int32_t write, const Op* reader, Value value) const {
 
 bool Query::saturate() {
   const Component& c = component;
-  // Order among events of which one may be dead, or never done, is no order.
+  // An event that may be dead, or never done, orders nothing.
   if (c.dynamic || status != Status::kCompleted) return true;
   const size_t n = c.events.size();
   before = c.before;
@@ -139,7 +138,7 @@ bool Query::add(int32_t earlier, int32_t later) {
 bool Query::saturate_read(int32_t read, bool& changed) {
   const Component& c = component;
   const int32_t v = c.events[read].variables[0];
-  // What writes on some paths only need not come between anything.
+  // A write on some paths only need not fall between two events.
   const uint64_t* writers = c.definite.row(v);
   int32_t left = 0, only = -1;
   std::vector<int32_t> gone;
@@ -183,7 +182,7 @@ bool Query::saturate_read(int32_t read, bool& changed) {
       if (fine && other != only && before.test(read, other)) must(other, only);
     });
   }
-  // What comes after all that it may see comes after it.
+  // A write after all sources of a read comes after the read.
   for_each_bit(writers, c.words, [&](int32_t other) {
     if (!fine || before.test(other, read)) return;
     bool later = true;

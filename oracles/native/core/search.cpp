@@ -9,9 +9,9 @@
 namespace litmusfuzz::oracle {
 namespace {
 
-/// Depth first, with a memo of states. `kWords` is the number of words of a
-/// set of events, 0 for any: most tests have at most 64 events, and their sets
-/// then live in registers.
+/// Depth-first search with a memo of states. `kWords` is the number of words of a set
+/// of events, or 0 for any number. Most tests have at most 64 events, whose sets then
+/// live in registers.
 template <size_t kWords>
 class Search {
  public:
@@ -38,14 +38,14 @@ class Search {
       for (const int32_t t : each.ending) {
         for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
       }
-      // In a query, what a read returned is compared when it is done.
+      // A query compares the result of a read when the read is done.
       if (query && each.event >= 0) continue;
       for (const int32_t t : each.closure) {
         for_each_result(c_.program->tokens[t], [&](int32_t e) { keep_[c_.slot_of[e]] = 1; });
       }
     }
     for (const LocalEvent& event : c_.events) {
-      // Whether what came early was chosen in the end is known at the end.
+      // Only the end of an order decides whether an early event was chosen.
       if (!c_.program->speculates || event.guards.empty()) continue;
       for (const int32_t slot : event.consumed) keep_[slot] = 1;
     }
@@ -56,12 +56,12 @@ class Search {
     trail_.reserve(n_);
   }
 
-  /// Looks at all states, or until one order yields the outcome of the query.
+  /// Visits all states, or stops when one order yields the outcome of the query.
   Answer run() {
     start();
-    if (!settle(0)) return matched_ ? Answer::kAllowed : Answer::kForbidden;
+    if (!reduce(0)) return matched_ ? Answer::kAllowed : Answer::kForbidden;
     size_t depth = 0;
-    if (arrive(0)) {
+    if (visit(0)) {
       if (query_ && matched_) return Answer::kAllowed;
     } else {
       return complete_ ? Answer::kForbidden : Answer::kUnknown;
@@ -75,11 +75,11 @@ class Search {
       }
       copy(depth, depth + 1);
       trail_.resize(trail_at_[depth]);
-      if (!execute(event, depth + 1) || !settle(depth + 1)) {
+      if (!execute(event, depth + 1) || !reduce(depth + 1)) {
         if (matched_) return Answer::kAllowed;
         continue;
       }
-      if (!arrive(depth + 1)) {
+      if (!visit(depth + 1)) {
         if (!complete_) return Answer::kUnknown;
         continue;
       }
@@ -100,7 +100,7 @@ class Search {
   bool complete() const { return complete_; }
 
  private:
-  // Sets of events in a frame.
+  // Sets of events at one depth.
   enum Set : size_t { kDone, kDead, kReady, kTodo, kSets };
 
   size_t words() const { return kWords ? kWords : words_; }
@@ -118,8 +118,8 @@ class Search {
     return true;
   }
 
-  /// Whether some event of `set` is neither done nor dead.
-  bool left(const uint64_t* set, size_t depth) {
+  /// True if some event of `set` is neither done nor dead.
+  bool any_pending(const uint64_t* set, size_t depth) {
     const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
     for (size_t w = 0; w < words(); ++w) {
       if (set[w] & ~done[w] & ~dead[w]) return true;
@@ -131,7 +131,7 @@ class Search {
     std::ranges::copy(c_.initial, memory(0));
     std::fill_n(slots(0), c_.slots, 0);
     if (c_.dynamic) {
-      bury(0);
+      mark_dead(0);
       return;
     }
     for (size_t e = 0; e < n_; ++e) {
@@ -144,8 +144,8 @@ class Search {
     std::copy_n(memory(from), cells_, memory(to));
   }
 
-  /// The next event to try, and for a dequeue the `element_` that it takes; -1
-  /// if all were tried.
+  /// The next event to try, with the `element_` that a dequeue takes; -1 if all were
+  /// tried.
   int32_t take(size_t depth) {
     uint64_t* todo = bits(depth, kTodo);
     for (size_t w = 0; w < words(); ++w) {
@@ -161,7 +161,7 @@ class Search {
     return -1;
   }
 
-  /// From how many elements of its queue an event chooses.
+  /// Number of elements of its queue that an event may take; 1 for other events.
   size_t elements(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     if (c_.program->fifo || event.access != Access::kDequeue) return 1;
@@ -185,8 +185,8 @@ class Search {
                                [&](int32_t token) { return token_ready_[token] != 0; });
   }
 
-  /// Finds which tokens are ready, and the values that decide on others.
-  void look_at_tokens(size_t depth) {
+  /// Computes which tokens are ready, and the values that decide others.
+  void update_tokens(size_t depth) {
     evaluator_.compute(c_.deciding, read_slots(depth));
     const auto ready = [&](int32_t t) { return token_ready_[t] != 0; };
     const auto done = [&](int32_t e) { return has(bits(depth, kDone), local(e)); };
@@ -196,7 +196,7 @@ class Search {
       switch (token.kind) {
         case TokenKind::kResult: out = done(token.event); break;
         case TokenKind::kStack: out = std::ranges::all_of(token.events, done); break;
-        case TokenKind::kSettled:
+        case TokenKind::kFinished:
           out = std::ranges::all_of(
                     token.events,
                     [&](int32_t e) { return done(e) || has(bits(depth, kDead), local(e)); }) &&
@@ -213,26 +213,26 @@ class Search {
     }
   }
 
-  /// What reads returned; kNoValue where they are not done.
+  /// Results of reads; kNoValue for reads that are not done.
   const Value* read_slots(size_t depth) {
     if (!c_.dynamic) return slots(depth);
-    asked_.assign(slots(depth), slots(depth) + c_.slots);
+    available_.assign(slots(depth), slots(depth) + c_.slots);
     for (size_t e = 0; e < n_; ++e) {
       const int32_t slot = c_.events[e].slot;
       if (slot < 0) continue;
       if (!has(bits(depth, kDone), static_cast<int32_t>(e))) {
-        asked_[slot] = kNoValue;
+        available_[slot] = kNoValue;
       } else if (forgotten(slot, depth)) {
-        // Nothing depends on it, but it is computed with: it needs the right size.
-        asked_[slot] = typical_[slot];
+        // No event depends on the value, but it is computed and needs the right size.
+        available_[slot] = typical_[slot];
       }
     }
-    return asked_.data();
+    return available_.data();
   }
 
-  /// Whether what this read returned is not needed any more.
+  /// True if no pending event uses the result in `slot`.
   bool forgotten(int32_t slot, size_t depth) {
-    return !keep_[slot] && !left(c_.consumers.row(slot), depth);
+    return !keep_[slot] && !any_pending(c_.consumers.row(slot), depth);
   }
 
   void store(const LocalEvent& event, size_t depth, Value value) {
@@ -249,17 +249,17 @@ class Search {
     return locals_[global];
   }
 
-  /// Whether all its predicates are known, and hold.
+  /// True if all predicates of an event are ready and hold.
   bool chosen(int32_t e) {
     return std::ranges::all_of(c_.events[e].guards, [&](const auto& guard) {
       return token_ready_[guard.first] && evaluator_.holds(guard.first) == guard.second;
     });
   }
 
-  /// Whether what came before its predicates was chosen by them in the end.
+  /// True if every event that came before its predicates was chosen by them.
   bool all_chosen(size_t depth) {
     if (!c_.program->speculates || !c_.dynamic) return true;
-    look_at_tokens(depth);
+    update_tokens(depth);
     for (size_t i = 0; i < n_; ++i) {
       const auto e = static_cast<int32_t>(i);
       if (has(bits(depth, kDone), e) && !chosen(e)) return false;
@@ -267,11 +267,11 @@ class Search {
     return true;
   }
 
-  /// Finds what is dead now, and then ready: a choice may have been made.
-  void bury(size_t depth) {
+  /// Marks the events that are dead now, then those that are ready.
+  void mark_dead(size_t depth) {
     for (bool changed = true; changed;) {
       changed = false;
-      look_at_tokens(depth);
+      update_tokens(depth);
       for (size_t i = 0; i < n_; ++i) {
         const auto e = static_cast<int32_t>(i);
         if (has(bits(depth, kDone), e) || has(bits(depth, kDead), e)) continue;
@@ -294,14 +294,14 @@ class Search {
     }
   }
 
-  /// Values that only `e` needed are not part of the state any more.
+  /// Clears the results that only `e` used, which are no longer part of the state.
   void forget(int32_t e, size_t depth) {
     for (const int32_t slot : c_.events[e].consumed) {
       if (forgotten(slot, depth)) slots(depth)[slot] = 0;
     }
   }
 
-  /// Whether a ready event's resource lets it happen now.
+  /// True if its resource lets a ready event happen now.
   bool possible(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     const Value held = memory(depth)[event.variables[0]];
@@ -317,7 +317,7 @@ class Search {
     }
   }
 
-  /// Whether an op on a queue ends in an error instead.
+  /// True if an op on a queue ends in an error instead.
   bool fails(const LocalEvent& event, Value held) const {
     if (event.access == Access::kEnqueue) return queue_closed(held, table_);
     return event.access == Access::kDequeue && queue_closed(held, table_) &&
@@ -326,7 +326,7 @@ class Search {
 
   // --- execution --------------------------------------------------------------------
 
-  /// One event; false if the outcome of the query is out of reach then.
+  /// Executes one event; false if the outcome of the query is then unreachable.
   bool execute(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     Value* memory = this->memory(depth);
@@ -388,7 +388,7 @@ class Search {
     forget(e, depth);
     trail_.push_back(e);
     if (c_.dynamic) {
-      bury(depth);
+      mark_dead(depth);
     } else {
       const uint64_t *done = bits(depth, kDone), *next = direct_.row(e);
       uint64_t* ready = bits(depth, kReady);
@@ -399,7 +399,7 @@ class Search {
         }
       }
     }
-    if (query_ && !only_looks(event.access)) {
+    if (query_ && !only_reads(event.access)) {
       for (const int32_t v : event.variables) {
         if (!reachable(v, depth)) return false;
       }
@@ -407,19 +407,19 @@ class Search {
     return true;
   }
 
-  /// The variables of a cluster, one after another.
+  /// The concatenated variables of a cluster.
   Value snapshot(const LocalEvent& event, const Value* memory) {
     if (event.variables.size() == 1) return memory[event.variables[0]];
     std::vector<int64_t> ints;
     for (const int32_t v : event.variables) {
-      int64_t room = 0;
-      const auto more = table_.view(memory[v], room);
+      int64_t scalar = 0;
+      const auto more = table_.view(memory[v], scalar);
       ints.insert(ints.end(), more.begin(), more.end());
     }
     return table_.intern(ints);
   }
 
-  /// The actions of rules 2 and 4; false as `execute`.
+  /// Actions on queues and mutexes (rules 2 and 4); returns as `execute` does.
   bool queue_or_mutex(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     Value& held = memory(depth)[event.variables[0]];
@@ -430,8 +430,8 @@ class Search {
       case Access::kEnqueue: {
         Value element = operand_values(event, depth)[0];
         if (event.part >= 0) {
-          int64_t room = 0;
-          element = static_cast<Value>(table_.view(element, room)[event.part]);
+          int64_t scalar = 0;
+          element = static_cast<Value>(table_.view(element, scalar)[event.part]);
         }
         take_elements(held);
         elements_.push_back(element);
@@ -453,7 +453,7 @@ class Search {
       case Access::kSize: returned = static_cast<Value>(queue_elements(held, table_).size()); break;
       default: return true;
     }
-    if (query_ && query_->told[e] != kNoValue && query_->told[e] != returned) return false;
+    if (query_ && query_->dequeued[e] != kNoValue && query_->dequeued[e] != returned) return false;
     store(event, depth, returned);
     return true;
   }
@@ -474,8 +474,8 @@ class Search {
     return operands_;
   }
 
-  /// Whether all reads of `v` that are left, and its last value, can still get
-  /// what the outcome says: from memory, or from a write that is left.
+  /// True if all pending reads of `v`, and its final value, can still have the values
+  /// of the outcome: from memory, or from a pending write.
   bool reachable(int32_t v, size_t depth) {
     const Value now = memory(depth)[v];
     const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
@@ -483,22 +483,22 @@ class Search {
     for (size_t w = 0; w < words(); ++w) {
       for (uint64_t rest = reads[w] & ~done[w] & ~dead[w]; rest; rest &= rest - 1) {
         const auto read = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
-        if (left(query_->sources.row(read), depth)) continue;
+        if (any_pending(query_->sources.row(read), depth)) continue;
         if (!read_matches(c_.events[read], now, query_->result[read])) return false;
       }
     }
     const Value last = query_->last[v];
     return last == kAnything || last == contents(static_cast<size_t>(v), depth) ||
-           left(query_->final_sources.row(v), depth);
+           any_pending(query_->final_sources.row(v), depth);
   }
 
-  /// Executes, without looking at other orders, what may as well come now;
-  /// false if the outcome of the query is out of reach.
+  /// Partial-order reduction: executes events that need no alternatives; false if the
+  /// outcome of the query is unreachable.
   ///
-  /// That is: an event with which nothing that is left and may come before it
-  /// conflicts; a read that finds the value which the outcome says it returns,
-  /// since later it would return the same; a read whose value nobody needs.
-  bool settle(size_t depth) {
+  /// These are: an event that conflicts with no pending event that may come before it;
+  /// a read that finds the value of the outcome, since later it would return the same;
+  /// a read whose result no event uses.
+  bool reduce(size_t depth) {
     const uint64_t* ready = bits(depth, kReady);
     bool changed = true;
     while (changed) {
@@ -506,21 +506,21 @@ class Search {
       for (size_t w = 0; w < words(); ++w) {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
           const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
-          if (!has(ready, e)) continue;  // dead since
+          if (!has(ready, e)) continue;  // dead meanwhile
           if (blocking_ && !possible(e, depth)) continue;
           const LocalEvent& event = c_.events[e];
-          // Nothing that is a choice comes without a look at the others.
+          // An event with alternatives needs the full search.
           if (elements(e, depth) > 1 || (c_.program->speculates && !chosen(e))) continue;
           element_ = 0;
           const bool read = event.access == Access::kRead;
           if (read && query_ && query_->result[e] != kNoValue) {
             const Value now = memory(depth)[event.variables[0]];
             if (!read_matches(event, now, query_->result[e])) {
-              if (!left(blockers_.row(e), depth)) return false;
+              if (!any_pending(blockers_.row(e), depth)) return false;
               continue;
             }
-          } else if (!(only_looks(event.access) && event.slot < 0) &&
-                     left(blockers_.row(e), depth)) {
+          } else if (!(only_reads(event.access) && event.slot < 0) &&
+                     any_pending(blockers_.row(e), depth)) {
             continue;
           }
           if (!execute(e, depth)) return false;
@@ -534,17 +534,17 @@ class Search {
 
   // --- states -----------------------------------------------------------------------
 
-  /// Notes the state, and what may come next; false if it was there before, or
-  /// is an end.
-  bool arrive(size_t depth) {
+  /// Stores the state and its enabled events; false if the state was known, or if the
+  /// order ends here.
+  bool visit(size_t depth) {
     const uint64_t *done = bits(depth, kDone), *dead = bits(depth, kDead);
     const uint64_t* ready = bits(depth, kReady);
     uint64_t* todo = bits(depth, kTodo);
     choices_[depth] = 0;
-    size_t settled = 0;
+    size_t finished = 0;
     bool enabled = false;
     for (size_t w = 0; w < words(); ++w) {
-      settled += static_cast<size_t>(__builtin_popcountll(done[w] | dead[w]));
+      finished += static_cast<size_t>(__builtin_popcountll(done[w] | dead[w]));
       todo[w] = ready[w];
       for (uint64_t rest = blocking_ ? ready[w] : 0; rest; rest &= rest - 1) {
         const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
@@ -553,7 +553,7 @@ class Search {
       enabled |= todo[w] != 0;
     }
     if (!enabled) {
-      end(depth, settled == n_ ? Status::kCompleted : Status::kBlocked);
+      end(depth, finished == n_ ? Status::kCompleted : Status::kBlocked);
       return matched_;
     }
     write_key(depth);
@@ -566,7 +566,7 @@ class Search {
       for (size_t w = 0; w < words(); ++w) {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
           const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
-          // It would have been executed, had it found its value.
+          // `reduce` would have executed the read if it had found its value.
           if (query_->result[e] != kNoValue) drop(todo, e);
         }
       }
@@ -574,14 +574,14 @@ class Search {
     return true;
   }
 
-  /// A total order is complete: its outcome, or whether it is the one wanted.
+  /// Handles the end of a total order: adds its outcome, or compares it with the query.
   void end(size_t depth, Status status) {
     const auto shown = [&](size_t i) {
       if (status == Status::kCompleted) return true;
       if (c_.dynamic) return token_ready_[c_.observations[i].ended] != 0;
       return within(c_.endings.row(i), bits(depth, kDone));
     };
-    if (c_.dynamic) look_at_tokens(depth);
+    if (c_.dynamic) update_tokens(depth);
     if (!all_chosen(depth)) return;
     if (!query_) {
       row_.assign(1, static_cast<uint32_t>(status));
@@ -605,13 +605,13 @@ class Search {
       const Value wanted = query_->wanted[i];
       if (wanted == kAnything) continue;
       if (shown(i) == (wanted == kAbsent)) return;
-      // What a read returned was compared when it was done.
+      // The result of a read was compared when the read was done.
       if (wanted != kAbsent && each.event < 0 && observed(each, depth) != wanted) return;
     }
     matched_ = true;
   }
 
-  /// An order that ends in an op's error shows nothing else.
+  /// Handles an order that ends in an op's error, which shows no values.
   void fail() {
     if (query_) {
       matched_ = query_->status == Status::kFailed;
@@ -622,8 +622,8 @@ class Search {
     outcomes_.insert(row_.data());
   }
 
-  /// A resource as an outcome shows it: not whether a queue is closed, nor who
-  /// holds a mutex.
+  /// A resource's contents in an outcome, which shows neither closed queues nor held
+  /// mutexes.
   Value contents(size_t v, size_t depth) {
     const Value held = memory(depth)[v];
     if (static_cast<size_t>(c_.variables[v]) >= c_.program->finals()) return 0;
@@ -641,8 +641,7 @@ class Search {
     return evaluator_.value(each.token);
   }
 
-  /// All that the future depends on; op instances that can be exchanged in an
-  /// order of their own.
+  /// Writes the state as a key, with symmetric op instances in a canonical order.
   void write_key(size_t depth) {
     uint32_t* out = key_.data();
     const auto put_set = [&](const uint64_t* set) {
@@ -654,33 +653,36 @@ class Search {
     put_set(bits(depth, kDone));
     if (c_.dynamic) put_set(bits(depth, kDead));
     std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t));
-    for (const auto& twins : c_.twins) exchange(twins, depth, out + c_.variables.size());
+    for (const auto& symmetric : c_.symmetric) {
+      canonicalize(symmetric, depth, out + c_.variables.size());
+    }
   }
 
-  /// Sorts the members of a class of twins within the key, by what is done of
-  /// each and what each has read.
-  void exchange(const std::vector<std::vector<int32_t>>& twins, size_t depth, uint32_t* slots_out) {
-    const size_t size = twins[0].size();
+  /// Sorts the symmetric instances of one class within the key, by their events done
+  /// and their results of reads.
+  void canonicalize(const std::vector<std::vector<int32_t>>& symmetric, size_t depth,
+                    uint32_t* slots_out) {
+    const size_t size = symmetric[0].size();
     const uint64_t* done = bits(depth, kDone);
     const Value* slots_now = slots(depth);
-    locals_of_twins_.clear();
-    for (const auto& member : twins) {
+    instance_states_.clear();
+    for (const auto& member : symmetric) {
       for (const int32_t e : member) {
         const int32_t slot = c_.events[e].slot;
         const Value value = slot >= 0 ? slots_now[slot] : 0;
-        locals_of_twins_.push_back({has(done, e), value});
+        instance_states_.push_back({has(done, e), value});
       }
     }
-    order_.resize(twins.size());
+    order_.resize(symmetric.size());
     for (size_t i = 0; i < order_.size(); ++i) order_[i] = i;
-    const auto part = [&](size_t i) { return locals_of_twins_.begin() + i * size; };
+    const auto part = [&](size_t i) { return instance_states_.begin() + i * size; };
     std::ranges::sort(order_, [&](size_t a, size_t b) {
       return std::lexicographical_compare(part(a), part(a) + size, part(b), part(b) + size);
     });
     uint32_t* sets = key_.data();
-    for (size_t i = 0; i < twins.size(); ++i) {
+    for (size_t i = 0; i < symmetric.size(); ++i) {
       for (size_t j = 0; j < size; ++j) {
-        const int32_t e = twins[i][j];
+        const int32_t e = symmetric[i][j];
         const auto& [is_done, value] = *(part(order_[i]) + j);
         const uint32_t bit = uint32_t{1} << (e & 31);
         sets[e >> 5] = is_done ? sets[e >> 5] | bit : sets[e >> 5] & ~bit;
@@ -703,18 +705,18 @@ class Search {
   StateSet seen_;
   const bool blocking_;
   StateSet outcomes_;
-  std::vector<uint8_t> keep_;   // by slot: until the end
-  std::vector<Value> typical_;  // by slot: some value that was read
-  // By depth: one state for each event on the way that was a choice.
+  std::vector<uint8_t> keep_;   // by slot: the end of an order needs it
+  std::vector<Value> typical_;  // by slot: some result of the read
+  // By depth: one state for each choice on the current path.
   std::vector<uint64_t> bits_;
   std::vector<Value> values_;
   std::vector<size_t> trail_at_;
-  std::vector<size_t> choices_;  // elements tried of the event that is tried
-  size_t element_ = 0;           // that a dequeue takes
-  std::vector<int32_t> trail_;  // events executed
-  std::vector<Value> saw_, operands_, asked_, elements_;
+  std::vector<size_t> choices_;  // elements tried of the current event
+  size_t element_ = 0;           // the element that a dequeue takes
+  std::vector<int32_t> trail_;   // events executed
+  std::vector<Value> saw_, operands_, available_, elements_;
   std::vector<uint32_t> row_;
-  std::vector<std::pair<bool, Value>> locals_of_twins_;
+  std::vector<std::pair<bool, Value>> instance_states_;
   std::vector<size_t> order_;
   std::vector<uint8_t> token_ready_;  // if dynamic
   std::vector<int32_t> locals_;

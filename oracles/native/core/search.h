@@ -1,5 +1,5 @@
-// Search over states: the set of events done, memory, and the values read that
-// something still needs. Two total orders that reach one state have the same
+// Search over states. A state is the set of events done, memory, and the results of
+// reads that are still in use. Two total orders that reach one state have the same
 // futures.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Membership {
   std::vector<int32_t> witness;  // global events, in order; if allowed
 };
 
-/// Whether some total order of the component yields what `query` says.
+/// Decides whether some total order of the component answers `query`.
 Membership decide(Query& query, const Budget& budget, ValueTable& table);
 
 }  // namespace litmusfuzz::oracle

@@ -1,4 +1,4 @@
-// A set of states, each a row of so many 32-bit words.
+// A set of states, each a row of a fixed number of 32-bit words.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace litmusfuzz::oracle {
 
-/// Open addressing over rows that lie one after another. Rows are numbered in
-/// the order of their insertion.
+/// Hash set with open addressing over contiguous rows. Rows are numbered in the
+/// order of their insertion.
 class StateSet {
  public:
   explicit StateSet(size_t stride) : stride_(stride), slots_(64) {}
 
-  /// False if it was there.
+  /// Returns false if the row was in the set.
   bool insert(const uint32_t* row) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     const uint64_t hash = hash_of(row);
@@ -39,7 +39,7 @@ class StateSet {
 
   const uint32_t* row(size_t number) const { return rows_.data() + number * stride_; }
   size_t size() const { return size_; }
-  /// Bytes while one row more is put in: what grows lies there twice meanwhile.
+  /// Bytes needed to insert one more row, including the old copy of a growing array.
   size_t needed() const {
     size_t words = rows_.capacity(), slots = slots_.size();
     if (rows_.size() + stride_ > words) words *= 3;
@@ -63,13 +63,13 @@ class StateSet {
     for (; i + 2 <= stride_; i += 2) {
       uint64_t pair;
       std::memcpy(&pair, words + i, sizeof pair);
-      hash = mix(hash ^ pair);
+      hash = scramble(hash ^ pair);
     }
-    if (i < stride_) hash = mix(hash ^ words[i]);
+    if (i < stride_) hash = scramble(hash ^ words[i]);
     return hash ^ hash >> 29;
   }
 
-  static uint64_t mix(uint64_t x) {
+  static uint64_t scramble(uint64_t x) {
     x *= 0xD6E8FEB86659FD93u;
     return x ^ x >> 32;
   }

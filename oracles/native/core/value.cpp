@@ -34,10 +34,10 @@ Value ValueTable::intern(std::span<const int64_t> ints) {
   return first_ + index;
 }
 
-std::span<const int64_t> ValueTable::view(Value value, int64_t& room) const {
+std::span<const int64_t> ValueTable::view(Value value, int64_t& scalar) const {
   if (is_scalar(value)) {
-    room = value;
-    return {&room, 1};
+    scalar = value;
+    return {&scalar, 1};
   }
   const ValueTable* table = this;
   while (value < table->first_) table = table->base_;

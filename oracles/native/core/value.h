@@ -9,7 +9,7 @@
 
 namespace litmusfuzz::oracle {
 
-/// Every value stays below, in magnitude (semantics.md, 1).
+/// Exclusive bound on the magnitude of every value (semantics.md, 1).
 inline constexpr int64_t kMaxMagnitude = int64_t{1} << 24;
 
 /// A model value: a scalar stands for itself, a vector for its number in a
@@ -17,13 +17,13 @@ inline constexpr int64_t kMaxMagnitude = int64_t{1} << 24;
 using Value = int32_t;
 
 inline constexpr Value kFirstVector = 1 << 25;
-/// No value: differs from each.
+/// No value: differs from every value.
 inline constexpr Value kNoValue = INT32_MIN;
 
 inline bool is_scalar(Value value) { return value < kFirstVector; }
 
-/// Vectors met so far. A table may stand on another, which it does not change:
-/// queries of one program share its constants, and run side by side.
+/// Interned vectors. A table may extend a base table, which stays unchanged: queries
+/// of one program share its constants and run concurrently.
 class ValueTable {
  public:
   explicit ValueTable(const ValueTable* base = nullptr)
@@ -32,8 +32,9 @@ class ValueTable {
 
   /// The value with those ints; all of them below `kMaxMagnitude`.
   Value intern(std::span<const int64_t> ints);
-  /// Its ints. `room` is where those of a scalar are put: keep it as long.
-  std::span<const int64_t> view(Value value, int64_t& room) const;
+  /// The ints of a value. A scalar's int is stored in `scalar`, which must live as
+  /// long as the result.
+  std::span<const int64_t> view(Value value, int64_t& scalar) const;
 
   size_t bytes() const;
 
