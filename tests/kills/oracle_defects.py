@@ -1,9 +1,9 @@
-"""Defects put into the oracles, one line each, and what `make test` says of them.
+"""Mutation test of the oracles: one-line defects that the tests must catch.
 
-``python tests/kills/oracle_defects.py`` puts in one after another, runs the
-tests named with it, expects them to fail, and takes it out again (an hour
-and a half, since all of the C++ is built anew for most; `make nightly` does it).
-`make test` itself only checks that each still fits its file.
+``python tests/kills/oracle_defects.py`` applies one defect after another, runs the
+tests named with it, expects them to fail, and restores the file. It takes about an
+hour and a half, since most defects need a rebuild of the C++. ``make nightly`` runs
+it; ``make test`` only checks that each defect still applies to its file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFERENCE = "tests/oracles/test_reference.py"
 
 @dataclass(frozen=True)
 class Defect:
-    """`old`, which stands once in `file`, becomes `new`; `tests` then fail."""
+    """Replacement of `old`, which occurs once in `file`, by `new`; `tests` then fail."""
 
     what: str
     file: str
@@ -39,7 +39,7 @@ class Defect:
 
 
 DEFECTS = (
-    # --- events.py: what all oracles share, held by sets written by hand -----------------
+    # --- events.py, which all oracles share: caught by sets written by hand ----------------
     Defect(
         "a node's first control edge is dropped",
         EVENTS,
@@ -59,7 +59,7 @@ DEFECTS = (
         "held[name] = held.get(name, ())",
     ),
     Defect(
-        "a section is released before what lies in its members' bodies",
+        "a section is released before the instances in its members' bodies",
         EVENTS,
         "needs += tuple(t for name in node.attrs.members for t in inside.get(name, ()))",
         "needs += ()",
@@ -95,7 +95,7 @@ DEFECTS = (
         "                starts += ()",
     ),
     Defect(
-        "carried values leave in the last iteration that may be, not that was",
+        "a loop returns the carried values of its last possible iteration",
         EVENTS,
         "            for number in reversed(range(bound)):",
         "            for number in reversed(range(1, bound)):",
@@ -114,24 +114,24 @@ DEFECTS = (
         HAND,
     ),
     Defect(
-        "a cluster's values are there before its write-back",
+        "a cluster's results are ready before its write-back",
         EVENTS,
         "return {name: self.token(Held(token, done)) for name, token in results.items()}",
         "return {name: self.token(Held(token, needs)) for name, token in results.items()}",
     ),
     Defect(
-        "a cluster writes back what the path taken did not write",
+        "a cluster writes back variables that the path taken did not write",
         EVENTS,
         "name: self.pick(predicate, then[1].get(name, self.no), other[1].get(name, self.no))",
         "name: self.pick(predicate, then[1].get(name, self.yes), other[1].get(name, self.yes))",
     ),
     Defect(
-        "a cluster's edges from outside: the first member's only",
+        "a cluster waits for the edges of its first member only",
         EVENTS,
         "sources += [name for n in members for name in n.after]",
         "sources += [name for n in members[:1] for name in n.after]",
     ),
-    # --- explorer.py and its core: held by the reference and the same sets ---------------
+    # --- explorer.py and its core: caught by the reference and the same sets --------------
     Defect(
         "a capacity off by one",
         CORE + "search.cpp",
@@ -146,19 +146,19 @@ DEFECTS = (
         "out[c_.variables.size() - 1] = 0;",
     ),
     Defect(
-        "the memo key forgets what was read",
+        "the memo key forgets the results of reads",
         CORE + "search.cpp",
         "std::memcpy(out, memory(depth), cells_ * sizeof(uint32_t));",
         "std::memcpy(out, memory(depth), c_.variables.size() * sizeof(uint32_t));",
     ),
     Defect(
-        "a value is forgotten while something still needs it",
+        "a value is dropped while an event still uses it",
         CORE + "search.cpp",
         "if (forgotten(slot, depth)) slots(depth)[slot] = 0;",
         "if (!keep_[slot]) slots(depth)[slot] = 0;",
     ),
     Defect(
-        "an event runs at once though a later one conflicts",
+        "partial-order reduction ignores a conflict",
         CORE + "search.cpp",
         "!(only_reads(event.access) && event.slot < 0) &&",
         "!only_reads(event.access) &&",
@@ -170,13 +170,13 @@ DEFECTS = (
         "kRelease: held = 1; return true;",
     ),
     Defect(
-        "a dequeue returns the element put last",
+        "a dequeue returns the newest element",
         CORE + "search.cpp",
         "returned = static_cast<Value>(elements_[element_]);",
         "returned = static_cast<Value>(elements_.back());",
     ),
     Defect(
-        "a choice that is known beforehand goes the other way",
+        "constant folding takes the wrong branch",
         CORE + "fold.cpp",
         "token.inputs = {token.inputs[is_true(predicate) ? 1 : 2]};",
         "token.inputs = {token.inputs[is_true(predicate) ? 2 : 1]};",
@@ -195,7 +195,7 @@ DEFECTS = (
         "{",
     ),
     Defect(
-        "saturation: what comes after one source comes after the read",
+        "saturation: a write after one source comes after the read",
         CORE + "query.cpp",
         "{ later = later && before.test(other, write); }",
         "{ later = before.test(other, write); }",
@@ -207,13 +207,13 @@ DEFECTS = (
         "",
     ),
     Defect(
-        "op instances are exchanged though their operands differ",
+        "op instances are symmetric though their operands differ",
         CORE + "program.cpp",
         "        out.push_back(constant ? token.value : t);\n",
         "",
     ),
     Defect(
-        "op instances are exchanged though one's run is shown and the other's is not",
+        "op instances are symmetric though only one's run is observed",
         CORE + "program.cpp",
         "out.push_back(out_.endings.test(i, e));",
         "out.push_back(0);",
@@ -241,8 +241,8 @@ DEFECTS = (
 
 
 @contextmanager
-def put_in(defect: Defect) -> Iterator[None]:
-    """The file with the defect, and as it was again at the end."""
+def applied(defect: Defect) -> Iterator[None]:
+    """Apply a defect to its file; restore the file at the end."""
     path = ROOT / defect.file
     text = path.read_text(encoding="utf-8")
     assert text.count(defect.old) == 1, defect.what
@@ -254,19 +254,19 @@ def put_in(defect: Defect) -> Iterator[None]:
 
 
 def is_caught(defect: Defect) -> bool:
-    """Whether its tests fail."""
-    with put_in(defect):
+    """Return True if the defect's tests fail."""
+    with applied(defect):
         if defect.file.startswith(CORE):
             subprocess.run(["make", "setup"], cwd=ROOT, check=True, capture_output=True)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         done = subprocess.run([*command, defect.tests], cwd=ROOT, capture_output=True, check=False)
-    # 1: a test failed. A crash of the interpreter is a failure as well; what
-    # cannot even be collected (2 to 5) says nothing.
+    # 1: a test failed. A crash of the interpreter is a failure as well. Exit codes 2
+    # to 5 (collection failed) prove nothing.
     return done.returncode == 1 or done.returncode < 0
 
 
 def main() -> int:
-    """Try all, or those whose description holds the words given."""
+    """Run all defects, or those whose description contains the given words."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="?", default="")
     words = parser.parse_args().words

@@ -1,4 +1,4 @@
-"""The defects of `oracle_defects` still fit the code that they are put into."""
+"""Every defect of `oracle_defects` still applies to its file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from oracle_defects import DEFECTS, ROOT, Defect
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.what)
-def test_fits_its_file(defect: Defect) -> None:
+def test_defect_applies_to_its_file(defect: Defect) -> None:
     text = (ROOT / defect.file).read_text(encoding="utf-8")
     assert text.count(defect.old) == 1
     assert (ROOT / defect.tests).exists()
 
 
-def test_there_are_twenty_at_least() -> None:
+def test_there_are_at_least_twenty_defects() -> None:
     assert len(DEFECTS) >= 20
     assert len({defect.what for defect in DEFECTS}) == len(DEFECTS)

@@ -1,24 +1,24 @@
-"""Random tests of every family, on which all oracles must agree.
+"""Differential test of the oracles: they must agree on random tests of every family.
 
-``python -m tests.oracles.agreement --tests 10000 --workers 2 --seed 1`` draws the
-tests, asks every oracle, and prints how many tests held each feature, how many
-outcomes were judged, and how. It exits with 1 on any disagreement, and writes
-the test that showed it, made smaller, as a corpus file. `make nightly` runs it
-large, `make test` a few hundred tests of it.
+``python -m tests.oracles.agreement --tests 10000 --workers 2 --seed 1`` generates the
+tests, asks every oracle, and prints the number of tests with each feature and the
+verdicts of each oracle. It exits with 1 on any disagreement, and writes the smallest
+test that shows it as a corpus file. ``make nightly`` runs many tests, ``make test`` a
+few hundred.
 
-What is asked of each test:
+Properties checked for each test:
 
 - reference and explorer have the same allowed sets, in every model, and in
   ``rfc`` less one axiom;
-- every oracle gives the reference's verdict on outcomes of the set, and on
-  outcomes that were changed so that they mostly leave it;
-- both hold again when other nodes are observed, those among them that no event feeds;
-- what ``executor`` allows, ``rfc`` allows, and what that allows, every weaker model;
-- an edge more never adds an outcome that completes; one that is implied already
-  changes nothing;
-- neither do other names, another topological order, another device.
+- every oracle gives the reference's verdict on outcomes of the set, and on changed
+  outcomes, most of which are not in the set;
+- both hold again when other nodes are observed, constants included;
+- ``rfc`` allows every outcome that ``executor`` allows, and every weaker model allows
+  every outcome that ``rfc`` allows;
+- an added edge never adds an outcome that completes; an implied edge changes nothing;
+- other names, another topological order, and another device change nothing.
 
-An oracle may answer `unknown`, which is counted; it must not err.
+An oracle may answer `unknown`, which is counted; it must not answer wrongly.
 """
 
 from __future__ import annotations
@@ -70,24 +70,24 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
 
 BUDGET_ORDERS: Final = 20_000
-"""For the reference; four times what a generator draws at most under ``rfc``."""
+"""Budget of the reference: four times the generators' limit under ``rfc``."""
 WEAKER_ORDERS: Final = 1_000
-"""The same without an axiom: there are more orders, and a few tests will do."""
+"""Budget without an axiom. There are more orders then; a few complete sets suffice."""
 MAX_JUDGED: Final = 4
-"""Allowed outcomes asked about in each model, and as many changed ones."""
+"""Allowed outcomes to judge in each model, and as many changed ones."""
 TRIES: Final = 6
 NEXT_TRY: Final = 1 << 32
-"""Between the numbers of one test's tries."""
+"""Distance between the indices of one test's tries."""
 SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters")
-"""Families in turn; those in which features meet come more often."""
+"""Cycle of families; those that combine features occur more often."""
 FEATURES: Final = (
     *("critical sections", "queues", "conditionals"),
     *("loops", "clusters", "several runs"),
 )
 WANTED: Final = 0.05
-"""Share of the tests that each of these is to have."""
+"""Least share of the tests with each feature."""
 UNKNOWN_MAX: Final = 0.01
-"""Share of the answers that may be `unknown`."""
+"""Largest share of `unknown` answers."""
 
 Judge = Callable[[Outcome], Verdict]
 
@@ -103,7 +103,7 @@ def _explorer(test: LitmusTest, model: Model) -> Judge:
 
 
 def membership_oracles() -> dict[str, Callable[[LitmusTest, Model], Judge]]:
-    """What is asked about single outcomes, by name; the reference is the measure."""
+    """Return the oracles that judge single outcomes, by name, without the reference."""
     found = {"explorer": _explorer}
     if importlib.util.find_spec("litmusfuzz.oracles.axiomatic") is not None:
         found["axiomatic"] = _axiomatic
@@ -116,17 +116,17 @@ class Disagreement(AssertionError):
     def __init__(self, rule: str, test: LitmusTest, detail: str, who: str = "") -> None:
         super().__init__(f"{rule}: {detail}")
         self.rule = rule
-        self.who = who  # said what: the same on a smaller test
+        self.who = who  # the oracle and its answer, kept while the test is reduced
         self.test = test
         self.detail = detail
 
 
 @dataclass
 class Tally:
-    """What was asked so far.
+    """Counts of one run.
 
-    `verdicts` counts answers by (oracle, verdict), `seconds` what each oracle
-    took, `orders` how many tests had a complete set in the reference.
+    `verdicts` counts answers by (oracle, verdict); `seconds` is the CPU time of each
+    oracle.
     """
 
     tests: Counter[str] = field(default_factory=Counter)
@@ -135,16 +135,16 @@ class Tally:
     rules: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     disagreements: list[tuple[str, str, str]] = field(default_factory=list)
-    """(rule, what each said, the test's file)."""
+    """(rule, detail, the test as a corpus file)."""
 
     def add(self, other: Tally) -> None:
-        """Count what another has counted."""
+        """Add the counts of another tally."""
         for name in ("tests", "features", "verdicts", "rules", "seconds"):
             getattr(self, name).update(getattr(other, name))
         self.disagreements += other.disagreements
 
     def timed(self, oracle: str, ask: Callable[[], Any]) -> Any:
-        """What `ask` returns; its time is the oracle's."""
+        """Return the result of `ask`; add its CPU time to the oracle's."""
         began = time.process_time()
         try:
             return ask()
@@ -156,12 +156,12 @@ class Tally:
 
 
 def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
-    """Ask all oracles about one test.
+    """Check all properties of one test.
 
     Raises
     ------
     Disagreement
-        On the first one.
+        At the first one.
     """
     sets = {}
     models = [each for each in GUARANTEES.values() if says_something(each, test)]
@@ -188,7 +188,7 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
 
 
 def says_something(model: Model, test: LitmusTest) -> bool:
-    """Whether it is a test that the model is about."""
+    """Return True if the model applies to the test."""
     try:
         unfold(test, model)
     except NoProgramOrder:
@@ -197,10 +197,10 @@ def says_something(model: Model, test: LitmusTest) -> bool:
 
 
 def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
-    """One node observed, or some, or all that have a result.
+    """Return the test with one, some, or all nodes with a result observed.
 
-    Generated tests observe what was read. That a constant is shown says that its run
-    has ended, and no more.
+    Generated tests observe reads only. An observed constant shows that its run has
+    ended.
     """
     keys = [key for key, node in test.nodes_by_key().items() if test.types[node] is not None]
     count = rng.choice((1, rng.randint(0, len(keys)), len(keys)))
@@ -208,7 +208,7 @@ def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
 
 
 def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) -> AllowedSet:
-    """The reference's set, which must be the explorer's."""
+    """Return the allowed set; check that reference and explorer agree on it."""
     wanted: AllowedSet = tally.timed(
         "reference", lambda: reference.allowed_outcomes(test, model, budget_orders)
     )
@@ -222,9 +222,9 @@ def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) 
     here, there = set(wanted.witnesses), set(found.witnesses)
     if (found.complete and here - there) or (wanted.complete and there - here):
         detail = f"{model.name}: " + "; ".join(
-            f"{side} alone has {listed(found)}"
-            for side, found in (("reference", here - there), ("explorer", there - here))
-            if found
+            f"{oracle} alone has {listed(extra)}"
+            for oracle, extra in (("reference", here - there), ("explorer", there - here))
+            if extra
         )
         raise Disagreement("equal sets", test, detail)
     return wanted if wanted.complete else found
@@ -233,7 +233,7 @@ def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) 
 def same_verdicts(
     test: LitmusTest, model: Model, allowed: AllowedSet, rng: random.Random, tally: Tally
 ) -> None:
-    """Every oracle's verdict on some outcomes, by the set that was looked at whole."""
+    """Check every oracle's verdicts on some outcomes against the complete set."""
     outcomes = sorted(allowed.witnesses, key=str)
     asked = rng.sample(outcomes, min(MAX_JUDGED, len(outcomes)))
     changed = [each for outcome in asked for each in nearby(test, outcome, outcomes, rng)]
@@ -254,7 +254,7 @@ def same_verdicts(
 def nearby(
     test: LitmusTest, outcome: Outcome, outcomes: Sequence[Outcome], rng: random.Random
 ) -> list[Outcome]:
-    """Outcomes that differ a little: a value or two, or how it ended."""
+    """Return outcomes that differ slightly: in one to three values, or in their status."""
     made = []
     for count in (1, 1, 2, 3):
         values = dict(outcome.values)
@@ -279,7 +279,7 @@ def nearby(
 
 
 def _other_value(own: Any, seen: Sequence[Any], rng: random.Random) -> Any:
-    """What another outcome has there, or a value near to it."""
+    """Return the value of another outcome, or a nearby value."""
     choices = [value for value in seen if value is not None]
     if own and isinstance(own[0], int):
         choices.append(tuple(v + rng.randint(-1, 1) for v in own))
@@ -292,19 +292,19 @@ def _other_value(own: Any, seen: Sequence[Any], rng: random.Random) -> Any:
 def within(
     rule: str, test: LitmusTest, smaller: Iterable[Outcome], larger: Iterable[Outcome]
 ) -> None:
-    """Refuse an outcome of the one set that is not in the other."""
+    """Raise `Disagreement` if the smaller set has an outcome that the larger lacks."""
     extra = set(smaller) - set(larger)
     if extra:
         raise Disagreement(rule, test, listed(extra))
 
 
 def completed(outcomes: Iterable[Outcome]) -> set[Outcome]:
-    """Those of a test that came to its end."""
+    """Return the outcomes with status completed."""
     return {outcome for outcome in outcomes if outcome.status is Status.COMPLETED}
 
 
 def weaker(test: LitmusTest, allowed: AllowedSet, rng: random.Random, tally: Tally) -> None:
-    """``rfc`` less one axiom: equal sets again, and nothing that completes is lost."""
+    """Check ``rfc`` less one axiom: equal sets, and no completed outcome is lost."""
     axiom = rng.choice(sorted(RFC.axioms))
     model = Model(f"rfc less {axiom}", RFC.axioms - {axiom})
     found = same_sets(test, model, WEAKER_ORDERS, tally) if allowed.complete else allowed
@@ -321,7 +321,7 @@ def weaker(test: LitmusTest, allowed: AllowedSet, rng: random.Random, tally: Tal
 def changed_tests(
     test: LitmusTest, model: Model, allowed: set[Outcome], rng: random.Random, tally: Tally
 ) -> None:
-    """What a change of the test that means nothing, or little, does to its set."""
+    """Check the effect of equivalent and of stricter variants of the test on its set."""
 
     def outcomes(changed: LitmusTest) -> set[Outcome] | None:
         found = tally.timed("explorer", lambda: explorer.allowed_outcomes(changed, model))
@@ -353,7 +353,7 @@ def changed_tests(
     changed, outcome_of = renamed(test, rng)
     same("other names", changed, {outcome_of(outcome) for outcome in allowed})
     if model == RFC and test.variables:
-        # In `executor` only: iterations are counted apart on each device.
+        # Not in `executor`, which counts iterations separately on each device.
         devices = [f"cpu:{number}" for number in rng.sample(range(4), 3)]
         on_one = tuple(replace(v, device=devices[0]) for v in test.variables)
         # Clusters are chosen after placement.
@@ -362,7 +362,7 @@ def changed_tests(
 
 
 def levels(nodes: tuple[Node, ...], scope: tuple[str, ...] = ()) -> Iterator[_Level]:
-    """The nodes of a graph, and of each body in it, with the names that came in."""
+    """Yield the nodes of a graph, and of each body in it, with the captured names."""
     yield nodes, scope
     for node in nodes:
         carried = node.attrs.carried if isinstance(node.attrs, LoopAttrs) else ()
@@ -375,12 +375,12 @@ _Level = tuple[tuple[Node, ...], tuple[str, ...]]
 
 
 def all_levels(test: LitmusTest) -> list[_Level]:
-    """Of all graphs."""
+    """Return the levels of all graphs."""
     return [level for graph in test.graphs for level in levels(graph.nodes)]
 
 
 def rebuilt(test: LitmusTest, change: Callable[[tuple[Node, ...]], Sequence[Node]]) -> LitmusTest:
-    """The test with each graph's and body's nodes changed, innermost first."""
+    """Return the test with the nodes of each graph and body changed, innermost first."""
 
     def inside(body: Body) -> Body:
         return replace(body, nodes=all_of(body.nodes))
@@ -401,7 +401,7 @@ def rebuilt(test: LitmusTest, change: Callable[[tuple[Node, ...]], Sequence[Node
 
 
 def waiting(test: LitmusTest, name: str, source: str) -> LitmusTest | None:
-    """The test with one control edge more; None if it is then none."""
+    """Return the test with one more control edge; None if that makes it malformed."""
 
     def change(nodes: tuple[Node, ...]) -> list[Node]:
         return [replace(n, after=(*n.after, source)) if n.name == name else n for n in nodes]
@@ -413,7 +413,7 @@ def waiting(test: LitmusTest, name: str, source: str) -> LitmusTest | None:
 
 
 def with_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
-    """A control edge between two nodes of one level, or from a value that came in."""
+    """Add a control edge between two nodes of one level, or from a captured value."""
     for _ in range(6):
         nodes, scope = rng.choice(all_levels(test))
         names = [node.name for node in nodes]
@@ -429,10 +429,10 @@ def with_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
 
 
 def with_implied_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
-    """A control edge where a path leads already; None if there is no such place.
+    """Add a control edge that a path already implies; None if there is no such place.
 
-    An edge that carries one value into or out of a loop or conditional orders
-    less than an edge to or from all of it: paths that go through one do not count.
+    An edge for one value into or out of a loop or conditional orders less than an edge
+    to or from the whole node, so paths through such a node do not count.
     """
     found = []
     for nodes, scope in all_levels(test):
@@ -449,10 +449,10 @@ def with_implied_edge(test: LitmusTest, rng: random.Random) -> LitmusTest | None
 
 
 def reordered(test: LitmusTest, rng: random.Random) -> LitmusTest:
-    """The nodes of each level in another topological order.
+    """Put the nodes of each level in another topological order.
 
-    But not those in the bodies of a cluster's members: their order is the SSA
-    order, and another one may allow other outcomes (semantics.md, 5).
+    The bodies of a cluster's members keep their order: it is the SSA order, and another
+    one may allow other outcomes (semantics.md, 5).
     """
     members = {name for cluster in test.clusters for name in cluster.members}
     compiled = {
@@ -491,7 +491,7 @@ def reordered(test: LitmusTest, rng: random.Random) -> LitmusTest:
 def renamed(
     test: LitmusTest, rng: random.Random
 ) -> tuple[LitmusTest, Callable[[Outcome], Outcome]]:
-    """The test with every name changed, and resources in another order; what outcomes become."""
+    """Rename everything and shuffle the resources; also return the map of outcomes."""
     old = [v.name for v in (*test.variables, *test.mutexes, *test.queues)]
     for node in test.nodes:
         old.append(node.name)
@@ -577,11 +577,11 @@ def renamed(
     return changed, outcome_of
 
 
-# --- what a test has ---------------------------------------------------------------------
+# --- features of a test ------------------------------------------------------------------
 
 
 def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
-    """By name: `LitmusTest.features`, then finer ones, then what its sets hold."""
+    """Yield names of features: of `LitmusTest.features`, of the nodes, of the sets."""
     yield from test.features
     yield from set(_details(test))
     everything = list(test.nodes)
@@ -618,7 +618,7 @@ def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
 
 
 def _details(test: LitmusTest) -> Iterator[str]:
-    """How features lie inside each other, and what is special about each."""
+    """Yield combinations and details of features."""
     for graph in test.graphs:
         yield from _inside(graph.nodes, ())
     ordered = [run for run in test.runs if run.after]
@@ -642,7 +642,7 @@ def _details(test: LitmusTest) -> Iterator[str]:
 
 
 def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
-    """Details of one level, which lies in loops and conditionals, outermost first."""
+    """Yield details of one level; `around` names the enclosing bodies, outermost first."""
     sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
     whole = {node.name for node in nodes if bodies(node)}
     for node in nodes:
@@ -683,7 +683,7 @@ def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
 
 
 def smaller(test: LitmusTest) -> Iterator[LitmusTest]:
-    """Tests with something less; those that are none are left out."""
+    """Yield well-formed tests with one part less."""
 
     def valid(make: Callable[[], LitmusTest]) -> Iterator[LitmusTest]:
         try:
@@ -715,7 +715,7 @@ def smaller(test: LitmusTest) -> Iterator[LitmusTest]:
 
 
 def _less_a_run(test: LitmusTest, gone: str) -> LitmusTest:
-    """Without one run of the client, and a graph that is then never run."""
+    """Remove one run of the client, and a graph that is then never run."""
     client = tuple(
         replace(run, after=tuple(n for n in run.after if n != gone))
         for run in test.client
@@ -729,7 +729,7 @@ def _less_a_run(test: LitmusTest, gone: str) -> LitmusTest:
 
 
 def _without(test: LitmusTest, gone: str) -> LitmusTest:
-    """Without a node that nothing uses; what waited for it waits for it no more."""
+    """Remove a node that no node uses, and the control edges from it."""
 
     def change(nodes: tuple[Node, ...]) -> list[Node]:
         made = []
@@ -760,7 +760,7 @@ def _less_edge(test: LitmusTest, name: str, source: str) -> LitmusTest:
 
 
 def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreement:
-    """The same disagreement on a test as small as can be found in that time."""
+    """Reduce the test of a disagreement for `limit_s` seconds at most."""
     end = time.monotonic() + limit_s
     progress = True
     while progress:
@@ -784,7 +784,7 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
 
 
 def small(family: str, seed: int, index: int, orders: int | None) -> LitmusTest:
-    """A test of at most so many total orders under ``rfc``, or the last of some tries."""
+    """Generate a test with at most `orders` total orders under ``rfc``, in a few tries."""
     test = generate(family, seed, index)
     for again in range(1, TRIES if orders else 1):
         if reference.allowed_outcomes(test, RFC, orders or 0).complete:
@@ -801,11 +801,11 @@ def run(
     shrink: bool,
     orders: int | None = None,
 ) -> Tally:
-    """Check the tests of those numbers; number n is of family ``n % len(families)``."""
+    """Check the tests with those indices; index n has family ``n % len(families)``."""
     tally = Tally()
     for index in indices:
         family = families[index % len(families)]
-        test: LitmusTest = tally.timed("drawing", partial(small, family, seed, index, orders))
+        test: LitmusTest = tally.timed("generator", partial(small, family, seed, index, orders))
         tally.tests[family] += 1
         key = f"{seed}/{family}/{index}/agreement"
         try:
@@ -826,7 +826,7 @@ def parts(
     workers: int,
     orders: int | None = None,
 ) -> Iterator[Tally]:
-    """The tallies of the chunks, as they come; one worker is this process itself."""
+    """Yield the tallies of the chunks as they finish; one worker is this process."""
     if workers == 1:
         for chunk in chunks:
             yield run(families, seed, chunk, shrink=True, orders=orders)
@@ -839,12 +839,12 @@ def parts(
             while left:
                 done, left = wait(left, return_when=FIRST_COMPLETED)
                 yield from (each.result() for each in done)
-        finally:  # interrupted: what has begun is waited for, the rest is not
+        finally:  # interrupted: wait for running chunks, cancel the rest
             pool.shutdown(cancel_futures=True)
 
 
 def report(tally: Tally, seconds: float) -> str:
-    """The tally as tables."""
+    """Return the tally as tables."""
     tests = sum(tally.tests.values())
     lines = [f"{tests} tests in {seconds:.0f} s: " + joined(tally.tests)]
     lines += ["", "feature                                   tests"]
@@ -881,20 +881,20 @@ def joined(counts: Counter[str]) -> str:
 
 
 def listed(outcomes: Iterable[Outcome]) -> str:
-    """A few outcomes, in order."""
+    """Return a few outcomes as text, sorted."""
     texts = sorted(map(str, outcomes))
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     return " | ".join(texts[:3]) + more if texts else "nothing"
 
 
 def unknown_share(tally: Tally) -> float:
-    """Answers of any oracle that were `unknown`, of all answers."""
+    """Return the share of `unknown` answers of all oracles."""
     unknown = sum(n for (_, verdict), n in tally.verdicts.items() if "unknown" in verdict)
     return unknown / max(1, sum(tally.verdicts.values()))
 
 
 def save(file: str, folder: Path, seed: int, number: int) -> None:
-    """Write a test that showed a disagreement, as soon as there is one."""
+    """Write the test of a disagreement to a file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"agreement-{seed}-{number}.yaml"
     path.write_text(file, encoding="utf-8")
@@ -902,11 +902,11 @@ def save(file: str, folder: Path, seed: int, number: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 1 if oracles disagree, 2 if too little was asked."""
+    """Run the command line; return 1 if oracles disagree, 2 if coverage is too low."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--orders", type=int, help="draw tests of at most so many total orders")
+    parser.add_argument("--orders", type=int, help="largest number of total orders of a test")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
@@ -919,7 +919,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chunks = [
         range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
     ]
-    # If it is interrupted, what was asked so far is reported.
+    # An interrupted run reports its results so far.
     with suppress(KeyboardInterrupt):
         for part in parts(families, options.seed, chunks, options.workers, options.orders):
             for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
@@ -964,6 +964,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Or its workers would go on without it.
+    # Otherwise SIGTERM would leave the workers running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

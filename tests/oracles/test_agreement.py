@@ -1,4 +1,4 @@
-"""Random tests of every family, small ones: `agreement` asks all that it asks at night."""
+"""Small random tests of every family pass all checks of `agreement`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SEED = 11
 TESTS = 25
-"""Of each family."""
+"""Tests of each family."""
 ORDERS = 200
-"""Those with more come at night."""
+"""Largest number of total orders; `make nightly` takes larger tests."""
 
 
 def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
@@ -43,7 +43,7 @@ def test_all_oracles_agree(family: str) -> None:
     asked = 0
     for (index, test), _ in zip(small(family), range(TESTS), strict=False):
         check(test, random.Random(index), tally)
-        asked += len(GUARANTEES) + 1 - bool(test.clusters)  # of which `acd` says nothing
+        asked += len(GUARANTEES) + 1 - bool(test.clusters)  # `acd` does not apply to clusters
     assert tally.rules["equal verdicts"] == asked >= len(GUARANTEES) * TESTS
     forbidden = sum(tally.verdicts[(oracle, "forbidden")] for oracle in ("reference", "explorer"))
     assert forbidden >= 2 * TESTS
@@ -62,11 +62,11 @@ def test_every_feature_is_counted() -> None:
     assert "0 disagreements" in text
 
 
-# --- what it would find --------------------------------------------------------------------
+# --- wrong oracles -------------------------------------------------------------------------
 
 
-def test_a_wrong_verdict_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An oracle that takes every outcome in which X ends as 11 for forbidden."""
+def test_a_wrong_verdict_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle forbids every outcome with the final value X = 11."""
 
     def liar(test, model):
         def judge(outcome):
@@ -77,8 +77,8 @@ def test_a_wrong_verdict_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPat
         return judge
 
     monkeypatch.setattr(agreement, "membership_oracles", lambda: {"liar": liar})
-    drawn = litmus("X=11; r0=Y; r1=X || r2=Y; Y=2; Z=3 || r3=Z; r4=X")
-    monkeypatch.setattr(agreement, "draw", lambda *_: drawn)
+    generated = litmus("X=11; r0=Y; r1=X || r2=Y; Y=2; Z=3 || r3=Z; r4=X")
+    monkeypatch.setattr(agreement, "generate", lambda *_: generated)
     tally = agreement.run(["dag"], 1, [7], shrink=True)
     ((rule, detail, file),) = tally.disagreements
     assert rule == "equal verdicts"
@@ -88,7 +88,7 @@ def test_a_wrong_verdict_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPat
 
 
 def test_sets_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An explorer that forgets control edges, as far as it sees them."""
+    """The explorer ignores control edges."""
     from dataclasses import replace
 
     from litmusfuzz.oracles import explorer
@@ -123,7 +123,7 @@ def test_the_command_line_writes_json_and_files(
     assert len(list((tmp_path / "found").iterdir())) == len(found) > 0
 
 
-# --- its own parts -------------------------------------------------------------------------
+# --- variants of tests ---------------------------------------------------------------------
 
 
 def test_an_implied_edge_follows_a_path() -> None:

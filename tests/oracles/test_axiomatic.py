@@ -1,4 +1,4 @@
-"""The axiomatic oracle against the other two, and its two ways against each other."""
+"""The axiomatic oracle against the other two, and saturation against z3."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_ORDERS = 1_500
 
 
 def check(test: LitmusTest, model: Model, allowed, rng: random.Random, most: int = 3) -> int:
-    """Both ways say what the reference says; how many questions saturation answered."""
+    """Compare saturation and z3 with the reference; count the answers of saturation."""
     outcomes = sorted(allowed.witnesses, key=str)
     asked = set()
     for outcome in rng.sample(outcomes, min(len(outcomes), most)):
@@ -60,7 +60,7 @@ def check(test: LitmusTest, model: Model, allowed, rng: random.Random, most: int
 
 
 def complete(test: LitmusTest, model: Model):
-    """The reference's allowed set, or None where it is too large to wait for."""
+    """Return the reference's allowed set; None if it takes too long."""
     allowed = reference.allowed_outcomes(test, model, MOST_ORDERS)
     return allowed if allowed.complete else None
 
@@ -70,7 +70,7 @@ def complete(test: LitmusTest, model: Model):
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_agrees_with_the_corpus(path) -> None:
-    """Which the explorer holds to be exact; blocked outcomes included."""
+    """The explorer gives the expected sets, blocked outcomes included."""
     test = load(path).test
     rng = random.Random(path.stem)
     for model in MODELS.values():
@@ -80,7 +80,7 @@ def test_agrees_with_the_corpus(path) -> None:
 # --- random tests ----------------------------------------------------------------------
 
 
-def test_agrees_on_drawn_graphs() -> None:
+def test_agrees_on_generated_graphs() -> None:
     answered = 0
     for index in range(40):
         test = generate("dag", 7, index)
@@ -103,8 +103,8 @@ def test_agrees_on_plain_reads_and_writes(values: int) -> None:
             assert answered or values
 
 
-def test_agrees_on_what_blocks_and_what_fails() -> None:
-    """Every status must come up, or this tests nothing."""
+def test_agrees_on_blocked_and_failed_outcomes() -> None:
+    """The last assertion makes sure that every status occurs."""
     seen: dict[Status, int] = dict.fromkeys(Status, 0)
     for seed in range(45):
         test = blocking(seed)
@@ -118,7 +118,7 @@ def test_agrees_on_what_blocks_and_what_fails() -> None:
 
 
 def weaker(model: Model, rng: random.Random) -> Model:
-    """The model without some of its rules."""
+    """Return the model without some of its axioms."""
     left_out = rng.sample(sorted(model.axioms), rng.randint(1, 3))
     return replace(model, name="weaker", axioms=model.axioms - set(left_out))
 
@@ -134,7 +134,7 @@ def test_agrees_without_some_rules() -> None:
 
 
 def clustered(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
-    """The test with one or two clusters of its nodes, in any order that is one."""
+    """Return the test with a random cluster, in a random SSA order; None without luck."""
     nodes = [n.name for n in rng.choice(test.graphs).nodes]
     for _ in range(20):
         chosen = rng.sample(nodes, min(len(nodes), rng.randint(2, 5)))
@@ -182,7 +182,7 @@ def test_agrees_on_bodies_with_and_without_each_rule(body: str, as_cluster) -> N
             check(test, model, allowed, random.Random(1))
 
 
-# --- questions that name some values only -------------------------------------------------
+# --- questions with some open values ------------------------------------------------------
 
 
 def test_a_value_that_is_not_named_may_be_anything() -> None:
@@ -195,7 +195,7 @@ def test_a_value_that_is_not_named_may_be_anything() -> None:
     assert oracle.possible(Question({}, Status.BLOCKED)) is Verdict.FORBIDDEN
 
 
-def test_orders_of_a_questions_own_are_kept() -> None:
+def test_ordering_constraints_of_a_question_hold() -> None:
     test = litmus("X=1 || r0=X")
     for budget in (SATURATION, Z3):
         (case,) = Axiomatic(test, RFC, budget).cases(Question({"r0": (1,)}))
@@ -208,7 +208,7 @@ def test_orders_of_a_questions_own_are_kept() -> None:
         assert again.order == (0, 1)
 
 
-# --- verdicts at the edges ---------------------------------------------------------------
+# --- special verdicts --------------------------------------------------------------------
 
 
 def test_torn_is_forbidden_and_another_tests_outcome_is_refused() -> None:
@@ -220,7 +220,7 @@ def test_torn_is_forbidden_and_another_tests_outcome_is_refused() -> None:
         judge(test, RFC, Outcome((("r0", (1,)), ("Y", (1,)))))
 
 
-def test_what_no_event_touches_keeps_its_contents() -> None:
+def test_a_variable_that_no_event_touches_keeps_its_value() -> None:
     test = litmus("X=1 || r0=X", init={"X": 5}, queues={"Q": 1})
     test = replace(test, queues=(replace(test.queues[0], init=(7,)),))
     for budget in (SATURATION, Z3):
@@ -247,7 +247,7 @@ def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
 
 
 def test_the_same_question_takes_the_same_steps() -> None:
-    """The least budget that is enough is the same again, whatever was asked before."""
+    """The smallest sufficient budget does not depend on earlier questions."""
     test = litmus(" || ".join(f"X+={1 << i}" for i in range(4)))
     outcome = Outcome.of(test, {"X": (16,)})
 
@@ -270,7 +270,7 @@ def test_long_chains_need_no_deep_recursion() -> None:
     assert judge(adds, RFC, Outcome.of(adds, {"X": (179,)})) is Verdict.FORBIDDEN
 
 
-def test_the_solver_is_loaded_only_when_it_is_asked() -> None:
+def test_the_solver_is_loaded_on_first_use() -> None:
     code = (
         "import sys\n"
         "from litmusfuzz.corpus.builder import litmus\n"
@@ -296,7 +296,7 @@ def test_choices_are_forced_and_tried() -> None:
     with pytest.raises(OverBudget):
         find_order(4, [], [first, Choice((1, 0), (3, 2))], 0)
     assert find_order(2, [(0, 1), (1, 0)], [], 0) is None
-    # Each alternative of the one leads to a contradiction with the others.
+    # Each alternative of the first choice contradicts the others.
     none = [Choice((0, 1), (1, 0)), Choice((0, 0), (1, 0)), Choice((1, 1), (0, 1))]
     assert find_order(2, [], none, 4) is None
     stuck = [Choice((0, 1), (2, 3)), Choice((1, 0), (3, 2)), Choice((1, 0), (2, 3))]

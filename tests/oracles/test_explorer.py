@@ -1,6 +1,6 @@
 """The explorer against the reference, which shares neither search nor arithmetic.
 
-`tests/kills/oracle_defects.py` lists defects that, put in, fail here.
+The tests here must catch the defects of `tests/kills/oracle_defects.py`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ quiet = settings(
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 BARE = Model("bare", frozenset())
-"""Data edges alone: other paths, other components."""
+"""No axioms: only data edges order events, so that the code takes other paths."""
 
 
 class _Replay(reference._Walk):
-    """Executes one given order by the reference's semantics."""
+    """Executes one given order with the reference's semantics."""
 
     def follow(self, order: tuple[Event, ...]) -> Outcome:
         indices = {id(event): i for i, event in enumerate(self.events)}
@@ -61,7 +61,7 @@ class _Replay(reference._Walk):
 
 
 def replays(test: LitmusTest, model: Model, order: tuple[Event, ...], outcome: Outcome) -> bool:
-    """Whether the order is legal, and yields the outcome, for some executor."""
+    """Return True if the order is legal and yields the outcome for some strictness."""
     for strictness in strictnesses(test, model):
         try:
             return _Replay(test, model, strictness).follow(order) == outcome
@@ -78,9 +78,9 @@ class _NotLegal(AssertionError):
 def check(
     test: LitmusTest, model: Model, rng: random.Random, wanted: AllowedSet | None = None
 ) -> None:
-    """Equal sets; equal verdicts on them and beside them; witnesses that hold.
+    """Compare sets, verdicts on allowed and nearby outcomes, and check witnesses.
 
-    What is `wanted` is the reference's set, where that is known already.
+    `wanted` is the reference's set, if it is known already.
     """
     wanted = wanted or reference.allowed_outcomes(test, model)
     assert wanted.complete
@@ -101,7 +101,7 @@ def check(
 
 
 def nearby(outcome: Outcome, outcomes: list[Outcome], rng: random.Random) -> list[Outcome]:
-    """The outcome with one to three values changed: to what others have, or not."""
+    """Return outcomes with one to three values changed, some to values of others."""
     values = dict(outcome.values)
     made = []
     for count in (1, 1, 2, 3):
@@ -159,7 +159,7 @@ def test_agrees_under_other_axioms(test, rng) -> None:
 
 
 def chains(seed: int, *, values: int = 0) -> LitmusTest:
-    """Plain reads and writes: where saturation has most to say."""
+    """Generate plain reads and writes, where saturation is most effective."""
     rng = random.Random(seed)
     parts, number = [], 0
     for _ in range(rng.randint(2, 4)):
@@ -182,11 +182,11 @@ def test_agrees_on_plain_reads_and_writes(values: int) -> None:
             check(test, RFC, random.Random(seed))
 
 
-# --- what blocks -----------------------------------------------------------------------
+# --- blocking ops ------------------------------------------------------------------------
 
 
 def blocking(seed: int) -> LitmusTest | None:
-    """Queues, locks, runs side by side; None if the draw is no test."""
+    """Generate a test with queues, locks and concurrent runs; None if it is malformed."""
     rng = random.Random(seed)
     number = 0
     parts = []
@@ -240,8 +240,8 @@ def with_size_and_close(test: LitmusTest, rng: random.Random) -> LitmusTest:
     return test
 
 
-def test_agrees_on_what_blocks_and_what_fails() -> None:
-    """Every status must come up, or this tests nothing."""
+def test_agrees_on_blocked_and_failed_outcomes() -> None:
+    """The last assertion makes sure that every status occurs."""
     seen: dict[Status, int] = dict.fromkeys(Status, 0)
     for seed in range(200):
         test = blocking(seed)
@@ -367,7 +367,7 @@ def test_six_disjoint_shapes_multiply() -> None:
         assert judge.judge(Outcome.of(test, wrong)) is Verdict.FORBIDDEN
 
 
-def test_a_value_joins_what_shares_no_variable() -> None:
+def test_a_value_joins_components_without_a_common_variable() -> None:
     """r0 and r1 come from two components; their sum, observed, makes them one."""
     kind = ConstAttrs("int32", (), 1)
     nodes = (
@@ -383,7 +383,7 @@ def test_a_value_joins_what_shares_no_variable() -> None:
 
 @pytest.mark.parametrize("length", [31, 32, 33, 63, 64, 65, 127, 128, 129, 200])
 def test_sets_of_many_events(length: int) -> None:
-    """A chain of `length` writes beside one read: it sees any of them, or 0."""
+    """A read concurrent with a chain of `length` writes sees any of them, or 0."""
     text = "; ".join(f"X={i + 1}" for i in range(length))
     test = litmus(f"{text} || r0=X")
     found = explorer.allowed_outcomes(test, RFC)
@@ -414,7 +414,7 @@ def test_message_passing_across_words(count: int) -> None:
 
 @pytest.mark.parametrize("count", [30, 62, 63, 64, 65, 130])
 def test_a_read_waits_for_events_of_several_words(count: int) -> None:
-    """It comes after the first event and after a late one: it never sees 0."""
+    """The read comes after the first event and after a late one: it never sees 0."""
     constant = Node("one", "Const", attrs=ConstAttrs("int32", (), 1))
     chain = [Node("z0", "AssignVariableOp", ("one",), ("Z",))]
     for i in range(1, count):
@@ -442,8 +442,8 @@ def test_a_long_chain_needs_no_deep_recursion() -> None:
         assert Explorer(test, RFC).judge(outcome) is Verdict.ALLOWED
 
 
-def test_increments_that_can_be_exchanged() -> None:
-    """n of them, each read then write: any of 1..n; the last of n, one order in many."""
+def test_symmetric_increments() -> None:
+    """n split increments give any of 1..n; few orders give n."""
     for count in range(1, 9):
         test = litmus(" || ".join(["X+=1"] * count))
         values = {o.plain["X"] for o in explorer.allowed_outcomes(test, RFC).witnesses}
@@ -531,7 +531,7 @@ def test_an_outcome_of_another_test_is_refused() -> None:
         Explorer(litmus("X=1"), RFC).judge(Outcome((("X", (1,)), ("Y", (1,)))))
 
 
-def test_nothing_blocks_without_what_blocks() -> None:
+def test_no_outcome_is_blocked_without_blocking_ops() -> None:
     test = litmus("X=1 || r0=X")
     judge = Explorer(test, RFC)
     for status in (Status.BLOCKED, Status.FAILED):
@@ -548,8 +548,8 @@ def test_witnesses_are_in_the_unfoldings_own_events() -> None:
         assert sorted(map(str, witness)) == sorted(map(str, events))
 
 
-def test_where_nothing_happens_nothing_blocks() -> None:
-    """No event at all, or none that is not dead beforehand."""
+def test_a_test_without_live_events_is_not_blocked() -> None:
+    """There are no events, or all are dead from the start."""
     head = "litmusfuzz: 2\nname: nothing\nqueues:\n  Q: {dtype: int32, shape: [], capacity: 1}\n"
     dead = """graphs:
   main:

@@ -1,4 +1,4 @@
-"""docs/decisions/0002 shows one file for each feature: they load, and their sets hold."""
+"""The examples of docs/decisions/0002, one for each feature, load with exact sets."""
 
 from __future__ import annotations
 

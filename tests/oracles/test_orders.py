@@ -1,4 +1,4 @@
-"""Total orders played again: what the explorer gives as a witness shows what it says."""
+"""Replay of total orders: a witness of the explorer yields its outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Outcome, Witness]:
-    """A total order of the loosest executor, and its outcome; enabled events are drawn alike."""
+    """Return a random total order of the loosest executor, and its outcome."""
     walk = _Walk(test, model, {})
     while enabled := walk.enabled():
         index, element = rng.choice(enabled)
@@ -36,7 +36,7 @@ def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Ou
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_a_witness_shows_its_outcome_and_a_random_order_an_allowed_one(path: Path) -> None:
-    """Loops, conditionals, what blocks or fails: by the reference's memory."""
+    """The reference executes the orders, blocked and failed ones included."""
     test = load(path).test
     for model in MODELS.values():
         allowed = Explorer(test, model).allowed_outcomes()

@@ -1,4 +1,4 @@
-"""Reasons: enough to forbid, nothing too much, and told as the cycle that people know."""
+"""Reasons forbid the outcome, are minimal, and give the well-known cycles."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def because(text: str, model=RFC, /, **wanted: int) -> Reason | None:
         ),
     ],
 )
-def test_classic_shapes_are_told_as_their_cycle(text: str, wanted, cycle: str) -> None:
+def test_classic_shapes_have_their_cycle(text: str, wanted, cycle: str) -> None:
     found = because(text, **wanted)
     assert found is not None
     assert str(found) == cycle
@@ -77,20 +77,20 @@ def test_orders_of_runs_are_named() -> None:
     assert found.cycle == ("b.r0 waits for a.w0", "b.r0 read 0 of X, so it came before a.w0")
 
 
-def test_values_that_nothing_makes_need_no_edge() -> None:
+def test_impossible_values_need_no_edge() -> None:
     found = because("X=1; r0=X", r0=7)
     assert found is not None
     assert (found.edges, found.rules, found.cycle) == ((), (), ())
 
 
-def test_an_update_that_is_one_step_is_told_as_one() -> None:
+def test_an_indivisible_update_is_one_step() -> None:
     found = because("X+=1 || X+=1", EXECUTOR, X=1)
     assert found is not None
     assert len(found.cycle) == 2
     assert all("an update is one step" in words for words in found.cycle)
 
 
-def test_a_section_is_told_as_one() -> None:
+def test_a_section_is_one_step() -> None:
     text = "lock M; X=1; Y=1; unlock M || lock M; r0=Y; r1=X; unlock M"
     found = because(text, r0=0, r1=1)
     assert found is not None
@@ -102,7 +102,7 @@ def test_a_section_is_told_as_one() -> None:
     )
 
 
-def test_the_order_of_elements_is_told() -> None:
+def test_a_cycle_uses_the_order_of_elements() -> None:
     test = litmus("Q!1; Q!2 || r0=Q?; r1=Q?", queues={"Q": 2})
     found = explain(test, RFC, {"r0": (2,), "r1": (1,)})
     assert found is not None
@@ -127,7 +127,7 @@ def test_a_full_queue_is_part_of_a_reason() -> None:
     )
 
 
-def test_a_blocked_outcome_is_told_by_what_would_still_happen() -> None:
+def test_the_reason_of_a_blocked_outcome_lists_events_that_could_still_happen() -> None:
     test = litmus("Q!1 || r0=Q?", queues={"Q": 1})
     stuck = Outcome((("Q", ((1,),)),), Status.BLOCKED)
     found = explain(test, RFC, stuck)
@@ -184,7 +184,7 @@ def test_edges_of_bodies_and_rules_of_loops_are_part_of_a_reason() -> None:
 
 
 def test_one_of_a_loops_results_is_not_the_whole_loop() -> None:
-    """What waits for the counter only is not explained by the loop's other results."""
+    """A node that waits for the counter need not wait for the loop's other results."""
     text = LOOP.replace(
         "observe:", "    r0: {op: ReadVariableOp, resources: [X], after: [f]}\nobserve:"
     )
@@ -233,13 +233,13 @@ CHUNKS = 8
 
 
 def check(test: LitmusTest, model: Model, outcome: Outcome, found: Reason) -> None:
-    """By the other two oracles: enough to forbid, and nothing too much."""
+    """Check with the other two oracles that a reason forbids and is minimal."""
 
     def forbids(edges, rules) -> bool:
         loose = relaxed(test, edges)
         weaker = with_rules(model, [axiom for axiom in model.axioms if str(axiom) in rules])
         verdict = Explorer(loose, weaker).judge(outcome)
-        # Orders in which a guess turns out wrong are not counted in its budget.
+        # Its budget does not count orders in which an early event is not chosen.
         if Axiom.PREDICATES in weaker.axioms:
             allowed = allowed_outcomes(loose, weaker, 300)
             assert not allowed.complete or allowed.judge(outcome) is verdict
@@ -254,20 +254,20 @@ def check(test: LitmusTest, model: Model, outcome: Outcome, found: Reason) -> No
 
 
 def forbidden(oracle: Explorer, rng: random.Random) -> Outcome | None:
-    """An outcome that mixes values of two allowed ones: near, and often forbidden."""
+    """Return a forbidden outcome that combines values of two allowed ones, if there is one."""
     outcomes = sorted(oracle.allowed_outcomes().witnesses, key=str)
     for _ in range(10):
         left, right = rng.choice(outcomes), dict(rng.choice(outcomes).values)
         values = tuple((n, right.get(n, v) if rng.random() < 0.5 else v) for n, v in left.values)
-        mixed = Outcome(values, left.status)
-        if oracle.judge(mixed) is Verdict.FORBIDDEN:
-            return mixed
+        combined = Outcome(values, left.status)
+        if oracle.judge(combined) is Verdict.FORBIDDEN:
+            return combined
     return None
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
-    """Of each corpus test one outcome, where one near the allowed ones is forbidden."""
+    """Explain one outcome of each corpus test with a forbidden combination of values."""
     explained = 0
     for path in LITMUS[chunk::CHUNKS]:
         test = load(path).test
@@ -275,7 +275,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
         model = rng.choice(sorted(MODELS.values(), key=str))
         outcome = forbidden(Explorer(test, model), rng)
         if outcome is None or (outcome.status is Status.BLOCKED and len(test.bounds) > 1):
-            continue  # all is allowed, or there are too many ways for an executor to be strict
+            continue  # none found, or too many choices of strictness
         found = explain(test, model, outcome)
         assert found is not None, path.stem
         check(test, model, outcome, found)
@@ -283,8 +283,8 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
     assert explained > len(LITMUS) / CHUNKS / 4
 
 
-def test_reasons_of_drawn_graphs() -> None:
-    told = 0
+def test_reasons_of_generated_graphs() -> None:
+    with_cycle = 0
     for seed in range(40):
         rng = random.Random(seed)
         test = generate("dag", 3, seed)
@@ -294,5 +294,5 @@ def test_reasons_of_drawn_graphs() -> None:
             found = explain(test, model, outcome)
             assert found is not None
             check(test, model, outcome, found)
-            told += bool(found.cycle)
-    assert told > 3
+            with_cycle += bool(found.cycle)
+    assert with_cycle > 3

@@ -36,7 +36,7 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
             assert set(found.witnesses) == expected
 
 
-def test_the_corpus_holds_the_shapes_that_we_promise() -> None:
+def test_the_corpus_has_the_documented_shapes() -> None:
     names = {path.stem for path in LITMUS}
     seeds = {"rfc-simplest", "rfc-update", "rfc-load-store"}
     seeds |= {"blog-worked-example", "blog-problem", "devices-neuron-step"}

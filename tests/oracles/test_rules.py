@@ -1,6 +1,6 @@
-"""For every rule an outcome that it alone forbids: without the rule each oracle allows it.
+"""For each axiom, outcomes that only it forbids: without it each oracle allows them.
 
-The files `rule-*.yaml`, their sets and these outcomes were derived without our code.
+The files `rule-*.yaml`, their sets and these outcomes were derived by hand.
 """
 
 from __future__ import annotations

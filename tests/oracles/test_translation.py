@@ -1,4 +1,4 @@
-"""Translation validation: sound, unsound and unknown; what an unsound clustering adds."""
+"""Translation validation: sound, unsound and unknown clusterings, and added outcomes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_blogs_problem() -> None:
 
 
 def test_an_order_that_ends_blocked_counts() -> None:
-    """The read alone would happen; in a cluster it waits for what never comes."""
+    """Without the cluster the read happens; in the cluster it waits forever."""
     test = litmus("r0=Q?; X=1 || Y=1; X=2", queues={"Q": 1})
     found = validate(replace(test, clusters=(Cluster("k", ("w0", "w1")),)))
     assert found.verdict is Soundness.UNSOUND
@@ -60,7 +60,7 @@ def test_an_order_that_ends_blocked_counts() -> None:
     assert found.added.status is Status.BLOCKED
 
 
-def test_without_clusters_all_is_sound() -> None:
+def test_a_test_without_clusters_is_sound() -> None:
     found = validate(litmus("X=1; r0=Y || Y=1; r1=X"))
     assert (found.verdict, found.added, found.outcomes) == (Soundness.SOUND, None, 3)
 
@@ -72,14 +72,14 @@ def test_out_of_budget_is_unknown(program: str) -> None:
     assert validate(litmus(program), Budget(states=1)).verdict is Soundness.UNKNOWN
 
 
-def test_what_is_added_is_found_within_a_budget_that_is_too_small_for_all() -> None:
-    """Some of the set will do, where it holds what may not be."""
+def test_a_partial_set_can_prove_a_clustering_unsound() -> None:
+    """The budget is too small for the whole set."""
     test = litmus("cluster {X=6; r0=Y} || Y=8; X=7 || Z=1; Z=2; Z=3 || r1=Z; r2=X; r3=Y; r4=Z")
     verdicts = {validate(test, Budget(states=2**power)).verdict for power in range(16)}
     assert verdicts == {Soundness.UNKNOWN, Soundness.UNSOUND}
 
 
-def test_the_most_telling_completes_and_is_near_to_what_may_be() -> None:
+def test_the_clearest_outcome_completes_and_is_near_an_allowed_one() -> None:
     def seen(x: int, y: int, status: Status = Status.COMPLETED) -> Outcome:
         return Outcome((("X", (x,)), ("Y", (y,))), status)
 

@@ -1,4 +1,4 @@
-"""Orders that split no update, and elements that come as soon as they can."""
+"""Total orders without split updates, and many-ops that run as early as possible."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, unsplit
 UNSPLIT = unsplit(EXECUTOR)
 
 
-def test_no_update_is_split_whatever_it_is() -> None:
+def test_no_update_is_split() -> None:
     test = load(next(path for path in LITMUS if path.stem == "scatter-disjoint-rows")).test
     assert allowed_values(test, UNSPLIT) == {((10, 0, 20),)}
     assert allowed_values(litmus("X+=1 || X+=1"), unsplit(RFC)) == {(2,)}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
-def test_what_needs_no_split_is_allowed_and_the_oracles_agree_on_it(model) -> None:
-    """The reference on those with at most 200 orders."""
+def test_unsplit_outcomes_are_allowed_and_the_oracles_agree(model) -> None:
+    """The reference covers tests with at most 200 orders."""
     compared = 0
     for path in LITMUS:
         test = load(path).test
@@ -39,7 +39,7 @@ def test_what_needs_no_split_is_allowed_and_the_oracles_agree_on_it(model) -> No
     assert compared > 100
 
 
-def test_the_loosest_executor_blocks_only_where_all_do() -> None:
+def test_the_loosest_executor_has_fewer_blocked_outcomes() -> None:
     """The branch's result waits for its dequeue only where an executor gathers results."""
     test = load(next(path for path in LITMUS if path.stem == "cond-silent-instance")).test
     strict = set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses)
@@ -48,8 +48,8 @@ def test_the_loosest_executor_blocks_only_where_all_do() -> None:
     assert {str(outcome.status) for outcome in strict - loose} == {"blocked"}
 
 
-def test_elements_come_at_once_where_they_can() -> None:
-    """9 between 1 and 2 needs the many-op split; after both it does not."""
+def test_a_many_op_runs_without_interruption_where_possible() -> None:
+    """Only a split many-op puts 9 between 1 and 2."""
     test = litmus("Q!1,2 || Q!9", queues={"Q": 4})
     made = {}
     for outcome, order in explorer.allowed_outcomes(test, UNSPLIT).witnesses.items():
@@ -61,7 +61,7 @@ def test_elements_come_at_once_where_they_can() -> None:
     assert made["Q=[9,1,2]"] == "Q=[9,1,2]"
 
 
-def test_what_waits_goes_on_as_soon_as_there_is_room() -> None:
+def test_a_blocked_many_op_continues_as_soon_as_the_queue_is_not_full() -> None:
     test = litmus("Q!1,2 || r0=Q?; r1=Q?", queues={"Q": 1})
     ((outcome, order),) = explorer.allowed_outcomes(test, UNSPLIT).witnesses.items()
     order, seen = reference.at_once(test, UNSPLIT, order)

@@ -115,7 +115,7 @@ def test_a_dequeue_that_nothing_feeds_blocks_and_leaves_what_it_took() -> None:
 
 
 def test_a_full_queue_holds_its_producer() -> None:
-    """With room for one, X=5 comes after the first dequeue; with room for two it need not."""
+    """With capacity 1, X=5 comes after the first dequeue; with capacity 2 it need not."""
     text = "Q!1; Q!2; X=5 || r0=X; r1=Q?"
     assert outcomes(litmus(text, queues={"Q": 1})) == {"r0=0 r1=1 X=5 Q=[2]"}
     assert outcomes(litmus(text, queues={"Q": 2})) == {
@@ -352,7 +352,7 @@ observe: [loop.i]
 """
     test = loads(text).test
     assert outcomes(test) == {"loop.i=2 X=0 Q=[]", "_status=blocked X=0 Q=[]"}
-    # A model whose loops are as loose as can be would not block:
+    # A model with the loosest loops would not block:
     assert {str(outcome) for outcome, _ in orders_of(test, RFC)} == {"loop.i=2 X=0 Q=[]"}
 
 
