@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.oracles.events import (
     Access,
+    Finished,
     Pick,
     Result,
     Seen,
-    Finished,
     Stack,
     parts_of,
     strictnesses,
