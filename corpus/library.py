@@ -18,11 +18,11 @@ def paths() -> dict[str, Path]:
 
 
 def title(path: Path) -> str:
-    """First line of a test's description, which the file has under ``about``."""
+    """First line of a test's description."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            if line.startswith("about: |"):
+            if line.startswith("description: |"):
                 return next(lines, "").strip()
-            if line.startswith("about:"):
-                return line.removeprefix("about:").strip()
+            if line.startswith("description:"):
+                return line.removeprefix("description:").strip()
     return ""

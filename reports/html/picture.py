@@ -1,7 +1,7 @@
-"""A litmus test, drawn: what it does to its resources, and why an outcome is forbidden.
+"""Drawing of a litmus test as SVG, with its races and the reason of a forbidden outcome.
 
-As in `litmusfuzz.reports.drawing`, only effects are drawn: constants and pure nodes stand in the
-statements that use them. A column is a chain of effects.
+As in `litmusfuzz.reports.drawing`, a box is an effect, and a column a chain of effects:
+constants and pure nodes appear in the statements that use them.
 """
 
 from __future__ import annotations
@@ -13,36 +13,34 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
-    LoopAttrs,
     all_nodes,
-    bodies,
-    clusters_of,
 )
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.reports.drawing import Drawing, Level
 from litmusfuzz.reports.html.layout import Box, Line, place, svg
+from litmusfuzz.reports.structure import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
+    from litmusfuzz.corpus.model import LitmusTest, Node, Run
+    from litmusfuzz.reports.structure import Level, NestedBody
 
 MOST_EFFECTS: Final = 48
-"""Larger tests are told as text: nobody follows so many lines."""
+"""A larger test is reported as text: nobody follows so many lines."""
 MOST_CHARACTERS: Final = 40
 LEGEND: Final = {
     "racing": "races: unordered, on one resource, one of them changes it",
     "data": "data edge",
     "control": "control edge",
-    "values": "order that the values seen demand",
+    "values": "order that the observed values imply",
     "cycle": "the cycle: no total order has all of its steps",
-    "blamed": "edge that the reason stands on",
+    "blamed": "edge that the reason uses",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing, and which kinds of lines and boxes are in it (keys of `LEGEND`)."""
+    """A drawing, and the kinds of lines and boxes in it (keys of `LEGEND`)."""
 
     svg: str
     kinds: tuple[str, ...]
@@ -58,17 +56,17 @@ def picture(
     Parameters
     ----------
     edges : iterable of (str, str)
-        Those that a reason stands on: marked.
+        Edges of the graph that the reason uses, which are marked.
     arcs : sequence of (str, str)
-        The steps of a cycle: marked, and numbered from 1.
+        Steps of the reason's cycle, which are marked and numbered from 1.
     """
     if len(test.effects) > MOST_EFFECTS:
         return None
-    return _Picture(test).drawn(list(edges), arcs)
+    return _Picture(test).rendered(list(edges), arcs)
 
 
 def boxes(test: LitmusTest) -> Box:
-    """Its boxes alone, of whatever size, not yet placed."""
+    """The boxes of a test of any size, not yet placed."""
     return _Picture(test).top()
 
 
@@ -77,34 +75,33 @@ class _Picture:
 
     def __init__(self, test: LitmusTest) -> None:
         self.test = test
-        self.drawing = Drawing(test)
+        self.structure = Structure(test)
         self.levels: dict[str, tuple[Level, str]] = {}
-        """Of each effect, the level that it is in, and the graph or body that this is."""
+        """For each effect its level, and the name of that graph or body."""
         self.home: dict[str, str] = {}
-        """Of each graph and body, the node around it; "" of a graph."""
+        """For each body the node around it; "" for a graph."""
         self.racing = set(self._racing())
 
     # --- boxes ----------------------------------------------------------------------------
 
     def top(self) -> Box:
-        """Everything."""
-        several = len(self.test.graphs) > 1 or bool(self.test.client)
-        if not several:
+        """The box around all others."""
+        if not self.structure.has_client:
             (graph,) = self.test.graphs
             return self._level("", (), "", graph.nodes)
         columns = []
         for graph in self.test.graphs:
             runs = [run.name for run in self.test.runs if run.graph == graph.name]
-            told = f"graph {graph.name}"
+            title = f"graph {graph.name}"
             if runs != [graph.name]:
-                told += f", run as {', '.join(runs)}" if runs else ", never run"
-            columns.append([self._level(f"graph {graph.name}", (told,), "graph", graph.nodes)])
+                title += f", run as {', '.join(runs)}" if runs else ", never run"
+            columns.append([self._level(f"graph {graph.name}", (title,), "graph", graph.nodes)])
         if any(run.after for run in self.test.client):
             columns.append([self._client(self.test.client)])
         return Box("", (), "", columns)
 
     def _client(self, runs: Sequence[Run]) -> Box:
-        """The runs, and which come after which."""
+        """The client's runs and their order."""
         before: dict[str, set[str]] = {}
         columns: list[list[Box]] = []
         for run in runs:
@@ -120,81 +117,55 @@ class _Picture:
         return Box("client", ("client",), "client", columns, before)
 
     def _level(self, name: str, title: tuple[str, ...], kind: str, nodes: tuple[Node, ...]) -> Box:
-        """A graph or body, with all inside."""
-        level = Level(nodes, clusters_of(nodes, self.test.clusters))
-        columns = self._columns(level, "")
-        return Box(name, title, kind, columns, level.before, self._shown(nodes))
-
-    def _shown(self, nodes: tuple[Node, ...]) -> tuple[str, ...]:
-        """Of a graph: what is observed and is no effect."""
-        observed = {key.rpartition(".")[2] for key in self.test.observe}
-        return tuple(
-            line
-            for node in nodes
-            if node.name in observed and not node.definition.has_effect
-            for line in _wrapped(f"{node.name} = {self.drawing.expression(node.name, top=True)}")
-        )
+        """A graph or body, with its contents."""
+        level = self.structure.level(nodes)
+        values = self.structure.observed_values(nodes)
+        foot = tuple(line for value in values for line in _wrapped(value))
+        return Box(name, title, kind, self._columns(level, ""), level.before, foot)
 
     def _columns(self, level: Level, group: str) -> list[list[Box]]:
         return [[self._unit(level, unit) for unit in chain] for chain in level.chains(group)]
 
     def _unit(self, level: Level, unit: str) -> Box:
-        node = level.nodes.get(unit)
         if unit in level.groups:
-            what = f"lock {node.resources[0]}" if node else "cluster"
-            kind = "section" if node else "cluster"
-            columns = self._columns(level, unit)
-            if not columns:  # of pure nodes only
-                what += f" around {', '.join(sorted(level.groups[unit]))}"
-            return Box(unit, tuple(_wrapped(f"{unit}: {what}")), kind, columns, level.before)
-        assert node is not None
-        statement = tuple(_wrapped(self.drawing.statement(node)))
-        if bodies(node):
-            return Box(unit, statement, "nest", self._bodies(node), self._in_turn(node))
+            kind = "section" if unit in level.nodes else "cluster"
+            title = tuple(_wrapped(level.label(unit) + level.pure_members(unit)))
+            return Box(unit, title, kind, self._columns(level, unit), level.before)
+        node = level.nodes[unit]
+        statement = tuple(_wrapped(self.structure.statement(node)))
+        if nested := self.structure.bodies(node):
+            return Box(unit, statement, "nest", self._bodies(node, nested), _order(node))
         race = " race" if unit in self.racing else ""
         return Box(unit, statement, f"op{race}", note=node.op)
 
-    def _bodies(self, node: Node) -> list[list[Box]]:
-        """Branches side by side; a loop's body below its condition."""
-        attrs = node.attrs
+    def _bodies(self, node: Node, nested: list[NestedBody]) -> list[list[Box]]:
+        """Branches beside each other; a loop's body below its condition."""
         boxes: list[Box] = []
-        for field_name, body in bodies(node):
-            name = f"{node.name}/{field_name}"
-            title = {"condition": "while", "body": "do"}.get(field_name, field_name)
-            results: tuple[str, ...] = ()
-            if isinstance(attrs, BranchAttrs):
-                results = attrs.results
-            elif isinstance(attrs, LoopAttrs) and field_name == "body":
-                results = tuple(f"next {each}" for each in attrs.carried)
-            else:
-                title += f" {self.drawing.expression(body.results[0], top=True)}"
-            box = self._level(name, tuple(_wrapped(title)), "body", body.nodes)
-            box.foot = (*box.foot, *(self._results(results, body) if results else ()))
+        for each in nested:
+            title = each.keyword
+            if not each.results:
+                title += f" {self.structure.expression(each.body.results[0], top=True)}"
+            name = f"{node.name}/{each.field}"
+            box = self._level(name, tuple(_wrapped(title)), "body", each.body.nodes)
+            box.foot = (*box.foot, *self._results(each))
             boxes.append(box)
-        return [[box] for box in boxes] if isinstance(attrs, BranchAttrs) else [boxes]
+        return [[box] for box in boxes] if isinstance(node.attrs, BranchAttrs) else [boxes]
 
-    @staticmethod
-    def _in_turn(node: Node) -> dict[str, set[str]]:
-        """Which body stands above which."""
-        if isinstance(node.attrs, BranchAttrs):
-            return {}
-        return {f"{node.name}/body": {f"{node.name}/condition"}}
-
-    def _results(self, names: tuple[str, ...], body: Body) -> Iterator[str]:
-        for name, value in zip(names, body.results, strict=True):
-            yield from _wrapped(f"{name} = {self.drawing.expression(value, top=True)}")
+    def _results(self, nested: NestedBody) -> Iterator[str]:
+        for name, value in zip(nested.results, nested.body.results, strict=False):
+            yield from _wrapped(f"{name} = {self.structure.expression(value, top=True)}")
 
     # --- lines ----------------------------------------------------------------------------
 
     def _lines(self, boxes: set[str]) -> list[Line]:
-        """Data edges, and of the control edges those that no others imply."""
+        """The data edges, and the control edges that no other edges imply."""
         kinds: dict[tuple[str, str], str] = {}
         for node in self.test.nodes:
             if node.name not in boxes:
                 continue
             for name, kind in self._sources(node):
                 if name in boxes and name != node.name:
-                    # Where both lead, the data edge is the one to draw: "data" > "control".
+                    # Of two edges the data edge is kept: "data" > "control".
                     kinds[name, node.name] = max(kind, kinds.get((name, node.name), kind))
         into: dict[str, set[str]] = {}
         for source, target in kinds:
@@ -216,14 +187,14 @@ class _Picture:
         return lines
 
     def _sources(self, node: Node) -> Iterator[tuple[str, str]]:
-        """What a node waits for: effects, each with the kind of the edges on the way."""
+        """Effects that a node waits for, each with the kind of the edges on the path."""
         seen: set[tuple[str, str]] = set()
         stack = [(name, "data") for name in node.inputs]
         stack += [(name, "control") for name in node.after]
         while stack:
             reference, kind = stack.pop()
-            name = self.drawing.source(reference).partition(".")[0]
-            above = self.drawing.nodes.get(name)
+            name = self.structure.node_of(reference)
+            above = self.structure.nodes.get(name)
             if above is None or (name, kind) in seen:
                 continue
             seen.add((name, kind))
@@ -236,7 +207,7 @@ class _Picture:
     # --- races ----------------------------------------------------------------------------
 
     def _racing(self) -> Iterator[str]:
-        """Effects that another, unordered, meets in a resource which one of them changes."""
+        """Effects that race: two unordered ones on a resource that one of them changes."""
         for graph in self.test.graphs:
             self._enter(f"graph {graph.name}", "", graph.nodes)
         touching = [n for n in self.test.effects if n.definition.kind is not Kind.SECTION]
@@ -253,26 +224,26 @@ class _Picture:
                 yield from (n.name for n in inside if changed.intersection(n.resources))
 
     def _enter(self, here: str, around: str, nodes: tuple[Node, ...]) -> None:
-        level = Level(nodes, clusters_of(nodes, self.test.clusters))
+        level = self.structure.level(nodes)
         self.home[here] = around
         for node in nodes:
             self.levels[node.name] = level, here
-            for field_name, body in bodies(node):
-                self._enter(f"{node.name}/{field_name}", node.name, body.nodes)
+            for nested in self.structure.bodies(node):
+                self._enter(f"{node.name}/{nested.field}", node.name, nested.body.nodes)
 
-    def _way(self, name: str) -> list[tuple[str, str]]:
-        """Each graph or body around a node, outermost first, and where in it the node is."""
-        way: list[tuple[str, str]] = []
+    def _path(self, name: str) -> list[tuple[str, str]]:
+        """Each graph or body around a node, outermost first, and the node in it."""
+        path: list[tuple[str, str]] = []
         while name:
             _, here = self.levels[name]
-            way.insert(0, (here, name))
+            path.insert(0, (here, name))
             name = self.home[here]
-        return way
+        return path
 
     def _ordered(self, a: Node, b: Node) -> bool:
-        """Whether edges, or the client, put one before the other, or only one of them runs."""
+        """True if edges or the client order the two, or only one of them runs."""
         for (here, ours), (there, theirs) in zip(
-            self._way(a.name), self._way(b.name), strict=False
+            self._path(a.name), self._path(b.name), strict=False
         ):
             if here != there:
                 if not self.home[here]:  # two graphs
@@ -289,7 +260,7 @@ class _Picture:
         return True
 
     def _in_order(self, a: Run, b: Run) -> bool:
-        """Whether one run comes after the other."""
+        """True if the client orders the two runs."""
         runs = {run.name: run for run in self.test.runs}
 
         def after(late: Run, early: Run) -> bool:
@@ -297,10 +268,10 @@ class _Picture:
 
         return after(a, b) or after(b, a)
 
-    # --- all of it ------------------------------------------------------------------------
+    # --- the whole ------------------------------------------------------------------------
 
-    def drawn(self, edges: list[tuple[str, str]], arcs: Sequence[tuple[str, str]]) -> Picture:
-        """The picture with a reason in it."""
+    def rendered(self, edges: list[tuple[str, str]], arcs: Sequence[tuple[str, str]]) -> Picture:
+        """The picture, with the reason marked in it."""
         top = self.top()
         place(top)
         boxes = {box.name for box in top.all()} - {""}
@@ -325,16 +296,23 @@ class _Picture:
             line = lines.setdefault(ends, Line(*ends, "control"))
             if "cycle" not in line.kind:
                 line.kind += " blamed"
-        # Marked lines last, so that they lie above others.
+        # Marked lines come last, so that they cover others.
         ordered = sorted(lines.values(), key=lambda line: " " in line.kind)
-        said = " ".join(line.kind for line in ordered).split()
-        kinds = tuple(k for k in LEGEND if k in said or (k == "racing" and self.racing))
-        label = f"{self.test.name}, drawn: {len(self.test.effects)} effects"
+        used = " ".join(line.kind for line in ordered).split()
+        kinds = tuple(k for k in LEGEND if k in used or (k == "racing" and self.racing))
+        label = f"graph of {self.test.name}: {len(self.test.effects)} effects"
         return Picture(svg(top, ordered, label), kinds)
 
 
+def _order(node: Node) -> dict[str, set[str]]:
+    """The order of a node's bodies: of a loop the condition before the body."""
+    if isinstance(node.attrs, BranchAttrs):
+        return {}
+    return {f"{node.name}/body": {f"{node.name}/condition"}}
+
+
 def _changes(node: Node) -> bool:
-    """Whether it changes what it works on; every queue op but Size does."""
+    """True if a node changes its resource; every queue op but Size does."""
     on_queue = node.definition.on == "queue" and node.op != "QueueSizeV2"
     return on_queue or node.definition.kind.writes
 

@@ -385,8 +385,8 @@ def test_clusters_stand_above_their_members() -> None:
         "  |     r0 = X      |   ||",
         "  |     w0: X = r0  |   w1: Y = 1",
         "  |   r1 = Y        | r2 = Y",
-        "  cluster C: r0, w0   (made one node in this order)",
-        "  cluster D: w1, a   (made one node in this order)",
+        "  cluster C: r0, w0   (one node, in this order)",
+        "  cluster D: w1, a   (one node, in this order)",
         "",
         "  observed: reads r0, r1, a, r2 and the final value of every variable",
     ]
