@@ -11,9 +11,9 @@ from litmusfuzz.corpus.model import (
     Graph,
     LoopAttrs,
     bodies,
+    captures_of,
     clusters_of,
     predecessors,
-    captures_of,
 )
 from litmusfuzz.corpus.ops import (
     ConstAttrs,
