@@ -51,6 +51,7 @@ from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
     Cluster,
+    FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -231,7 +232,7 @@ class _Builder:
         self.clusters: list[Cluster] = []
         self.dtype = dtype
         self.shape = shape
-        self.reserved = reserved
+        self.names = FreshNames(reserved)
         self.scope = _Scope()
         self.taken: set[str] = set()  # names of nodes and values
         self.statements: dict[str, str] = {}  # node to the statement that it came from
@@ -263,7 +264,9 @@ class _Builder:
             return
         word = re.fullmatch(r"(lock|unlock|close)\s+([A-Z]\w*)", text, re.ASCII)
         if word and word[1] == "close":
-            self.effect(self.fresh("w"), "QueueCloseV2", self.queue(text, word[2]), (), None)
+            self.effect(
+                self.names.numbered("w"), "QueueCloseV2", self.queue(text, word[2]), (), None
+            )
             return
         if word:
             self.section(text, word[1], word[2])
@@ -293,12 +296,12 @@ class _Builder:
         parts = value.split(",")
         if len(parts) == 1:
             operand = self.expression(text, value, self.shape)
-            self.effect(self.fresh("w"), "QueueEnqueueV2", queue, (operand,), None)
+            self.effect(self.names.numbered("w"), "QueueEnqueueV2", queue, (operand,), None)
             return
         if not all(re.fullmatch(r"\s*-?\d{1,18}\s*", part, re.ASCII) for part in parts):
             raise MalformedTest(f"several elements are numbers: {text!r}")
         many = self.constant(tuple(map(int, parts)), (len(parts), *self.shape))
-        self.effect(self.fresh("w"), "QueueEnqueueManyV2", queue, (many,), None)
+        self.effect(self.names.numbered("w"), "QueueEnqueueManyV2", queue, (many,), None)
 
     # --- blocks ------------------------------------------------------------------------
 
@@ -318,7 +321,7 @@ class _Builder:
         first = len(self.scope.nodes)
         self.sequence(inner)
         members = [n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER]
-        name = self.fresh("k")
+        name = self.names.numbered("k")
         self.statements[name] = text
         self.clusters.append(Cluster(name, tuple(members)))
 
@@ -342,7 +345,7 @@ class _Builder:
         for term in (match[1], match[3]):
             if reads and term[0].isupper():
                 self.declare(term)
-                sides.append(self.fresh("r"))
+                sides.append(self.names.numbered("r"))
                 self.effect(sides[-1], "ReadVariableOp", term, (), None)
             else:
                 sides.append(self.operand(text, term, self.shape))
@@ -350,7 +353,7 @@ class _Builder:
 
     def branch(self, text: str, test: str, blocks: list[str]) -> None:
         predicate = self.predicate(text, test)
-        name = self.fresh("if")
+        name = self.names.numbered("if")
         captures: dict[str, str] = {}
         bodies = [_Scope(self.scope, captures), _Scope(self.scope, captures)]
         for scope, inner in zip(bodies, (*blocks, "")[:2], strict=True):
@@ -375,8 +378,8 @@ class _Builder:
         match = _LOOP.fullmatch(head)
         if not match:
             raise MalformedTest(f"a loop is as in 'loop 3 while X==0 {{...}}': {text!r}")
-        name = self.fresh("loop")
-        counter = self.fresh(f"{name}_i")
+        name = self.names.numbered("loop")
+        counter = self.names.numbered(f"{name}_i")
         start = self.constant(0, (), "int32")
         limit = self.constant(int(match["limit"]), (), "int32")
         captures: dict[str, str] = {}
@@ -393,12 +396,12 @@ class _Builder:
         first = [self.find(r) or "" for r in again]
         # Inside, what is carried has the name that it was taken under.
         carried = [
-            captures.pop(value) if value in captures else self.fresh(f"{register}_")
+            captures.pop(value) if value in captures else self.names.numbered(f"{register}_")
             for register, value in zip(again, first, strict=True)
         ]
         with self.within(body):
             step = self.constant(1, (), "int32")
-            following = [self.fresh(f"{name}_next")]
+            following = [self.names.numbered(f"{name}_next")]
             after = () if match["free"] else body.previous
             self.add(Node(following[0], "AddV2", (counter, step), (), after))
             following += [self.leaving(name, r, body.registers[r]) for r in again]
@@ -416,14 +419,14 @@ class _Builder:
 
     def leaving(self, owner: str, register: str, value: str) -> str:
         """A value as it leaves a body: when the body's last effect is done."""
-        name = self.fresh(f"{owner}_{register}")
+        name = self.names.numbered(f"{owner}_{register}")
         self.add(Node(name, "Identity", (value,), (), self.scope.previous))
         return name
 
     def taken_in(self, value: str, name: str) -> str:
         """What a value from outside is called in this body."""
         if value not in self.scope.captures:
-            self.scope.captures[value] = self.fresh(f"{name}_")
+            self.scope.captures[value] = self.names.numbered(f"{name}_")
         return self.scope.captures[value]
 
     def find(self, register: str) -> str | None:
@@ -458,7 +461,7 @@ class _Builder:
             raise MalformedTest(f"{mutex} is not the one locked last: {text!r}")
         _, first, after = self.sections.pop()
         members = tuple(n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER)
-        name = self.fresh("s")
+        name = self.names.numbered("s")
         self.add(Node(name, "CriticalSection", (), (mutex,), after, SectionAttrs(members)))
         self.scope.previous = (name,)
 
@@ -479,13 +482,13 @@ class _Builder:
         else:
             op = "AssignVariableOp"
         operand = self.expression(text, value, shape)
-        self.effect(self.fresh("w"), op, target, (operand,), attrs)
+        self.effect(self.names.numbered("w"), op, target, (operand,), attrs)
 
     def load(self, text: str, target: str, value: str) -> None:
         if self.scope.outside is None and target in self.taken:
             raise MalformedTest(f"register {target} is assigned twice: {text!r}")
         # A name is a register's own at the top; inside bodies it is used again.
-        name = target if self.scope.outside is None else self.fresh(f"{target}in")
+        name = target if self.scope.outside is None else self.names.numbered(f"{target}in")
         value = value.strip()
         take = re.fullmatch(r"([A-Z]\w*)\s*\?\s*(\d{1,9})?", value, re.ASCII)
         size = re.fullmatch(r"size\s+([A-Z]\w*)", value, re.ASCII)
@@ -555,12 +558,12 @@ class _Builder:
             number = value if isinstance(value, int) else value[0]
             sign = "m" if isinstance(number, int) and number < 0 else ""
             digits = abs(number) if isinstance(number, int) else 0
-            constants[key] = self.fresh(f"c{sign}{digits}_")
+            constants[key] = self.names.numbered(f"c{sign}{digits}_")
             self.add(Node(constants[key], "Const", attrs=ConstAttrs(key[0], shape, value)))
         return constants[key]
 
     def pure(self, op: str, inputs: tuple[str, ...], name: str | None) -> str:
-        node = Node(name or self.fresh("t"), op, inputs)
+        node = Node(name or self.names.numbered("t"), op, inputs)
         self.add(node)
         return node.name
 
@@ -573,18 +576,11 @@ class _Builder:
     def add(self, node: Node) -> None:
         self.scope.nodes.append(node)
         self.taken.add(node.name)
+        self.names.take(node.name)
 
     def declare(self, variable: str) -> None:
         if variable not in self.variables:
             self.variables.append(variable)
-
-    def fresh(self, prefix: str) -> str:
-        """A name that nothing has yet, and nothing else will get."""
-        number = 0
-        while f"{prefix}{number}" in self.taken | self.reserved:
-            number += 1
-        self.taken.add(f"{prefix}{number}")
-        return f"{prefix}{number}"
 
 
 def _blocks(text: str, rest: str) -> list[str]:

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
-    Body,
-    BranchAttrs,
-    Graph,
     LitmusTest,
-    LoopAttrs,
     Node,
     all_nodes,
     bodies,
+    head,
+    map_nodes,
 )
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.oracles.model import Axiom, Model
@@ -99,7 +97,7 @@ def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
     def reached(known: dict[str, dict[str, None]], sources: Iterable[str]) -> dict[str, None]:
         found: dict[str, None] = {}
         for source in sources:
-            name = source.partition(".")[0]
+            name = head(source)
             found |= known.get(name, {}) | ({source: None} if name in effects else {})
         return found
 
@@ -110,7 +108,7 @@ def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
         by_data[node.name] = reached(by_data, data)
         if node.name in effects:
             for source in above[node.name].keys() - by_data[node.name].keys():
-                apart = place[node.name] - place[source.partition(".")[0]]
+                apart = place[node.name] - place[head(source)]
                 yield apart, Edge(source, node.name)
         for source in node.after:
             if node.name not in effects or source not in above[node.name]:
@@ -126,17 +124,9 @@ def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
         waits.setdefault((edge.target, edge.runs), {})[edge.source] = None
 
     def loose(node: Node) -> Node:
-        attrs = node.attrs
-        if isinstance(attrs, BranchAttrs):
-            attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
-        elif isinstance(attrs, LoopAttrs):
-            attrs = replace(attrs, condition=body(attrs.condition), body=body(attrs.body))
-        return replace(node, after=tuple(waits.get((node.name, False), ())), attrs=attrs)
+        return replace(node, after=tuple(waits.get((node.name, False), ())))
 
-    def body(inside: Body) -> Body:
-        return replace(inside, nodes=tuple(map(loose, inside.nodes)))
-
-    graphs = tuple(Graph(graph.name, tuple(map(loose, graph.nodes))) for graph in test.graphs)
+    graphs = map_nodes(test.graphs, loose)
     client = tuple(
         replace(run, after=tuple(waits.get((run.name, True), ()))) for run in test.client
     )

@@ -32,7 +32,15 @@ from litmusfuzz.corpus.herd.words import (
     STORES,
     TYPES,
 )
-from litmusfuzz.corpus.model import CONTROL, Graph, LitmusTest, MalformedTest, Node, Variable
+from litmusfuzz.corpus.model import (
+    CONTROL,
+    FreshNames,
+    Graph,
+    LitmusTest,
+    MalformedTest,
+    Node,
+    Variable,
+)
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
 
 OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
@@ -508,22 +516,22 @@ class _Build:
         self.line = 1
         self.previous: tuple[str, ...] = ()
         self.registers: dict[str, int | str] = {}  # of the thread: a number, or a node
-        self.reserved = {
+        self.names = FreshNames(
             f"P{number}_{statement.target}"
             for number, thread in enumerate(parsed.threads)
             for statement in thread
-        }
+        )
 
     def test(self, condition: Condition | None) -> LitmusTest:
         parsed = self.parsed
         self.scanner.fields = ()
+        resources = FreshNames()
         for place in dict.fromkeys([*(p for p in parsed.init if ":" not in p), *parsed.dtypes]):
-            taken = {v.name for v in self.variables.values()}
             dtype = parsed.dtypes.get(place, "int32")
             self.variables[place] = Variable(
-                _our_name(place, taken), dtype, (), parsed.init.get(place, 0)
+                resources.like(_our_name(place)), dtype, (), parsed.init.get(place, 0)
             )
-        self.reserved |= {variable.name for variable in self.variables.values()}
+        self.names.take(*(variable.name for variable in self.variables.values()))
         for number, statements in enumerate(parsed.threads):
             self.chain(number, statements)
         lines = [parsed.doc] if parsed.doc else []
@@ -634,7 +642,7 @@ class _Build:
             return value
         if (dtype, value) not in self.constants:
             sign = "m" if value < 0 else ""
-            name = self.unused(f"c{sign}{abs(value)}_")
+            name = self.names.numbered(f"c{sign}{abs(value)}_")
             self.constants[dtype, value] = name
             self.pure(Node(name, "Const", attrs=ConstAttrs(dtype, (), value)), dtype)
         return self.constants[dtype, value]
@@ -650,19 +658,9 @@ class _Build:
         self.previous = (node.name,)
 
     def fresh(self, prefix: str) -> str:
-        return self.unused(f"P{self.thread}_{prefix}")
-
-    def unused(self, prefix: str) -> str:
-        number = 0
-        while f"{prefix}{number}" in self.reserved:
-            number += 1
-        self.reserved.add(f"{prefix}{number}")
-        return f"{prefix}{number}"
+        return self.names.numbered(f"P{self.thread}_{prefix}")
 
 
-def _our_name(name: str, taken: set[str]) -> str:
-    """The name itself, if it is one of ours."""
-    ours = name if name[0].isalpha() else f"v{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
-    while ours in taken:
-        ours += "_"
-    return ours
+def _our_name(name: str) -> str:
+    """The name itself if a resource can have it, else one made of it."""
+    return name if name[0].isalpha() else f"v{re.sub(r'[^A-Za-z0-9_]', '_', name)}"

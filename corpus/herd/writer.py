@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.herd.condition import TRUE, Condition
 from litmusfuzz.corpus.herd.scanner import Scanner, read_condition
 from litmusfuzz.corpus.herd.words import RESERVED
-from litmusfuzz.corpus.model import LitmusTest, Node, predecessors
+from litmusfuzz.corpus.model import FreshNames, LitmusTest, Node, predecessors
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.textfile import FileError
 
@@ -49,9 +49,9 @@ def layout(test: LitmusTest) -> Layout:
     What is observed stands in its own thread if effects form chains, else
     (a log of any test can be written) in one "thread" for each run.
     """
-    variables: dict[str, str] = {}
-    for name in (*(v.name for v in test.variables), *(q.name for q in test.queues)):
-        variables[name] = _c_name(name, set(variables.values()))
+    fresh = FreshNames(RESERVED)
+    places = (*(v.name for v in test.variables), *(q.name for q in test.queues))
+    variables = {name: fresh.like(_c_name(name)) for name in places}
     try:
         threads = _threads(test)
     except DoesNotFit:
@@ -101,7 +101,7 @@ def _registers(
     runs = {run.name: number for number, run in enumerate(test.runs)}
     above = {n.name: up for graph in test.graphs for n, up in predecessors(graph)}
     places: dict[str, str] = {}
-    taken: dict[int, set[str]] = {}
+    registers: dict[int, FreshNames] = {}  # by thread
     for key in test.observe:
         run, node = key.split(".", 1) if len(test.runs) > 1 else (test.runs[0].name, key)
         base = node.partition(".")[0]
@@ -114,21 +114,16 @@ def _registers(
             own = re.match(r"P([0-9]{1,4})_", node)
             named = int(own[1]) if own and int(own[1]) < len(threads) else first
             number = near[0] if near else named
-        register = _c_name(
-            node.removeprefix(f"P{number}_"), variables | taken.setdefault(number, set())
-        )
-        taken[number].add(register)
+        names = registers.setdefault(number, FreshNames(variables | RESERVED))
+        register = names.like(_c_name(node.removeprefix(f"P{number}_")))
         places[key] = f"{number}:{register}"
     return places
 
 
-def _c_name(name: str, taken: set[str]) -> str:
-    """The name, if herd can take it for one."""
+def _c_name(name: str) -> str:
+    """The name itself if a C variable can have it, else one made of it."""
     bad = name in RESERVED or re.fullmatch(r"[PL][0-9A-Za-z]*[0-9]+|[0-9_].*", name)
-    chosen = f"v_{name}" if bad else name
-    while chosen in taken or chosen in RESERVED:
-        chosen += "_"
-    return chosen
+    return f"v_{name}" if bad else name
 
 
 def condition_of(test: LitmusTest) -> Condition | None:
@@ -206,14 +201,15 @@ class _Writer:
         _registers(test, self.chains, variables)  # raises
         self.layout = layout(test)
         self.registers: dict[str, str] = {}
-        self.taken: set[str] = set()
+        self.names = FreshNames()
         if not self.chains:
             raise DoesNotFit("no op touches a variable")
 
     def thread(self, number: int, run: str, chain: tuple[Node, ...]) -> list[str]:
         places = self.layout.places
         shown = self.shown(number, run)
-        self.taken = {places[v.name] for v in self.test.variables} | set(shown.values())
+        variables = {places[v.name] for v in self.test.variables}
+        self.names = FreshNames(variables | set(shown.values()) | RESERVED)
         here = {n.name for n in chain}
         # Only what is read has a register while the thread runs.
         self.registers = {name: register for name, register in shown.items() if name in here}
@@ -301,9 +297,7 @@ class _Writer:
         return text
 
     def fresh(self, name: str) -> str:
-        register = _c_name(re.sub(r"^P[0-9]+_", "", name), self.taken)
-        self.taken.add(register)
-        return register
+        return self.names.like(_c_name(re.sub(r"^P[0-9]+_", "", name)))
 
 
 _C_TYPES: Final = {"int32": "int", "int64": "int64_t"}

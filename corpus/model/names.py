@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
 """Characters that no text may hold: control characters, and code points without a character."""
-MAX_BASE: Final = 56
-"""Characters of a wanted name that `FreshNames.like` keeps: 64 less room for a number."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
@@ -66,11 +64,10 @@ class FreshNames:
 
     def like(self, wanted: str) -> str:
         """The wanted name, or else that name with _2, _3, ..."""
-        wanted = wanted[:MAX_BASE]
-        name, number = wanted, 1
+        name, number = wanted[:64], 1
         while name in self._taken:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{wanted[:56]}_{number}"
         self._taken.add(name)
         return name
 

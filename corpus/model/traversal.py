@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from litmusfuzz.corpus.model.graph import Body, BranchAttrs, Graph, LoopAttrs, bodies
 from litmusfuzz.corpus.model.names import after_dot
@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model.graph import Node
 
-Level = tuple["Node", ...]
-"""All nodes of one graph or one body."""
+
+class Level(NamedTuple):
+    """All nodes of one graph or one body."""
+
+    nodes: tuple[Node, ...]
+    path: tuple[str | int, ...] = ()
+    """Keys that lead to the nodes."""
+    around: tuple[str, ...] = ()
+    """Names of the nodes that the level lies inside, outermost first."""
 
 
 def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -26,14 +33,17 @@ def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
             yield from all_nodes(body.nodes)
 
 
-def levels(
-    nodes: Level, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[Level, tuple[str | int, ...]]]:
-    """A level, then those inside it, each with its path: the keys from `path` to its nodes."""
-    yield nodes, path
-    for node in nodes:
+def levels(graph: Graph) -> Iterator[Level]:
+    """The nodes of a graph, then those of each body, outer bodies before inner ones."""
+    return _levels(Level(graph.nodes, ("graphs", graph.name)))
+
+
+def _levels(level: Level) -> Iterator[Level]:
+    yield level
+    for node in level.nodes:
         for field, body in bodies(node):
-            yield from levels(body.nodes, (*path, node.name, field, "nodes"))
+            path = (*level.path, node.name, field, "nodes")
+            yield from _levels(Level(body.nodes, path, (*level.around, node.name)))
 
 
 def map_bodies(node: Node, change: Callable[[Body], Body]) -> Node:

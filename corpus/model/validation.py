@@ -574,8 +574,8 @@ def check_clusters(
     `names` are those of all nodes, values and resources.
     """
     taken = set(names)
-    found = [level for graph in graphs for level in levels(graph.nodes, ("graphs", graph.name))]
-    home = {node.name: nodes for nodes, _ in found for node in nodes}
+    found = [level for graph in graphs for level in levels(graph)]
+    home = {node.name: level.nodes for level in found for node in level.nodes}
     clustered: set[str] = set()
     for cluster in clusters:
         path = ("clusters", cluster.name)
@@ -590,13 +590,13 @@ def check_clusters(
         siblings = {node.name: node for node in home[cluster.members[0]]}
         _check_members(cluster, siblings, clustered, path)
         clustered.update(cluster.members)
-    for nodes, where in found:
-        here = clusters_of(nodes, clusters)
-        if here and clustered.intersection(where):
+    for level in found:
+        here = clusters_of(level.nodes, clusters)
+        if here and clustered.intersection(level.around):
             message = "lies inside a member of another cluster"
             raise MalformedTest(message, ("clusters", here[0].name))
         if here:
-            steps(Graph("", nodes), here, where)
+            steps(Graph("", level.nodes), here, level.path)
 
 
 def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, count
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Cluster, MalformedTest
+from litmusfuzz.corpus.model import Cluster, FreshNames, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -89,11 +89,10 @@ class ExecutorClusters:
             raise NoClusters(f"{self.worker.executor}: {reply.message}")
         if reply.refused or reply.unavailable:
             raise NoClusters(f"{self.worker.executor}: {reply.refused or reply.unavailable}")
-        used_names = {*test.types, *(each.name for each in test.resources)}
-        names = (name for name in (f"c{i}" for i in count()) if name not in used_names)
-        clusters = zip(names, map(tuple, reply.clusters.values()), strict=False)
+        names = FreshNames((*test.types, *(each.name for each in test.resources)))
+        clusters = [Cluster(names.numbered("c"), tuple(c)) for c in reply.clusters.values()]
         try:
-            return replace(plain, clusters=tuple(Cluster(*each) for each in clusters))
+            return replace(plain, clusters=tuple(clusters))
         except MalformedTest as error:
             raise NoClusters(f"not valid clusters: {error}") from None
 

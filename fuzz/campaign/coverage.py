@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs
+from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.events import Access, unfold
@@ -31,7 +31,7 @@ from litmusfuzz.oracles.reference import at_once, orders_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
@@ -145,24 +145,12 @@ def plan(test: LitmusTest, promise: Model, limits: Limits) -> Plan:
 
 def _nowhere(test: LitmusTest) -> LitmusTest:
     """The test without devices."""
-
-    def body(old: Body) -> Body:
-        return Body(tuple(map(node, old.nodes)), old.results)
-
-    def node(old: Node) -> Node:
-        attrs = old.attrs
-        if isinstance(attrs, BranchAttrs):
-            attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
-        elif isinstance(attrs, LoopAttrs):
-            attrs = replace(attrs, condition=body(attrs.condition), body=body(attrs.body))
-        return replace(old, attrs=attrs, device="")
-
     return replace(
         test,
         variables=tuple(replace(each, device="") for each in test.variables),
         mutexes=tuple(replace(each, device="") for each in test.mutexes),
         queues=tuple(replace(each, device="") for each in test.queues),
-        graphs=tuple(Graph(g.name, tuple(map(node, g.nodes))) for g in test.graphs),
+        graphs=map_nodes(test.graphs, lambda node: replace(node, device="")),
     )
 
 

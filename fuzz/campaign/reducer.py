@@ -17,16 +17,14 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from litmusfuzz.corpus.model import (
-    Body,
-    BranchAttrs,
     Graph,
     LitmusTest,
     LoopAttrs,
     MalformedTest,
     Node,
-    bodies,
+    renamed,
 )
-from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
 
@@ -113,14 +111,10 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
 
     for node in sketch.nodes:
         new(node.name, "c" if node.op == "Const" else _PREFIXES.get(node.definition.kind, "t"))
-        attrs = node.attrs
-        inside = [inner for inner, _ in attrs.captures] if bodies(node) else []  # type: ignore[union-attr]
-        if isinstance(attrs, LoopAttrs):
-            inside = [*attrs.carried, *inside]
-        for each in inside:
+        for each in node.arguments:
             new(each, "a")
-        for place, result in enumerate(_results(node)):
-            names[f"{node.name}.{result}"] = f"{names[node.name]}.{_result(names, attrs, place)}"
+        for place, result in enumerate(node.results):
+            names[f"{node.name}.{result}"] = f"{names[node.name]}.{_result(names, node, place)}"
     for letters, prefix, resources in (
         ("XYZ", "V", [v.name for v in sketch.variables]),
         ("MN", "M", [m.name for m in sketch.mutexes]),
@@ -143,7 +137,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         mutexes=tuple(replace(m, name=names[m.name]) for m in sketch.mutexes),
         queues=tuple(replace(q, name=names[q.name]) for q in sketch.queues),
         graphs=tuple(
-            Graph(graphs[g.name], tuple(_renamed(n, names) for n in g.nodes)) for g in sketch.graphs
+            Graph(graphs[g.name], tuple(renamed(n, names) for n in g.nodes)) for g in sketch.graphs
         ),
         client=tuple(
             replace(
@@ -162,47 +156,6 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     ).build()
 
 
-def _results(node: Node) -> tuple[str, ...]:
-    if isinstance(node.attrs, BranchAttrs):
-        return node.attrs.results
-    return node.attrs.carried if isinstance(node.attrs, LoopAttrs) else ()
-
-
-def _result(names: dict[str, str], attrs: object, place: int) -> str:
+def _result(names: dict[str, str], node: Node, place: int) -> str:
     """A loop's results have its carried values' names."""
-    return names[attrs.carried[place]] if isinstance(attrs, LoopAttrs) else f"y{place}"
-
-
-def _renamed(node: Node, names: dict[str, str]) -> Node:
-    """The node, and all that is in it, under other names."""
-
-    def all_of(old: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(names[name] for name in old)
-
-    def body(old: Body) -> Body:
-        return Body(tuple(_renamed(n, names) for n in old.nodes), all_of(old.results))
-
-    attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        captures = tuple((names[inner], names[outer]) for inner, outer in attrs.captures)
-        attrs = replace(attrs, captures=captures)
-    if isinstance(attrs, BranchAttrs):
-        results = tuple(f"y{i}" for i in range(len(attrs.results)))
-        attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse), results=results)
-    elif isinstance(attrs, LoopAttrs):
-        attrs = replace(
-            attrs,
-            carried=all_of(attrs.carried),
-            condition=body(attrs.condition),
-            body=body(attrs.body),
-        )
-    elif isinstance(attrs, SectionAttrs):
-        attrs = SectionAttrs(all_of(attrs.members))
-    return replace(
-        node,
-        name=names[node.name],
-        inputs=all_of(node.inputs),
-        resources=all_of(node.resources),
-        after=all_of(node.after),
-        attrs=attrs,
-    )
+    return names[node.results[place]] if isinstance(node.attrs, LoopAttrs) else f"y{place}"

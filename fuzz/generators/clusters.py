@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Cluster, all_nodes, bodies, captures_of
+from litmusfuzz.corpus.model import Cluster, all_nodes, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
@@ -24,7 +24,7 @@ from litmusfuzz.fuzz.generators.structured import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.support import Support
@@ -51,13 +51,13 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
 
 def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
     """One or two clusters of one graph or body; none if nothing can be clustered."""
-    levels = [nodes for graph in test.graphs for nodes in _levels(graph.nodes)]
-    rng.shuffle(levels)
+    everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
+    rng.shuffle(everywhere)
     # Most often the graph itself: bodies are small.
-    levels.sort(key=lambda nodes: nodes not in [g.nodes for g in test.graphs])
-    if len(levels) > 1 and rng.random() < 0.4:
-        levels.append(levels.pop(0))
-    for nodes in levels:
+    everywhere.sort(key=lambda nodes: nodes not in [g.nodes for g in test.graphs])
+    if len(everywhere) > 1 and rng.random() < 0.4:
+        everywhere.append(everywhere.pop(0))
+    for nodes in everywhere:
         order = _topological(rng, nodes)
         runs = [run for run in _runs(nodes, order) if _weight(run) >= 2]
         if runs:
@@ -75,21 +75,14 @@ def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
     return []
 
 
-def _levels(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
-    yield nodes
-    for node in nodes:
-        for _, body in bodies(node):
-            yield from _levels(body.nodes)
-
-
 def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
     """The nodes in a random order in which each stands after what it waits for."""
-    waits = {node.name: _sources(node) for node in nodes}
+    waits = {node.name: set(node.sources) for node in nodes}
     for node in nodes:
         if isinstance(node.attrs, SectionAttrs):
             # Its members wait for what it waits for, and it for them.
             for name in node.attrs.members:
-                waits[name] |= _sources(node)
+                waits[name] |= node.sources
             waits[node.name] |= set(node.attrs.members)
     ordered: list[Node] = []
     left = {node.name: node for node in nodes}
@@ -97,12 +90,6 @@ def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
         ready = [node for name, node in left.items() if not waits[name] & left.keys()]
         ordered.append(left.pop(rng.choice(ready).name))
     return ordered
-
-
-def _sources(node: Node) -> set[str]:
-    """Nodes that edges and takes come from."""
-    given = (*node.inputs, *node.after, *(outer for _, outer in captures_of(node)))
-    return {name.partition(".")[0] for name in given}
 
 
 def _runs(nodes: Sequence[Node], order: Sequence[Node]) -> list[list[Node]]:

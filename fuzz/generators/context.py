@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Node
+from litmusfuzz.corpus.model import FreshNames, Node
 from litmusfuzz.corpus.ops import (
     BOOL,
     EFFECT_OPS,
@@ -74,8 +74,7 @@ class Context:
     queues: tuple[Queue, ...] = ()
     arithmetic: bool = True
     matrices: bool = False
-    number: int = 0
-    """Names given so far; also makes values unique."""
+    names: FreshNames = field(default_factory=FreshNames)
     wrote: int = 0
     """Values made so far that no other op writes."""
 
@@ -91,8 +90,7 @@ class Context:
 
     def fresh(self, prefix: str) -> str:
         """A name that no node, value or resource of the test has."""
-        self.number += 1
-        return f"{prefix}{self.number}"
+        return self.names.counted(prefix)
 
     def possible(self, op: OpDef) -> bool:
         """Whether an op on variables is supported, and fits those of the test."""

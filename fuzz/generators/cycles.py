@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -302,7 +303,7 @@ class _Writer:
         self.mutexes: set[str] = set()
         self.nodes: list[Node] = []
         self.reads: dict[int, str] = {}
-        self.number = 0
+        self.names = FreshNames()
         self.begun: list[tuple[str, dict[int, str]]] = []
 
     def begin(self) -> None:
@@ -462,5 +463,4 @@ class _Writer:
 
     def fresh(self, prefix: str) -> str:
         """A name that nothing else has."""
-        self.number += 1
-        return f"{prefix}{self.number}"
+        return self.names.counted(prefix)

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     Body,
+    FreshNames,
     Graph,
     LoopAttrs,
     Mutex,
     Node,
     Run,
-    all_nodes,
     bodies,
-    captures_of,
     head,
+    levels,
     redirected,
+    renamed,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -39,7 +40,7 @@ from litmusfuzz.corpus.shapes import refitted, with_dtype
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Queue, Variable
     from litmusfuzz.corpus.ops import TensorType
@@ -174,7 +175,7 @@ def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
     rewriter = Rewriter.of(test)
     new = ""
     if node.definition.on == "variable" and (not others or rng.random() < 0.3):
-        new = _fresh(test, "V")
+        new = _names(test).numbered("V_")
         variable = replace(next(v for v in test.variables if v is old), name=new)
         rewriter = replace(rewriter, variables=(*rewriter.variables, variable))
     elif not others:
@@ -190,7 +191,7 @@ def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
     if not nodes:
         return None
     node = rng.choice(nodes)
-    copy = replace(node, name=_fresh(test, node.name))
+    copy = replace(node, name=_names(test).numbered(f"{node.name[:56]}_"))
 
     def edit(body: Body) -> Body:
         twice = (each for n in body.nodes for each in ((n, copy) if n.name == node.name else (n,)))
@@ -201,20 +202,24 @@ def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
 
 def wrap(rng: random.Random, test: LitmusTest) -> Edited:
     """A critical section around one or two neighbouring ops, on a new mutex or an old one."""
-    levels = [level for level in _levels(test) if any(n.resources for n in level)]
-    if not levels:
+    everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
+    holding = [nodes for nodes in everywhere if any(n.resources for n in nodes)]
+    if not holding:
         return None
-    ops = [n for n in rng.choice(levels) if n.definition.has_effect and n.op != "CriticalSection"]
+    ops = [n for n in rng.choice(holding) if n.definition.has_effect and n.op != "CriticalSection"]
     if not ops:
         return None
     first = rng.randrange(len(ops))
     members = tuple(n.name for n in ops[first : first + rng.choice((1, 2, 2))])
     mutexes = test.mutexes
     if not mutexes or rng.random() < 0.3:
-        mutexes = (*mutexes, Mutex(_fresh(test, "M")))
+        mutexes = (*mutexes, Mutex(_names(test).numbered("M_")))
     mutex = rng.choice(mutexes).name
     section = Node(
-        _fresh(test, "s"), "CriticalSection", resources=(mutex,), attrs=SectionAttrs(members)
+        _names(test).numbered("s_"),
+        "CriticalSection",
+        resources=(mutex,),
+        attrs=SectionAttrs(members),
     )
 
     def edit(body: Body) -> Body:
@@ -282,7 +287,7 @@ def other_client(rng: random.Random, test: LitmusTest) -> Edited:
     rewriter = Rewriter.of(test)
     if len(rewriter.client) == 1:
         (run,) = rewriter.client
-        again = Run(_fresh(test, "again"), run.graph, rng.choice(((), (run.name,))))
+        again = Run(_names(test).numbered("again_"), run.graph, rng.choice(((), (run.name,))))
         observe = (*rewriter.observe, *((again.name, key) for _, key in rewriter.observe))
         how = "after itself" if again.after else "beside itself"
         return f"{run.graph} {how}", replace(
@@ -315,22 +320,14 @@ def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
     if not chains:
         return None
     chain = rng.choice(chains)
-    taken: dict[str, str] = {}
-    for node in chain:
-        taken[node.name] = _fresh(test, node.name, taken.values())
-
-    def renamed(node: Node) -> Node:
-        node = replace(redirected(node, lambda n: taken.get(n, n)), name=taken[node.name])
-        if isinstance(node.attrs, SectionAttrs):
-            members = tuple(taken[name] for name in node.attrs.members)
-            node = replace(node, attrs=SectionAttrs(members))
-        return node
-
-    copies = tuple(map(renamed, chain))
+    fresh = _names(test)
+    copied = {node.name: fresh.numbered(f"{node.name[:56]}_") for node in chain}
+    # `redirected` to the same names drops control edges that a data edge implies.
+    copies = tuple(renamed(redirected(node, str), copied) for node in chain)
     rewriter = Rewriter.of(test)
     graphs = (replace(g, nodes=(*g.nodes, *copies)) if g is graph else g for g in rewriter.graphs)
     said = f"chain of {_first(chain)} twice"
-    return said, _shown(replace(rewriter, graphs=tuple(graphs)), taken)
+    return said, _shown(replace(rewriter, graphs=tuple(graphs)), copied)
 
 
 def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
@@ -344,13 +341,12 @@ def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
     chain = rng.choice(chains)
     names = {node.name for node in chain}
     # Constants that both use stand in both.
-    used = {ref for node in chain for ref in _references(node)} - names
-    taken: dict[str, str] = {}
-    for name in sorted(used):
-        taken[name] = _fresh(test, name, taken.values())
-    constants = tuple(replace(n, name=taken[n.name]) for n in nodes if n.name in taken)
-    moved = tuple(redirected(node, lambda n: taken.get(n, n)) for node in chain)
-    other = _fresh(test, "beside")
+    used = {ref for node in chain for ref in node.sources.union(node.members)} - names
+    fresh = _names(test)
+    copied = {name: fresh.numbered(f"{name[:56]}_") for name in sorted(used)}
+    constants = tuple(replace(n, name=copied[n.name]) for n in nodes if n.name in copied)
+    moved = tuple(redirected(node, lambda n: copied.get(n, n)) for node in chain)
+    other = fresh.numbered("beside_")
     rewriter = Rewriter.of(test)
     rest = tuple(node for node in nodes if node.name not in names)
     return f"chain of {_first(chain)} in a graph of its own", replace(
@@ -389,31 +385,15 @@ def _nodes(test: LitmusTest, op: str = "") -> list[Node]:
     return [node for node in nodes if op in ("", node.op)]
 
 
-def _levels(test: LitmusTest) -> Iterator[Sequence[Node]]:
-    """The nodes of each graph and each body."""
-    for graph in test.graphs:
-        yield graph.nodes
-        for node in all_nodes(graph.nodes):
-            for _, body in bodies(node):
-                yield body.nodes
-
-
 def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | None:
     """A node that is no constant, and what stands before it that is none."""
-    levels = [level for level in _levels(test) if level]
-    if not levels:
+    filled = [each.nodes for graph in test.graphs for each in levels(graph) if each.nodes]
+    if not filled:
         return None
-    level = [node for node in rng.choice(levels) if node.op != "Const"]
-    level = level or [node for node in levels[0] if node.op != "Const"] or list(levels[0])
+    level = [node for node in rng.choice(filled) if node.op != "Const"]
+    level = level or [node for node in filled[0] if node.op != "Const"] or list(filled[0])
     position = rng.randrange(len(level))
     return level[position], [node.name for node in level[:position]]
-
-
-def _references(node: Node) -> set[str]:
-    """Nodes beside it that it names."""
-    outside = (outer for _, outer in captures_of(node))
-    members = node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
-    return {head(name) for name in (*node.inputs, *node.after, *outside, *members)}
 
 
 def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -422,7 +402,9 @@ def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
     for node in nodes:
         if node.op == "Const" and not node.after:
             continue
-        joined = {node.name}.union(*(group[r] for r in _references(node) if r in group))
+        joined = {node.name}.union(
+            *(group[r] for r in node.sources.union(node.members) if r in group)
+        )
         for name in joined:
             group[name] = joined
     found = {id(names): names for names in group.values()}
@@ -434,12 +416,10 @@ def _first(chain: Sequence[Node]) -> str:
     return next((node.name for node in chain if node.definition.has_effect), chain[0].name)
 
 
-def _fresh(test: LitmusTest, base: str, also: Iterable[str] = ()) -> str:
-    """A name that nothing in the test has."""
-    taken = {each.name for each in (*test.resources, *test.clusters, *test.graphs, *test.runs)}
-    taken |= {*test.types, *also}
-    base = base[:56]
-    return next(name for n in range(len(taken) + 1) if (name := f"{base}_{n}") not in taken)
+def _names(test: LitmusTest) -> FreshNames:
+    """Names that nothing in the test has."""
+    named = (*test.resources, *test.clusters, *test.graphs, *test.runs)
+    return FreshNames((*test.types, *(each.name for each in named)))
 
 
 def _shown(rewriter: Rewriter, copies: dict[str, str]) -> Rewriter:

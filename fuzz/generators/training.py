@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.model import (
     Body,
+    FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -43,7 +44,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.structured import observed, small
-from litmusfuzz.fuzz.passes.autodiff import RULES, Step, fresh_names, gradients, stepped, trained
+from litmusfuzz.fuzz.passes.autodiff import RULES, Step, gradients, stepped, trained
 
 if TYPE_CHECKING:
     import random
@@ -109,7 +110,7 @@ class _Training:
         self.activation = rng.choice(("Relu", "Relu", "Maximum", "Minimum", "Identity"))
         self.blocks: dict[str, BodyGenerator] = {}
         self.client: list[Run] = []
-        self.fresh = fresh_names("WVQPTM")
+        self.fresh = FreshNames("WVQPTM").like
 
     # --- the model -----------------------------------------------------------------------
 

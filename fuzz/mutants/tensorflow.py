@@ -19,11 +19,15 @@ from litmusfuzz.corpus.model import (
     MAX_ITERATIONS,
     Body,
     BranchAttrs,
+    FreshNames,
     Graph,
     LoopAttrs,
     MalformedTest,
     Node,
+    map_levels,
+    map_nodes,
     predecessors,
+    redirected,
 )
 from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
@@ -134,30 +138,13 @@ class _Unchanged(TensorFlowMutant):
 
 def _levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
     """The test with the nodes of each graph and body changed, inner ones first."""
-
-    def deep(nodes: Nodes) -> Nodes:
-        return change(tuple(_within(node, deep) for node in nodes))
-
-    return replace(test, graphs=tuple(replace(g, nodes=deep(g.nodes)) for g in test.graphs))
-
-
-def _within(node: Node, change: Callable[[Nodes], Nodes]) -> Node:
-    """The node with the nodes of its bodies changed."""
-    attrs = node.attrs
-    if isinstance(attrs, BranchAttrs):
-        then = replace(attrs.then, nodes=change(attrs.then.nodes))
-        orelse = replace(attrs.orelse, nodes=change(attrs.orelse.nodes))
-        return replace(node, attrs=replace(attrs, then=then, orelse=orelse))
-    if isinstance(attrs, LoopAttrs):
-        condition = replace(attrs.condition, nodes=change(attrs.condition.nodes))
-        body = replace(attrs.body, nodes=change(attrs.body.nodes))
-        return replace(node, attrs=replace(attrs, condition=condition, body=body))
-    return node
+    graphs = map_levels(test.graphs, lambda body: replace(body, nodes=change(body.nodes)))
+    return replace(test, graphs=graphs)
 
 
 def _each(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
     """The test with every node changed."""
-    return _levels(test, lambda nodes: tuple(map(change, nodes)))
+    return replace(test, graphs=map_nodes(test.graphs, change))
 
 
 def _on_variables(node: Node) -> bool:
@@ -598,10 +585,12 @@ class OldFrame(TensorFlowMutant):
             if not isinstance(attrs, LoopAttrs) or len(attrs.carried) < 2:
                 return node
             old = {name: free(f"{name}_before") for name in attrs.carried[1:]}
-            renamed = tuple(_renamed(each, old) for each in attrs.body.nodes)
+            late = tuple(
+                redirected(each, lambda name: old.get(name, name)) for each in attrs.body.nodes
+            )
             results = (*(old.get(r, r) for r in attrs.body.results), *attrs.carried[1:])
             carried = (*attrs.carried, *old.values())
-            body = Body(renamed, results)
+            body = Body(late, results)
             return replace(
                 node,
                 inputs=(*node.inputs, *node.inputs[1:]),
@@ -711,30 +700,13 @@ def _without_writes(
     return replace(body, nodes=kept), tuple(moved)
 
 
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """A node that takes some values from elsewhere."""
-
-    def of(given: Iterable[str]) -> tuple[str, ...]:
-        return tuple(names.get(name, name) for name in given)
-
-    attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        captures = tuple((inner, names.get(outer, outer)) for inner, outer in attrs.captures)
-        attrs = replace(attrs, captures=captures)
-    return replace(node, inputs=of(node.inputs), after=of(node.after), attrs=attrs)
-
-
 def _sorted(nodes: Iterable[Node]) -> Nodes:
     """Nodes of one graph or body, each after those that it takes something from."""
     left = {node.name: node for node in nodes}
     done: dict[str, Node] = {}
     while left:
         for node in left.values():
-            captures = (
-                node.attrs.captures if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
-            )
-            given = (*node.inputs, *node.after, *(outer for _, outer in captures))
-            if not any(name.partition(".")[0] in left for name in given):
+            if not any(name in left for name in node.sources):
                 done[node.name] = left.pop(node.name)
                 break
         else:
@@ -747,13 +719,5 @@ def _unique(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _fresh(test: LitmusTest) -> Callable[[str], str]:
-    """Gives names that nothing in the test has."""
-    taken = {*test.types, *(each.name for each in test.resources)}
-
-    def free(name: str) -> str:
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
-
-    return free
+    """Gives names that nothing in the test has, each like the one asked for."""
+    return FreshNames((*test.types, *(each.name for each in test.resources))).like

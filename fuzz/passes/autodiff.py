@@ -23,10 +23,18 @@ DEVICES, "Automatic differentiation".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count, product
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LoopAttrs, Node, captures_of
+from litmusfuzz.corpus.model import (
+    Body,
+    BranchAttrs,
+    FreshNames,
+    Graph,
+    LoopAttrs,
+    Node,
+    captures_of,
+)
 from litmusfuzz.corpus.ops import (
     BOOL,
     OPS,
@@ -94,7 +102,7 @@ def gradients(
     wrt : iterable of str
         Values to differentiate by, mostly reads.
     fresh : callable
-        From the beginning of a name to one that is not taken (`fresh_names`).
+        From the beginning of a name to one that is not taken (`FreshNames.like`).
 
     Returns
     -------
@@ -174,7 +182,7 @@ def trained(
     """
     step = step or Step()
     resources = (each.name for each in (*test.resources, *test.clusters))
-    fresh = fresh_names((*test.types, *resources))
+    fresh = FreshNames((*test.types, *resources)).like
     seen = False
 
     def with_step(nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], list[str]]:
@@ -211,19 +219,6 @@ def trained(
     if not seen:
         raise NotDifferentiable(f"no node {loss!r}")
     return replace(test, graphs=graphs)
-
-
-def fresh_names(taken: Iterable[str]) -> Fresh:
-    """A source of names that are not among those taken."""
-    taken = set(taken)
-
-    def fresh(wanted: str) -> str:
-        names = (wanted[:56] if n == 1 else f"{wanted[:56]}_{n}" for n in count(1))
-        name = next(each for each in names if each not in taken)
-        taken.add(name)
-        return name
-
-    return fresh
 
 
 def _in_turn(

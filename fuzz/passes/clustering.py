@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations, combinations_with_replacement, count
+from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     Cluster,
+    FreshNames,
     Graph,
     LitmusTest,
     Node,
     all_nodes,
     bodies,
-    captures_of,
     clusters_of,
+    levels,
     steps,
     steps_before,
 )
@@ -36,7 +37,7 @@ from litmusfuzz.fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 
 class Rule(StrEnum):
@@ -175,7 +176,7 @@ def chosen(
     RegionRefused
         If a region breaks a rule.
     """
-    home = {n.name: nodes for g in test.graphs for nodes in levels(g.nodes) for n in nodes}
+    home = {n.name: level for g in test.graphs for level in levels(g) for n in level.nodes}
     for region in options.regions:
         for name in region:
             if name not in home:
@@ -183,18 +184,18 @@ def chosen(
             if home[name] is not home[region[0]]:
                 raise RegionRefused(region, Refusal(region[0], name, Rule.FRAME))
     known = waits(test)
-    taken = {*test.types, *(each.name for each in test.resources)}
-    names = (name for name in (f"c{i}" for i in count()) if name not in taken)
+    names = FreshNames((*test.types, *(each.name for each in test.resources)))
     clusters: list[Cluster] = []
     members: set[str] = set()
     for graph in test.graphs:
-        # Lazily: what lies inside a member is compiled with it.
-        for nodes in levels(graph.nodes, members):
-            level = _Level(test, nodes, options, known)
-            level.contract(rng)
-            for group in level.clusters():
+        for level in levels(graph):
+            if members.intersection(level.around):  # compiled with the member
+                continue
+            groups = _Level(test, level.nodes, options, known)
+            groups.contract(rng)
+            for group in groups.clusters():
                 members.update(group)
-                clusters.append(Cluster(next(names), group))
+                clusters.append(Cluster(names.numbered("c"), group))
     return tuple(clusters)
 
 
@@ -209,7 +210,7 @@ def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
     for graph in test.graphs:
         working = [
             (level, node)
-            for level in (_Level(test, nodes, options, known) for nodes in levels(graph.nodes))
+            for level in (_Level(test, each.nodes, options, known) for each in levels(graph))
             for node in level.nodes
             if access(node) is not None
         ]
@@ -225,7 +226,7 @@ def broken(test: LitmusTest) -> list[Refusal]:
     known = waits(plain)
     found: list[Refusal] = []
     for graph in test.graphs:
-        for nodes in levels(graph.nodes):
+        for nodes, _, _ in levels(graph):
             level = _Level(plain, nodes, DEFAULT, known)
             here = {node.name: node for node in nodes}
             for each in clusters_of(nodes, test.clusters):
@@ -271,16 +272,10 @@ def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
     """Members that write, or wait for one that does."""
     late: set[str] = set()
     for node in nodes:
-        waits_for = _sources(node) & late
+        waits_for = node.sources & late
         if node.name in members and (waits_for or access(node) in _WRITES):
             late.add(node.name)
     return late
-
-
-def _sources(node: Node) -> set[str]:
-    """Nodes that edges and takes come from."""
-    given = (*node.inputs, *node.after, *(outer for _, outer in captures_of(node)))
-    return {name.partition(".")[0] for name in given}
 
 
 class _Level:
@@ -467,12 +462,3 @@ def _devices(test: LitmusTest, node: Node) -> set[str]:
     found = {each.device for each in inner if each.device}
     # "" is a device as well, of what lives on the default one.
     return found | {lives[n] for each in inner if not each.device for n in each.resources}
-
-
-def levels(nodes: tuple[Node, ...], members: Container[str] = ()) -> Iterator[tuple[Node, ...]]:
-    """The nodes of a graph, then those of each body, but for bodies in `members`."""
-    yield nodes
-    for node in nodes:
-        if node.name not in members:
-            for _, body in bodies(node):
-                yield from levels(body.nodes, members)

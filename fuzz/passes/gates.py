@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
     Node,
     Queue,
     all_nodes,
+    renamed,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, SectionAttrs
 
@@ -83,15 +85,15 @@ def gated(test: LitmusTest) -> Gated:
     one = len(test.runs) == 1
     for run in test.runs:
         (graph,) = (g for g in test.graphs if g.name == run.graph)
-        renamed = {name: name for name in _names(graph)}
+        new = {name: name for name in _names(graph)}
         if often[graph.name] > 1:
-            renamed = gater.copied(graph)
-            graph = Graph(gater.name("graph"), tuple(_renamed(n, renamed) for n in graph.nodes))
+            new = gater.copied(graph)
+            graph = Graph(gater.name("graph"), tuple(renamed(node, new) for node in graph.nodes))
         runs.append(replace(run, graph=graph.name))
         gater.run = "" if one else run.name
-        gater.original = {new: old for old, new in renamed.items()}
+        gater.original = {copy: old for old, copy in new.items()}
         graphs.append(Graph(graph.name, gater.level(graph.nodes, ())))
-        names |= {old if one else f"{run.name}.{old}": new for old, new in renamed.items()}
+        names |= {old if one else f"{run.name}.{old}": copy for old, copy in new.items()}
     observe = tuple(
         names[name] if one else f"{name.partition('.')[0]}.{names[name]}" for name in test.observe
     )
@@ -123,22 +125,18 @@ class _Gater:
     gates: dict[Instance, Gate] = field(default_factory=dict)
     queues: list[Queue] = field(default_factory=list)
     done: dict[str, Queue] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    names: FreshNames = field(default_factory=FreshNames)
     lives: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         resources = self.test.resources
         self.lives = {resource.name: resource.device for resource in resources}
         graphs = {graph.name for graph in self.test.graphs}
-        self.taken = {*self.test.types, *self.lives, *graphs}
+        self.names.take(*self.test.types, *self.lives, *graphs)
 
     def name(self, what: str) -> str:
         """A new one."""
-        number = len(self.taken)
-        while f"{what}_{number}" in self.taken:
-            number += 1
-        self.taken.add(f"{what}_{number}")
-        return f"{what}_{number}"
+        return self.names.numbered(f"{what}_")
 
     def copied(self, graph: Graph) -> dict[str, str]:
         """New names for everything in a graph."""
@@ -321,40 +319,5 @@ class _Gater:
 def _names(graph: Graph) -> Iterator[str]:
     """All names that stand for something in a graph, those of results included."""
     for node in all_nodes(graph.nodes):
-        yield node.name
-        if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
-            yield from (inner for inner, _ in node.attrs.captures)
-        if isinstance(node.attrs, BranchAttrs):
-            yield from (f"{node.name}.{result}" for result in node.attrs.results)
-        elif isinstance(node.attrs, LoopAttrs):
-            yield from node.attrs.carried
-            yield from (f"{node.name}.{name}" for name in node.attrs.carried)
-
-
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """The node, and all that is in it, under other names; resources keep theirs."""
-
-    def every(old: Iterable[str]) -> tuple[str, ...]:
-        return tuple(names[name] for name in old)
-
-    def body(old: Body) -> Body:
-        return Body(tuple(_renamed(n, names) for n in old.nodes), every(old.results))
-
-    attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
-        captures = tuple((names[inner], names[outer]) for inner, outer in attrs.captures)
-        attrs = replace(attrs, captures=captures)
-    if isinstance(attrs, BranchAttrs):
-        attrs = replace(attrs, then=body(attrs.then), orelse=body(attrs.orelse))
-    elif isinstance(attrs, LoopAttrs):
-        carried, condition = every(attrs.carried), body(attrs.condition)
-        attrs = replace(attrs, carried=carried, condition=condition, body=body(attrs.body))
-    elif isinstance(attrs, SectionAttrs):
-        attrs = SectionAttrs(every(attrs.members))
-    return replace(
-        node,
-        name=names[node.name],
-        inputs=every(node.inputs),
-        after=every(node.after),
-        attrs=attrs,
-    )
+        yield from (node.name, *node.arguments)
+        yield from (f"{node.name}.{result}" for result in node.results)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -152,15 +153,12 @@ class _Placing:
         self.lives = lives
         self.default = default
         self.clustered = clustered
-        self.taken = {*test.types, *lives}
+        self.names = FreshNames((*test.types, *lives))
 
     def name(self, prefix: str, value: str, device: str) -> str:
         """A new one, which says what is sent where."""
         wanted = f"{prefix}_{value.replace('.', '_')}"[:50] + f"_{device.replace(':', '')}"
-        names = (wanted if n == 0 else f"{wanted}_{n}" for n in count())
-        name = next(each for each in names if each not in self.taken)
-        self.taken.add(name)
-        return name
+        return self.names.like(wanted)
 
     def body(
         self,

@@ -15,12 +15,12 @@ semantics.md, section 5; BLOG, "XLA Clusters and Resource Variables (sort of)".
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    FreshNames,
     LoopAttrs,
     Node,
     all_nodes,
@@ -202,14 +202,11 @@ class _Conversion:
         self.test = test
         self.state: dict[_Cell, str] = {}
         self.statements: list[Statement] = []
-        self.counts: Counter[_Cell] = Counter()
+        self.names = FreshNames(test.types)
 
     def assign(self, cell: _Cell) -> str:
         """A new name for what the cell holds from here on."""
-        name = "_".join((*cell, str(self.counts[cell])))
-        self.counts[cell] += 1
-        taken = name in self.test.types
-        self.state[cell] = self.assign(cell) if taken else name
+        self.state[cell] = self.names.numbered(f"{cell[0]}_{cell[1]}_")
         return self.state[cell]
 
     def current(self, cell: _Cell) -> str:

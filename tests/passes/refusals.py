@@ -16,10 +16,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import Cluster, MalformedTest, captures_of
+from litmusfuzz.corpus.model import Cluster, MalformedTest, captures_of, levels
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
 from litmusfuzz.fuzz.generators import FAMILIES, generate
-from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, levels, refused, ssa_order
+from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, refused, ssa_order
 from litmusfuzz.fuzz.passes.safety import access
 from litmusfuzz.oracles.translation import validate
 
@@ -53,7 +53,9 @@ def between(nodes: Sequence[Node], first: str, last: str) -> list[str]:
 
 def count(test: LitmusTest, tally: Tally) -> None:
     """Judge each pair of a test without clusters that a rule on soundness refuses."""
-    here = {node.name: nodes for g in test.graphs for nodes in levels(g.nodes) for node in nodes}
+    here = {
+        node.name: level.nodes for g in test.graphs for level in levels(g) for node in level.nodes
+    }
     for refusal in refused(test):
         if refusal.rule not in (Rule.UNSAFE_PAIR, Rule.WAITS_ALIKE):
             continue

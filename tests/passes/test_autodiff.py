@@ -13,7 +13,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from litmusfuzz.corpus.model import Body, BranchAttrs, Graph, LitmusTest, LoopAttrs, Node, Variable
+from litmusfuzz.corpus.model import (
+    Body,
+    BranchAttrs,
+    FreshNames,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    Node,
+    Variable,
+)
 from litmusfuzz.corpus.ops import (
     BOOL,
     FLOATS,
@@ -28,7 +37,6 @@ from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     NotDifferentiable,
     Step,
-    fresh_names,
     gradients,
     trained,
 )
@@ -146,7 +154,7 @@ def with_gradients(seed: int) -> tuple[LitmusTest, str, dict[str, Array], dict[s
     """A drawn graph, its last value, all values, and its gradients by our pass."""
     test, target = drawn(seed)
     wrt = reads_of(test)
-    added, found = gradients(test.graph.nodes, test.types, target, wrt, fresh_names(test.types))
+    added, found = gradients(test.graph.nodes, test.types, target, wrt, FreshNames(test.types).like)
     whole = replace(test, graphs=(Graph("main", (*test.graph.nodes, *added)),))
     values = valued(whole)
     for name, gradient in found.items():
@@ -297,7 +305,7 @@ def found_in(test: LitmusTest, target: str) -> dict[str, str]:
     """Names of the gradients by all reads."""
     nodes = test.graph.nodes
     wrt = [node.name for node in nodes if node.resources]
-    return gradients(nodes, test.types, target, wrt, fresh_names(test.types))[1]
+    return gradients(nodes, test.types, target, wrt, FreshNames(test.types).like)[1]
 
 
 def const(name: str, value: int, dtype: str = "float32", shape: tuple[int, ...] = ()) -> Node:

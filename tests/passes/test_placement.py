@@ -141,7 +141,7 @@ def test_names_that_are_taken_are_not_used_again() -> None:
         replace(node, name="send_r0_cpu1") if node.name == "w0" else node for node in graph.nodes
     )
     placed = place(replace(test, graphs=(replace(graph, nodes=nodes),)), TWO)
-    assert "send_r0_cpu1_1" in {node.name for node in all_nodes(placed.graph.nodes)}
+    assert "send_r0_cpu1_2" in {node.name for node in all_nodes(placed.graph.nodes)}
 
 
 def test_a_resource_that_is_told_to_be_on_two_devices_is_refused() -> None:
