@@ -1,8 +1,8 @@
-"""Another environment's interpreter, for workers with another TensorFlow or JAX.
+"""Python interpreters of other environments, for workers with another TensorFlow or JAX.
 
-Our package need not be installed there. What a worker needs of it is put first on
-its path: our modules alone, as links, so that nothing else of this environment,
-above all no framework, hides what is installed there.
+LitmusFuzz need not be installed in the other environment. Its modules, and nothing else of
+this environment, are put first on the worker's import path as links, so that they hide
+nothing that is installed there, above all no framework.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _PROBE_S: Final = 60.0
 
 
 def interpreter(path: str) -> str:
-    """The interpreter's full path, once it is known to be able to run workers.
+    """Full path of an interpreter that can run workers.
 
     Raises
     ------
     Unavailable
-        Saying what is missing, in one line.
+        Naming what is missing, in one line.
     """
     found = shutil.which(path)
     if found is None:
-        raise Unavailable(f"{path}: there is no program there")
-    # Not resolved: a virtual environment's interpreter is a link out of it.
+        raise Unavailable(f"{path}: no such program")
+    # Not resolved: the interpreter of a virtual environment is a link to one outside.
     full = str(Path(found).absolute())
     try:
         done = subprocess.run(
@@ -58,7 +58,7 @@ def interpreter(path: str) -> str:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         said, version = [], ()
     if said[:1] != ["python"] or done.returncode:
-        raise Unavailable(f"{path}: does not answer as a Python interpreter does")
+        raise Unavailable(f"{path}: is not a Python interpreter")
     if version < OLDEST:
         raise Unavailable(f"{path}: is Python {'.'.join(said[1:3])}; workers need 3.11 or later")
     if said[3:]:
@@ -67,18 +67,27 @@ def interpreter(path: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Variables with which another interpreter, and what it starts, finds our modules."""
+    """Environment variables with which another interpreter finds our modules."""
     path = filter(None, (_links(), os.environ.get("PYTHONPATH")))
-    # Safe: the folder that we are run in, perhaps a checkout, does not come first.
-    return {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
+    return {"PYTHONPATH": os.pathsep.join(path)}
+
+
+def safe_path(pythonpath: str) -> dict[str, str]:
+    """Environment variables that keep the working directory off a process's import path.
+
+    They hold for the processes that it starts as well. An empty entry of ``PYTHONPATH``,
+    which ``PYTHONPATH=$PYTHONPATH:more`` easily leaves, stands for the working directory.
+    """
+    kept = os.pathsep.join(filter(None, pythonpath.split(os.pathsep)))
+    return {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": kept} if pythonpath else {})
 
 
 @cache
 def _links() -> str:
-    """A folder with a link to each of our modules; goes when this process ends.
+    """A folder with a link to each of our modules, removed when this process ends.
 
-    The compiled ones, which an editable installation keeps elsewhere, are for our
-    version of Python: another does not see them.
+    Compiled modules, which an editable installation keeps elsewhere, are for our version of
+    Python only; another version ignores them.
     """
     folder = Path(tempfile.mkdtemp(prefix="litmusfuzz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -88,7 +97,7 @@ def _links() -> str:
         assert spec is not None
         assert spec.origin is not None
         top = Path(spec.origin).parent
-        # Where the package is installed, its folder holds the others.
+        # In an installed package, the top folder contains the others.
         found = top.rglob("*.py") if package else top.glob("*.py")
         modules |= {str("litmusfuzz" / Path(package) / m.relative_to(top)): m for m in found}
     installed = files("litmusfuzz") or ()

@@ -1,8 +1,7 @@
-"""What goes between the program and a worker: plain records, length-prefixed.
+"""Messages between the program and its workers: length-prefixed JSON records.
 
-The test travels as the bytes of the corpus format, outcomes as lists of ints,
-all of it as JSON: a worker may live in another environment, with another
-version of everything.
+A test is the text of its file, an outcome lists of ints: a worker may run in another
+environment, with other versions of all packages.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Value
 
 NO_SCHEDULES: Final = "schedules"
-"""What an executor that is not `Schedulable`, nor `Forceable`, refuses."""
+"""Name by which an executor refuses tasks of `Schedulable` and `Forceable`."""
 NO_CLUSTERS: Final = "clusters of its own"
-"""What one that is not `Clustered` refuses."""
+"""Name by which an executor that is not `Clustered` refuses the task."""
 MAX_MESSAGE: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One outcome: its values by name, None for torn, and how it ended."""
+    """An outcome and its count: values by name, None for torn, and the status."""
 
     values: dict[str, list[int | list[int]] | None]
     count: int
@@ -38,13 +37,22 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Run a test; or, without a test, tell the versions, if `config` can run there.
+    """A task for a worker; without a test, a request for versions.
 
-    `noise` holds the fields of `Noise`. What else may be asked (`task`) is for a
-    `Schedulable` test: *record* executions, at most `count` of them, until one
-    shows an outcome of `wanted`; *replay* `choices`. Of a `Forceable` one: *force*
-    `order`. `timeout_s` ends a record or an order. Of a `Clustered` one: its *clusters*.
-    `executor` asks for another than the worker's own, of the same environment.
+    Parameters
+    ----------
+    test : str
+        Text of the test's file; "" to ask for the versions, and whether `config` can run.
+    task : str
+        *run*; for a `Schedulable` test also *record* (execute up to `count` times, until an
+        outcome is in `wanted`) and *replay* (repeat `choices`); for a `Forceable` test
+        *force* (follow `order`); for a `Clustered` test *clusters*.
+    executor : str
+        Another executor of the same environment; "" for the worker's own.
+    noise : dict
+        Fields of `Noise`.
+    timeout_s : float
+        Limit for *record* and *force*.
     """
 
     test: str = ""
@@ -61,13 +69,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a request: rows, or one line saying why there are none.
+    """The result of a request: outcomes, or one line that says why there are none.
 
-    `choices` are those of a recorded execution, the one in `rows`; `diverged`
-    says why a replay or an order could not be followed. `clusters` are the
-    members of each cluster, in SSA order.
-    `seconds` is the time that the worker spent on it, building included;
-    `counters` what the executor has counted since the worker started.
+    Parameters
+    ----------
+    choices : list of Choice
+        Of the recorded execution, whose outcome is in `rows`.
+    clusters : dict of str to list of str
+        Members of each cluster, in SSA order.
+    diverged : str
+        Why a replay or a total order could not be followed.
+    seconds : float
+        Time that the worker spent on the request, building included.
+    counters : dict of str to float
+        Counters of the executor since the worker started.
     """
 
     rows: list[Row] = []
@@ -82,7 +97,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:
-    """The reply's rows as outcomes of `test`."""
+    """Histogram of a reply: its rows as outcomes of `test`."""
     found: dict[Outcome, int] = {}
     for row in reply.rows:
         values = {name: TORN if v is None else _frozen(v) for name, v in row.values.items()}
@@ -99,7 +114,7 @@ def _frozen(parts: list[int | list[int]]) -> Value:
 
 
 def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
-    """Outcomes as rows; the inverse of `histogram`."""
+    """Rows of a histogram; the inverse of `histogram`."""
     return [
         Row(
             {
@@ -116,7 +131,7 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
 
 
 def write(stream: IO[bytes], message: msgspec.Struct) -> None:
-    """Send one message."""
+    """Write one message to a stream."""
     data = msgspec.json.encode(message)
     rest = memoryview(_LENGTH.pack(len(data)) + data)
     while rest:  # an unbuffered pipe takes what fits
@@ -125,7 +140,7 @@ def write(stream: IO[bytes], message: msgspec.Struct) -> None:
 
 
 def read_exactly(stream: IO[bytes], size: int) -> bytes:
-    """`size` bytes, or fewer if the stream ends."""
+    """Read `size` bytes, fewer only if the stream ends."""
     parts = []
     while size:
         part = stream.read(size)
@@ -137,7 +152,7 @@ def read_exactly(stream: IO[bytes], size: int) -> bytes:
 
 
 def read_request(stream: IO[bytes]) -> Request | None:
-    """The next request, None at the end of the stream."""
+    """Read the next request; None at the end of the stream."""
     header = read_exactly(stream, _LENGTH.size)
     if len(header) < _LENGTH.size:
         return None
@@ -146,7 +161,7 @@ def read_request(stream: IO[bytes]) -> Request | None:
 
 
 def read_reply(stream: IO[bytes]) -> Reply | None:
-    """The next reply, None if the worker ended before it was complete."""
+    """Read the next reply; None if the worker ended before it was complete."""
     header = read_exactly(stream, _LENGTH.size)
     if len(header) < _LENGTH.size:
         return None

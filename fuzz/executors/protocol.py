@@ -1,8 +1,8 @@
-"""What an executor is, to the rest of the program.
+"""Interface that every executor implements.
 
-To add one: a module with a class that has these members, and one line in
-`litmusfuzz.fuzz.executors.table` (or an entry point in the group
-``litmusfuzz.executors``); then `tests/conformance` passes.
+To add an executor, write a class with the members of `Executor` and name it in
+`litmusfuzz.fuzz.executors.table`, or in an entry point of the group
+``litmusfuzz.executors``. `tests/conformance` checks every executor.
 """
 
 from __future__ import annotations
@@ -44,29 +44,36 @@ __all__ = [
 ]
 
 Histogram = Mapping[Outcome, int]
-"""How often each outcome was seen."""
+"""Number of executions by outcome."""
 
 
 class Refused(Exception):
-    """An executor cannot run a test; the message names the feature."""
+    """The executor does not take this test; the message names what it lacks."""
 
 
 class Diverged(ValueError):
-    """A record or total order that the executor cannot follow; says how far it came."""
+    """The executor cannot follow a recorded schedule or a total order; says how far it came."""
 
 
 class Unavailable(Exception):
-    """An executor cannot run here at all; the message says what is missing."""
+    """The executor cannot run on this machine; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One way to run an executor, by name.
+    """A configuration: a named way to run an executor.
 
-    `guarantees` is the model (`oracles.model`) that the executor keeps in this
-    configuration; `settings` what it is made of, for the record; `environment`
-    the variables that its worker process has beside our own: what a framework
-    reads only once, when it is imported.
+    Parameters
+    ----------
+    name : str
+    guarantees : str
+        Name of the memory model (`litmusfuzz.oracles.model`) that the executor keeps in
+        this configuration.
+    settings : tuple of (str, int or str or bool)
+        Settings that the name stands for, kept in findings.
+    environment : tuple of (str, str)
+        Additional environment variables of the worker process, for settings that a
+        framework reads only when it is imported.
     """
 
     name: str
@@ -77,49 +84,46 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is varied between executions of one test, to see more of its outcomes.
+    """Disturbances of the executions of a test, to see more of its outcomes.
 
-    None of it changes the allowed set.
+    Noise never changes the allowed set. An executor ignores the settings that it has no use
+    for; its `run` names these. Which ready op runs next is up to the engine, and thus to the
+    configuration.
 
     Parameters
     ----------
     copies : int
-        Renamed copies of the test that run side by side.
+        Renamed copies of the test that run concurrently.
     steps : int
-        Runs before everything is built afresh, session included.
+        Runs before the executor builds everything anew, session included.
     shuffle : bool
-        Whether each copy's nodes are created in an order of its own.
+        Create the nodes of each copy in another random order.
     padding : int
-        Largest number of elements of pure work put before a resource op;
-        0 for none.
+        Elements, at most, of the pure computation that is inserted before a resource op; 0
+        for none.
     delay_us_max : int
         Longest random wait before an event; 0 for none.
     transfer_delay_us_max : int
-        Longest time that a transfer between devices is held back, so that
-        transfers overtake each other as well; 0 for none. An executor may
-        draw a bound below it for each execution.
+        Longest random delay of a transfer between devices, so that transfers overtake each
+        other; 0 for none. An executor may choose a lower bound for each execution.
     yield_percent : int
-        How many events in a hundred have their thread let others go first.
+        Percentage of events before which the thread yields.
     barrier : bool
-        Whether no event happens before all that can come first are scheduled.
+        Hold every event back until all events that can come first are scheduled.
     lanes : int
-        Lanes of what has none, so that a torn access shows; 1 for none. Not of a
-        test with queues, MatMul, or lanes of its own.
+        Lanes added to values without lanes, so that torn accesses show; 1 for none. A test
+        with queues, MatMul, or lanes of its own stays as it is.
     pinned : bool
-        Whether each thread stays on one core.
+        Pin each thread to a core.
     together : bool
-        Whether the first events of each copy wait for each other, a short time:
-        where each has a thread, they then race within nanoseconds.
-
-    An executor takes no notice of those that it has no use for, and says which
-    in its `run`. In which order ready ops are taken is the engine's matter: a
-    configuration.
+        Let the first events of each copy wait shortly for each other: where each has a
+        thread, they then race within nanoseconds.
 
     Notes
     -----
-    The defaults are what shows most per second on two cores: a build grows
-    faster than linearly with copies, and 32 copies keep it at 25 ms; beyond 96
-    steps nothing is gained, since padding and order are those of the build.
+    The defaults show the most outcomes per second on two cores. The time of a build grows
+    faster than linearly with copies. More than 96 steps gain nothing, as padding and order
+    are fixed by the build.
     """
 
     copies: int = 32
@@ -150,50 +154,50 @@ class Noise:
 
     @property
     def disturbs(self) -> bool:
-        """Whether threads are to be disturbed at their work."""
+        """True if threads are disturbed while they run events."""
         return bool(
             self.barrier or self.pinned or self.together or self.delay_us_max or self.yield_percent
         )
 
 
 class Prepared(Protocol):
-    """A test, built and compiled."""
+    """A test that an executor has built, ready to run."""
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Execute the test at least `count` times, at most one step more.
+        """Execute the test at least `count` times, and at most one step more.
 
-        Or fewer, at least once, where executions are costly; the histogram tells.
-        All randomness comes from `seed`. The executions are independent: each
+        Where executions are costly, an executor may do fewer, at least one: the histogram
+        has the number. All randomness comes from `seed`. Executions are independent: each
         starts from the initial contents.
         """
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release all resources of the system under test."""
 
 
 Choice = tuple[int, int, int]
-"""Of a controlled execution: index of the event chosen, how many could have come
-next, and a digest of which."""
+"""One choice of a controlled execution: index of the chosen event, number of events that
+could have come next, and a digest of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventKey:
-    """An event by names: what an oracle's total order is made of.
+    """An event, identified by names; an oracle's total order is a sequence of these.
 
     Parameters
     ----------
     run : str
-        "" if there is only one.
+        "" if the test has only one run.
     frame : str
         The loop iterations around the node, outermost first: ``loop[2]/``.
     node : str
     access : str
-        "R" and "W" for the halves of an update in parts, "lock" and "unlock";
-        anything else for the only event of its kind.
+        "R" or "W" for the halves of a split update, "lock" or "unlock"; any other text for
+        a node with a single event.
     resource : str
-        The first that it touches.
+        The first resource of the node.
     part : int
-        Which element of a many-op it is for.
+        Element of an op on several elements.
     """
 
     run: str
@@ -206,75 +210,71 @@ class EventKey:
 
 @runtime_checkable
 class Forceable(Prepared, Protocol):
-    """A prepared test that can be made to follow one total order. Optional."""
+    """Optional: a prepared test that can follow a given total order."""
 
     def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
-        """The outcome of exactly that total order.
+        """Execute events in exactly that total order; the outcome.
 
         Raises
         ------
         Diverged
-            If an event cannot come where the order has it, or more can come
-            when it ends.
+            If an event cannot happen at its place in the order, or events are left when
+            the order ends.
         TimeoutError
-            If that takes longer; names the time.
+            If it takes longer than `timeout_s`; names that time.
         """
 
 
 @runtime_checkable
 class Schedulable(Forceable, Protocol):
-    """A prepared test that can be executed one event at a time, as a scheduler chooses.
-
-    Optional: an executor that cannot does not have these members.
-    """
+    """Optional: a prepared test that runs one event at a time, as a scheduler chooses."""
 
     def record(self, seed: int) -> tuple[Outcome, Sequence[Choice]]:
-        """One controlled execution, with the choices that lead to it.
+        """Execute once, controlled; the outcome, and the choices that lead to it.
 
         The same seed gives the same execution.
         """
 
     def replay(self, choices: Sequence[Choice]) -> Outcome:
-        """The execution that those choices lead to.
+        """Repeat the execution that those choices lead to; its outcome.
 
         Raises
         ------
         Diverged
-            If other events could come next than when they were recorded.
+            If other events can come next than when the choices were recorded.
         """
 
 
 @runtime_checkable
 class Clustered(Prepared, Protocol):
-    """A prepared test of which the system under test made clusters itself. Optional."""
+    """Optional: a prepared test in which the system under test chose clusters itself."""
 
     def clusters(self) -> Mapping[str, Sequence[str]]:
-        """Members of each cluster that it chose, in SSA order; none if it made none.
+        """Members, in SSA order, of each cluster that it chose, by the cluster's name.
 
         Raises
         ------
         Refused
-            If it makes no clusters in this configuration, or some that the
-            semantics has no words for.
+            If it chooses no clusters in this configuration, or clusters that the semantics
+            does not describe.
         """
 
 
 class Executor(Protocol):
-    """A system under test."""
+    """System under test: it runs litmus tests and reports their outcomes."""
 
     name: ClassVar[str]
     support: ClassVar[Support]
-    """The ops, dtypes, shapes and features that it takes: campaigns and Hypothesis
-    strategies generate tests within it. Whether it takes a single test, `prepare` decides.
-    """
+    """Ops, dtypes, shapes and features of the tests that it takes. Campaigns and Hypothesis
+    strategies generate tests within it; `prepare` has the last word on each test."""
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """The first is the default. Cheap: imports no framework."""
+        """All configurations, the default first. Cheap: imports no framework."""
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
-        """Of what is tested, for the record; may import it.
+        """Versions of the system under test, kept in findings; may import a framework.
 
         Raises
         ------
@@ -288,64 +288,64 @@ class Executor(Protocol):
         Raises
         ------
         Refused
-            Naming the first feature, op, dtype or shape that it does not take:
+            Naming the first feature, op, dtype or shape that the executor does not take:
             `Support.lacking` lists those beyond its support.
         """
 
 
 @runtime_checkable
 class Configurable(Protocol):
-    """An executor with more configurations than it lists. Optional."""
+    """Optional: an executor with more configurations than it lists."""
 
     @classmethod
     def configured(cls, name: str) -> Config:
-        """The configuration that `name` spells out.
+        """The configuration whose settings `name` lists.
 
         Raises
         ------
         ValueError
-            In one line.
+            With a message of one line.
         """
 
     def check(self, config: Config) -> None:
-        """Whether it can run here.
+        """Check that this configuration can run on this machine.
 
         Raises
         ------
         Unavailable
-            Saying what is missing.
+            Naming what is missing.
         """
 
 
 @runtime_checkable
 class Mutant(Protocol):
-    """An executor that is wrong on purpose, and can be had without its defect. Optional."""
+    """Optional: an executor that is wrong on purpose, with a control."""
 
     @classmethod
     def control(cls) -> type[Executor]:
-        """The same with its defect switched off: whatever it shows is allowed."""
+        """The same executor without its defect: all its outcomes are allowed."""
 
 
 @runtime_checkable
 class Counts(Protocol):
-    """An executor that counts what it does. Optional."""
+    """Optional: an executor with counters."""
 
     def counters(self) -> Mapping[str, float]:
-        """What it did since it was made, by name.
+        """Counts since the executor was created, by name.
 
-        Summed over all its processes, and shown as they are, but for those of a
-        compiler: ``compiled``, how often it compiled; ``found``, how often it had
-        what was asked for; ``seconds``, spent on compiling.
+        Summaries add them up over the executor's processes and print them, except for a
+        compiler's: ``compiled`` counts compilations, ``found`` hits in its cache, and
+        ``seconds`` the time spent on compiling.
         """
 
 
 @runtime_checkable
 class Clusters(Protocol):
-    """An executor that compiles parts of a test as one. Optional."""
+    """Optional: an executor that compiles clusters of a test."""
 
     @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
-        """The test with the clusters that it runs it with; `test` if that has its own.
+        """The test with the clusters that the executor chooses; `test` if that has clusters.
 
         Cheap: imports no framework.
         """

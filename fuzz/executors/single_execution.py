@@ -1,6 +1,6 @@
-"""For executors that are one function: it plays a test once, by a seeded generator.
+"""`PreparedFunction`: an executor's prepared test, from a function that executes it once.
 
-What somebody else's simulator or model in Python needs around it; ours have more to do.
+For simulators and models in Python, such as the example in ``docs/executors.md``.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedFunction:
-    """A prepared test over scalars (`fuzz.executors.protocol.Prepared`).
+    """Prepared test over scalars (`litmusfuzz.fuzz.executors.protocol.Prepared`).
 
     Parameters
     ----------
     test : LitmusTest
-    play : callable
-        From the test and a generator, from which comes all that is left to chance, to what
-        each of `test.names` holds at the end; it may name more.
+    execute : callable
+        Function of the test and a seeded random generator, its only source of randomness.
+        It executes the test once and returns the value of each of `test.names` at the end;
+        it may return more values.
     """
 
     test: LitmusTest
-    play: Callable[[LitmusTest, random.Random], Mapping[str, int]]
+    execute: Callable[[LitmusTest, random.Random], Mapping[str, int]]
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Play it `count` times."""
+        """Execute the test `count` times; of the arguments, `noise` is ignored."""
         rng = random.Random(seed)
         return Counter(self._once(rng) for _ in range(count))
 
     def _once(self, rng: random.Random) -> Outcome:
-        held = self.play(self.test, rng)
-        return Outcome.of(self.test, {name: (held[name],) for name in self.test.names})
+        values = self.execute(self.test, rng)
+        return Outcome.of(self.test, {name: (values[name],) for name in self.test.names})
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""Executors by name: ours in one explicit table, others by entry point."""
+"""Table of executors by name: ours are listed here, others come by entry point."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ GROUP: Final = "litmusfuzz.executors"
 MUTANT: Final = "mutant/"
 CANARY: Final = "mutant/canary"
 CONTROL: Final = "control/"
-"""In place of ``mutant/``: the same with its defect switched off."""
+"""Prefix in place of ``mutant/``: the same executor without its defect."""
 
-# Module and class, not the class: a framework is imported by its own worker only.
+# Names, not classes: only a worker of that executor imports its framework.
 EXECUTORS: Final = MappingProxyType(
     {
         "tf": "litmusfuzz.fuzz.executors.tensorflow.executor:TensorFlowExecutor",
@@ -86,15 +86,15 @@ EXECUTORS: Final = MappingProxyType(
 
 
 _MEMBERS: Final = ("name", "support", "configurations", "versions", "prepare")
-"""Of `protocol.Executor`."""
+"""Members of `protocol.Executor`."""
 
 
 class UnknownExecutor(ValueError):
-    """No executor, or no configuration of it, has that name, or it cannot be used."""
+    """No usable executor or configuration has that name."""
 
 
 def names() -> tuple[str, ...]:
-    """All executors that can be chosen here."""
+    """Names of all executors in this environment."""
     return (
         *EXECUTORS,
         *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()),
@@ -102,12 +102,12 @@ def names() -> tuple[str, ...]:
 
 
 def executor_class(name: str) -> type[Executor]:
-    """The executor with that name.
+    """The executor of that name.
 
     Raises
     ------
     UnknownExecutor
-        Naming those there are, or what is wrong with the entry point, in one line.
+        Naming the executors that exist, or the problem with the entry point, in one line.
     """
     if name.startswith(CONTROL):
         mutant = executor_class(MUTANT + name.removeprefix(CONTROL))
@@ -128,7 +128,7 @@ def executor_class(name: str) -> type[Executor]:
 
 
 def _there_are(name: str) -> str:
-    """The executors, or what a name may have been meant for."""
+    """The names that exist, or those that are close to an unknown one."""
     close = get_close_matches(name, names(), 3, 0.75)
     if close:
         return f"is it {' or '.join(close)}?"
@@ -139,7 +139,7 @@ def _there_are(name: str) -> str:
 
 @cache
 def _points(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    # Looks into every package on the path: once is enough.
+    # Cached: it looks into every package on the path.
     return tuple(entry_points(group=GROUP))
 
 
@@ -148,7 +148,7 @@ def _origin(point: EntryPoint) -> str:
 
 
 def _loaded(point: EntryPoint) -> type[Executor]:
-    """Somebody else's executor: whatever may be wrong with it is told in one line."""
+    """The executor of an entry point; any problem with it becomes one line."""
     try:
         found = point.load()
         lacking = sorted(name for name in _MEMBERS if not hasattr(found, name))
@@ -164,16 +164,27 @@ def _loaded(point: EntryPoint) -> type[Executor]:
     raise UnknownExecutor(f"executor {point.name!r}, {_origin(point)}, cannot be used: {why}")
 
 
-def configuration(executor: str, name: str | None = None, promise: str | None = None) -> Config:
-    """A configuration of an executor.
+def configuration(executor: str, name: str | None = None, guarantees: str | None = None) -> Config:
+    """A configuration of an executor: by name, or else by the model it guarantees.
 
-    If no name is given its first; where a `promise` is asked for, the first with
-    that one, or rather a controlled one.
+    Parameters
+    ----------
+    executor : str
+    name : str, optional
+        Default: the executor's first configuration.
+    guarantees : str, optional
+        Without a name, the first configuration that guarantees this model, preferably one
+        with the controlled engine.
+
+    Raises
+    ------
+    UnknownExecutor
+        If there is no such executor or configuration.
     """
     found = executor_class(executor)
     configs = found.configurations()
-    if name is None and promise is not None:
-        keeping = [config for config in configs if config.guarantees == promise]
+    if name is None and guarantees is not None:
+        keeping = [config for config in configs if config.guarantees == guarantees]
         controlled = [c for c in keeping if ("engine", "controlled") in c.settings]
         return (controlled or keeping or list(configs))[0]
     if name is None:

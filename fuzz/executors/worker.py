@@ -1,8 +1,8 @@
-"""The program's side of a worker: one executor in a spawned process.
+"""`Worker`: an executor in a process of its own, as its parent process sees it.
 
-A worker that crashes, hangs or grows too large costs the one request that it
-was given. The caller is told what happened, and the next request starts a new
-process.
+A worker that crashes, hangs or needs too much memory loses only the current request.
+`Worker.receive` reports what happened (`Died`), and the next request starts a new process.
+A worker imports nothing from the working directory, nor does a process that it starts.
 """
 
 from __future__ import annotations
@@ -23,17 +23,23 @@ from litmusfuzz.fuzz.executors.table import configuration
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
-"""For the first answer of a process: a framework may take long to import."""
+"""Additional time for the first reply of a process, which may import a framework."""
 KEPT_BYTES: Final = 8000
-"""Of what a process wrote that has ended."""
+"""Bytes, at most, of the log of a process that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A request's process ended, or was ended, before it answered.
+    """The result of a request whose process ended, or was killed, before it replied.
 
-    `timed_out` tells a hang from a crash; `message` is one line, `log` the end
-    of what the process wrote.
+    Parameters
+    ----------
+    message : str
+        The cause, in one line.
+    log : str
+        The last lines that the process wrote.
+    timed_out : bool
+        True for a hang, false for a crash.
     """
 
     message: str
@@ -42,19 +48,20 @@ class Died:
 
 
 class Worker:
-    """One executor in a process of its own; started when first used.
+    """An executor in a process of its own, which the first request starts.
 
-    A request for a configuration with another environment starts another.
+    A request for a configuration with another environment (`Config.environment`) ends the
+    process and starts a new one.
 
     Parameters
     ----------
     executor : str
-        Its name in `fuzz.executors.table`.
+        Its name in `litmusfuzz.fuzz.executors.table`.
     memory_bytes : int
-        Cap on the process's private memory.
+        Limit on the private memory of the process.
     python : str, optional
-        Another environment's interpreter, by `fuzz.executors.interpreter.interpreter`;
-        ours if not given.
+        Interpreter of another environment, as found by
+        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: our own.
     """
 
     def __init__(
@@ -75,9 +82,9 @@ class Worker:
         self._timeout_s = 0.0
 
     def send(self, request: messages.Request, timeout_s: float) -> None:
-        """Give it one request, to be done within `timeout_s` seconds.
+        """Send a request. Its reply is due within `timeout_s` seconds.
 
-        The process's start is not counted in.
+        The time that the process needs to start comes on top.
         """
         executor = request.executor or self.executor
         environment = dict(configuration(executor, request.config or None).environment)
@@ -90,27 +97,27 @@ class Worker:
         assert self._process.stdin is not None
         self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
         self._deadline = time.monotonic() + self._timeout_s
-        with contextlib.suppress(BrokenPipeError):  # if it has ended, `receive` finds out how
+        with contextlib.suppress(BrokenPipeError):  # the process has ended: `receive` reports how
             messages.write(self._process.stdin, request)
 
     def fileno(self) -> int:
-        """Readable when an answer, or the process's end, is there."""
+        """File descriptor that becomes readable on a reply, or when the process ends."""
         assert self._process is not None
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     @property
     def overdue(self) -> bool:
-        """Whether the request's time is up."""
+        """True once the reply is late."""
         return time.monotonic() >= self._deadline
 
     @property
     def pid(self) -> int | None:
-        """The process's, if there is one."""
+        """Id of the process; None if none is running."""
         return self._process.pid if self._process else None
 
     def receive(self) -> messages.Reply | Died:
-        """The answer to the last request; waits for it, until it is overdue."""
+        """Wait for the reply to the last request, until it is overdue."""
         remaining = max(0.0, self._deadline - time.monotonic())
         ready, _, _ = select.select([self], [], [], remaining)
         if not ready:
@@ -131,37 +138,42 @@ class Worker:
         return reply
 
     def ask(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
-        """Send, then receive."""
+        """Send a request and wait for its reply."""
         self.send(request, timeout_s)
         return self.receive()
 
     def close(self) -> None:
-        """End the process, at once."""
+        """Kill the process."""
         if self._process is not None:
             self._end()
 
     def _start(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         arguments = [self.executor, str(self.memory_bytes), str(os.getpid())]
-        # A fresh interpreter, never a fork: frameworks have threads. A session
-        # of its own, so that Ctrl-C reaches only us.
+        # A new interpreter, not a fork, as frameworks have threads. A session of its own,
+        # so that Ctrl-C reaches the parent only.
         self._process = subprocess.Popen(
             [
-                self.python or sys.executable,
-                "-P",
-                "-m",
-                "litmusfuzz.fuzz.executors.worker_main",
+                *(self.python or sys.executable, "-P"),
+                *("-m", "litmusfuzz.fuzz.executors.worker_main"),
                 *arguments,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             bufsize=0,
-            env=os.environ | self._environment | (interpreter.environment() if self.python else {}),
+            env=self._variables(),
             start_new_session=True,
         )
         self._answered = False
         self.starts += 1
+
+    def _variables(self) -> dict[str, str]:
+        """Environment variables of the process."""
+        variables = os.environ | self._environment
+        if self.python:
+            variables |= interpreter.environment()
+        return variables | interpreter.safe_path(variables.get("PYTHONPATH", ""))
 
     def _end(self) -> str:
         """Kill the process and return the end of its log."""
@@ -179,7 +191,7 @@ class Worker:
 
 
 def _end_of(log: IO[bytes]) -> str:
-    """Its last lines; whole ones, but for a single one that is too long."""
+    """The last whole lines of a log; the end of the last line if that is too long."""
     start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
     log.seek(start)
     kept = log.read()
@@ -188,10 +200,10 @@ def _end_of(log: IO[bytes]) -> str:
 
 
 def _cause(code: int, log: str) -> str:
-    """One line: how the process ended, and the last that it said of that.
+    """How the process ended, with the last line of its log that may explain it.
 
-    A framework's log lines (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the
-    second line of TensorFlow's about the processor) say nothing of it.
+    Log lines of a framework (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the
+    second line of TensorFlow's message about the processor) do not.
     """
     how = f"signal {-code}" if code < 0 else f"exit {code}"
     log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours

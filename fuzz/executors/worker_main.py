@@ -1,9 +1,10 @@
-"""The worker's side: ``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES``.
+"""Main program of a worker process.
 
-Reads requests on its standard input and answers on its standard output, until
-the input ends. A refusal is an answer; any other exception ends the process
-with a traceback, which the parent records as a crash: it must not be possible
-to take a defect for a result.
+``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES PARENT_PID``
+
+It reads requests from standard input and writes replies to standard output, until the
+input ends. A refusal is a reply. Any other exception ends the process with a traceback,
+which the parent records as a crash, so that no defect passes for a result.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class _Server:
-    """Keeps the last test prepared: the reducer and a replay run one repeatedly."""
+    """Answers requests. It keeps the last test prepared, as a reducer repeats tests."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,7 +100,7 @@ def _clustered(prepared: Prepared) -> messages.Reply:
 
 
 def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:
-    """What comes of a task for the controlled engine."""
+    """The reply to a task for the controlled engine: force, record or replay."""
     if request.task == "force" and isinstance(prepared, Forceable):
         outcome = prepared.force(request.order, request.timeout_s)
     elif not isinstance(prepared, Schedulable):
@@ -112,7 +113,7 @@ def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:
 
 
 def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Reply:
-    """The first execution with a wanted outcome; nothing if there was none in time."""
+    """The first execution with a wanted outcome; an empty reply if none came in time."""
     wanted = [(row.values, row.status) for row in request.wanted]
     end = time.monotonic() + request.timeout_s
     for number in range(request.count):
@@ -126,7 +127,7 @@ def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Repl
 
 
 def die_with_parent(parent: int) -> None:
-    """End this process when the parent is gone, even in the middle of a run."""
+    """End this process when its parent has ended, even in the middle of a run."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -137,15 +138,15 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Answer requests until the input ends."""
     name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # The parent decides what these mean; whoever ends a whole group sends them to us, too.
+    # Sent to the whole process group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # DATA, not AS: frameworks reserve far more addresses than they ever use.
+    # DATA, not AS: frameworks reserve far more address space than they use.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     die_with_parent(parent)
-    # Frameworks print; our answers need a channel of their own.
+    # Frameworks print to standard output; replies need a channel of their own.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
@@ -159,10 +160,10 @@ def main() -> None:
 
 
 def _absent(error: Exception) -> Callable[[messages.Request], messages.Reply]:
-    """Answer everything with why there is no executor: in another environment it is no defect."""
-    why, _, _ = str(error).partition(" (")  # the path that a name was not imported from
+    """Answers every request with the reason why this environment has no such executor."""
+    why, _, _ = str(error).partition(" (")  # without the path of the module
     if isinstance(error, ImportError) and (error.name or "").startswith("litmusfuzz."):
-        why += "; what is compiled of ours is for one version of Python"
+        why += "; our compiled modules are for one version of Python"
     where = f"{sys.executable}, Python {sys.version.split()[0]}, cannot load it: {why}"
     return lambda _: messages.Reply(unavailable=where)
 

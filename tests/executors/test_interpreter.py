@@ -82,12 +82,12 @@ def one_line(done, *parts: str) -> None:
 @pytest.mark.parametrize(
     "command", [["replay", SB], ["run", "--time", "2s"]], ids=["replay", "run"]
 )
-def test_what_cannot_run_workers_is_told_in_one_line(
+def test_a_program_that_cannot_run_workers_is_reported_in_one_line(
     litmusfuzz, bare: Path, tmp_path: Path, command: list[str]
 ) -> None:
     on = (*command, "--executors", "native", "--python")
-    one_line(litmusfuzz(*on, str(tmp_path / "nothing")), "--python: ", "no program there")
-    one_line(litmusfuzz(*on, "true"), "--python: true: does not answer as a Python")
+    one_line(litmusfuzz(*on, str(tmp_path / "nothing")), "--python: ", "no such program")
+    one_line(litmusfuzz(*on, "true"), "--python: true: is not a Python")
     one_line(litmusfuzz(*on, python(bare)), "has no msgspec, numpy, yaml, which workers need")
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_run_workers_is_told_in_one_line(
     ("executor", "lacking"),
     [("native", "litmusfuzz.fuzz.executors.native._executor"), ("tf", "tensorflow")],
 )
-def test_what_an_executor_lacks_there_is_told_in_one_line(
+def test_what_an_executor_lacks_there_is_reported_in_one_line(
     litmusfuzz, other: Path, executor: str, lacking: str
 ) -> None:
     """As in another Python, for which our compiled modules are not; and without a framework."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from tempfile import TemporaryFile
 
 import psutil
@@ -55,7 +58,37 @@ def test_torn_travels() -> None:
     assert messages.histogram(TEST, reply) == {outcome: 5}
 
 
-def test_versions_are_told(worker: Worker) -> None:
+@pytest.mark.parametrize("pythonpath", ["", f"{os.pathsep}/nowhere", f"/nowhere{os.pathsep}"])
+def test_a_worker_imports_nothing_from_the_working_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pythonpath: str
+) -> None:
+    """Neither do its children; an empty entry of PYTHONPATH is the working directory."""
+    (tmp_path / "msgspec.py").write_text("raise RuntimeError('the project has its own')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", pythonpath)
+    with closing(Worker(CANARY)) as worker:
+        assert isinstance(worker.ask(request(), 60), messages.Reply)
+        variables = psutil.Process(worker.pid).environ()
+    assert variables["PYTHONSAFEPATH"] == "1"
+    assert variables["PYTHONPATH"] == pythonpath.strip(os.pathsep)
+
+
+def test_a_command_imports_nothing_from_the_working_directory(tmp_path: Path) -> None:
+    """The console script and the workers that it starts."""
+    (tmp_path / "msgspec.py").write_text("raise RuntimeError('the project has its own')\n")
+    script = Path(sys.executable).parent / "litmusfuzz"
+    done = subprocess.run(
+        [script, "run", "--executors", "native", "--tests", "2", "--count", "8"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_versions_are_reported(worker: Worker) -> None:
     reply = worker.ask(messages.Request(), 60)
     assert isinstance(reply, messages.Reply)
     assert reply.versions["python"] == sys.version.split()[0]
@@ -73,7 +106,7 @@ def test_a_killed_worker_costs_one_request(worker: Worker) -> None:
     assert worker.starts == 2
 
 
-def test_a_worker_that_hangs_is_ended_and_told_apart(worker: Worker) -> None:
+def test_a_hanging_worker_is_killed_and_reported_as_timed_out(worker: Worker) -> None:
     assert isinstance(worker.ask(request(), 60), messages.Reply)
     pid = worker.pid
     assert pid is not None
