@@ -44,7 +44,7 @@ _ORDERS: Final = 2_000
 
 FAILS: Final = "an op fails: nothing is specified"
 STRICTER: Final = "blocks only where an executor is stricter with a loop or conditional"
-ITERATIONS: Final = "needs more iterations at once than the loop is told"
+ITERATIONS: Final = "needs more iterations at once than parallel_iterations"
 ELEMENTS: Final = "needs elements of a many-op split"
 SPLIT: Final = "needs an update split in two"
 REASONS: Final = (SPLIT, ELEMENTS, ITERATIONS, STRICTER, FAILS)
