@@ -109,7 +109,7 @@ def _by_function(
 
 
 def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
-    from litmusfuzz.fuzz.passes.clustering import Rule, broken
+    from litmusfuzz.fuzz.passes.clustering import Rule, violations
     from litmusfuzz.oracles.allowed import NoAllowedSet
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
     from litmusfuzz.oracles.model import RFC
@@ -122,7 +122,7 @@ def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -
         found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
     except NoAllowedSet as error:
         fail(f"{file}: {error}")
-    breaches = broken(clustered)
+    breaches = violations(clustered)
     report = TranslationReport(
         file,
         clustered.name,

@@ -44,7 +44,13 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.structured import observed, small
-from litmusfuzz.fuzz.passes.autodiff import RULES, Step, gradients, stepped, trained
+from litmusfuzz.fuzz.passes.autodiff import (
+    RULES,
+    Step,
+    gradients,
+    training_step,
+    with_training_step,
+)
 
 if TYPE_CHECKING:
     import random
@@ -195,7 +201,7 @@ class _Training:
     def learn(self, block: BodyGenerator, after: tuple[str, ...]) -> tuple[str, ...]:
         """One step that changes the weights itself; its changes."""
         _, loss = self.forward(block, after)
-        added, updates = stepped(block.nodes, block.types, loss, self.step, self.fresh)
+        added, updates = training_step(block.nodes, block.types, loss, self.step, self.fresh)
         previous: tuple[str, ...] = ()
         for node in added:
             if node.name in updates:
@@ -423,7 +429,7 @@ class _Training:
             self.company()
         test = self.test()
         for loss in losses:
-            test = trained(test, loss, self.step, ordered=rng.random() < 0.6)
+            test = with_training_step(test, loss, self.step, ordered=rng.random() < 0.6)
         return test
 
     # --- the test ------------------------------------------------------------------------

@@ -1,5 +1,11 @@
-"""Executors that are wrong on purpose, one defect each.
+"""Mutants: executors with one deliberate defect each.
 
-Each stands beside the test that kills it. They show that a defect of that kind
-would be found.
+`litmusfuzz selftest` and `tests/kills` kill them: they see a forbidden outcome on each,
+which shows that LitmusFuzz would find a defect of that kind. A mutant's *control* is the
+same executor without the defect, and must show nothing forbidden.
+
+- `tensorflow`, `native`, `jax`: mutants of the executors `tf`, `native` and
+  `jax_clustered`.
+- `clustering`: wrong clusterers, convicted without an execution.
+- `stale_reads`: a mutant that needs no framework. `canary`: always wrong.
 """

@@ -1,4 +1,4 @@
-"""Types of the native executor's core with one defect; otherwise as `_executor`."""
+"""Types of the native executor's C++ core compiled with defects; otherwise as `_executor`."""
 
 from litmusfuzz.fuzz.executors.native import lowering
 from litmusfuzz.fuzz.executors.native._executor import Program, PythonBackend, Threads

@@ -1,4 +1,4 @@
-"""The canary: always wrong. A campaign that does not report it is broken."""
+"""The canary: an executor that is always wrong. A campaign that does not report it is broken."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class _Prepared:
 
 
 class Canary:
-    """Mutant: every value is 2**24, which no litmus test can make.
+    """Mutant: every value is 2**24, which no litmus test can produce.
 
-    Killed by every test; runs in every campaign, through the same worker
-    process, judge and report as any other executor.
+    Killed by every test. It runs in every campaign, through the same worker process,
+    judgement and report as any other executor.
 
     References
     ----------
@@ -49,14 +49,14 @@ class Canary:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """One, that promises everything."""
+        """One configuration, which guarantees the model `executor`."""
         return (Config("plain", "executor"),)
 
     @classmethod
     def versions(cls) -> dict[str, str]:
-        """Of the interpreter."""
+        """Version of Python."""
         return {"python": sys.version.split()[0]}
 
     def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
-        """Takes every test; of a queue it says that one element is left."""
+        """Accept every test. Of each queue the canary reports one element."""
         return _Prepared(test)

@@ -1,8 +1,9 @@
-"""Clusterers that are wrong on purpose, one defect each.
+"""Clusterers with one deliberate defect each.
 
-Each is ours with a rule left out, or an analysis that looks away. What they
-choose is convicted by validation without a run: `tests/kills` has the graph
-that kills each, and one that it survives.
+A clusterer chooses which nodes are compiled as one function (a cluster). Each mutant is
+LitmusFuzz's clusterer with one rule left out, or with an incomplete safety analysis.
+Translation validation finds its unsound clusters without an execution. `tests/kills`
+has, for each mutant, a graph that kills it and one that it survives.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ClusteringMutant:
     about : str
         The defect, in a few words.
     options : callable
-        From a test without clusters to how it is clustered.
+        From a test without clusters to the options of the clusterer.
     """
 
     name: str
@@ -39,25 +40,25 @@ class ClusteringMutant:
     options: Callable[[LitmusTest], Clustering]
 
     def cluster(self, test: LitmusTest, rng: random.Random | None = None) -> LitmusTest:
-        """As `fuzz.passes.clustering.cluster`.
+        """The test with clusters, as from `fuzz.passes.clustering.cluster`.
 
         Raises
         ------
         MalformedTest
-            If what it chose is no litmus test: there is a cycle through a cluster.
+            If the chosen clusters make no valid test: a cycle leads through a cluster.
         """
         return cluster(test, self.options(test), rng)
 
 
 def _whole(test: LitmusTest) -> Clustering:
-    """Each graph a region, from its first op on variables to its last, if it can be compiled."""
+    """Each compilable graph as one region, from its first to its last op on variables."""
     regions = []
     for graph in test.graphs:
         working = [i for i, node in enumerate(graph.nodes) if access(node) is not None]
         region = graph.nodes[working[0] : working[-1] + 1] if working else ()
         if region and all(compilable(node) for node in region):
             regions.append(tuple(node.name for node in region))
-    left_out = frozenset({Rule.UNSAFE_PAIR, Rule.WAITS_ALIKE})
+    left_out = frozenset({Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS})
     return Clustering(regions=tuple(regions), without=left_out)
 
 
@@ -68,39 +69,39 @@ def _always(options: Clustering) -> Callable[[LitmusTest], Clustering]:
 _ALL: Final = (
     ClusteringMutant(
         "mutant/no-safety-analysis",
-        "BLOG's problem: unsafe pairs are not looked for",
+        "unsafe pairs are not checked (BLOG, The Problem)",
         _always(Clustering(without=frozenset({Rule.UNSAFE_PAIR}))),
     ),
     ClusteringMutant(
         "mutant/direct-dependencies-only",
-        "a pair is unsafe only if there is an edge, not a path",
+        "a pair is unsafe only if an edge joins it, not a longer path",
         _always(Clustering(analysis=Analysis(transitive=False))),
     ),
     ClusteringMutant(
         "mutant/data-edges-only",
-        "control edges are no paths",
+        "paths through control edges are ignored",
         _always(Clustering(analysis=Analysis(control=False))),
     ),
     ClusteringMutant(
         "mutant/update-taken-for-a-write",
-        "an update is not known to read",
+        "an update does not count as a read",
         _always(Clustering(analysis=Analysis(update_reads=False))),
     ),
     ClusteringMutant(
         "mutant/update-taken-for-a-read",
-        "an update is not known to write",
+        "an update does not count as a write",
         _always(Clustering(analysis=Analysis(update_writes=False))),
     ),
     ClusteringMutant(
         "mutant/no-cycle-check",
-        "a path may leave a cluster and come back",
+        "a path may leave a cluster and return to it",
         _always(Clustering(without=frozenset({Rule.CYCLE}))),
     ),
     ClusteringMutant(
         "mutant/region-without-analysis",
-        "RFC, last paragraph: all that must be compiled is, without analysis",
+        "a region that must be compiled skips the analysis (RFC, last paragraph)",
         _whole,
     ),
 )
 CLUSTERING_MUTANTS: Final = MappingProxyType({mutant.name: mutant for mutant in _ALL})
-"""Name to mutant."""
+"""Mutants by name."""

@@ -1,10 +1,10 @@
-"""Mutants of the executor over JAX: each has one defect, in its clusterer or its core.
+"""Mutants of the executor `jax_clustered`, each with one defect in its clusterer or its core.
 
-A clusterer that is wrong (`litmusfuzz.fuzz.mutants.clustering`) is wrong without a run; here it
-is run. A core that is wrong about clusters is the native one's, compiled once more
-with the defects in (``fuzz/native/core/defect.h``). The tests in
-``tests/kills/test_jax_mutants.py`` have for each the shape that kills it and one that
-it survives.
+The wrong clusterers are those of `litmusfuzz.fuzz.mutants.clustering`; here their
+clusters are executed. A wrong core is the native executor's C++ core, compiled with
+defects in its handling of clusters (``fuzz/native/core/defect.h``). The tests in
+``tests/kills/test_jax_mutants.py`` name, for each mutant, a shape that kills it and a
+shape that it survives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.mutants import _mutants
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
-from litmusfuzz.fuzz.passes.clustering import RegionRefused, chosen
+from litmusfuzz.fuzz.passes.clustering import RegionRefused, choose_clusters
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Cluster, LitmusTest
@@ -30,62 +30,62 @@ if TYPE_CHECKING:
 
 
 class WrongClusterer(JaxClusteredExecutor):
-    """The executor with the clusterer of the same name; its own clusters a test keeps."""
+    """The executor with the wrong clusterer of the same name. A test keeps clusters of its own."""
 
     @classmethod
     def control(cls) -> type[JaxClusteredExecutor]:
-        """With the clusterer that looks at everything."""
+        """The executor with the correct clusterer."""
         return JaxClusteredExecutor
 
     @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
-        """The test with the clusters that it runs as."""
+        """The test with the clusters that it is executed with."""
         if test.clusters:
             return test
         try:
             return CLUSTERING_MUTANTS[cls.name].cluster(test)
-        except RegionRefused:  # across a section, say: it is not compiled
+        except RegionRefused:  # the region crosses a section, for example: no clusters
             return test
 
 
 class NoSafetyAnalysis(WrongClusterer):
-    """BLOG's problem: unsafe pairs are not looked for."""
+    """Unsafe pairs are not checked (BLOG, "The Problem")."""
 
     name: ClassVar[str] = "mutant/no-safety-analysis"
 
 
 class DirectDependenciesOnly(WrongClusterer):
-    """A pair is unsafe only if there is an edge, not a path."""
+    """A pair is unsafe only if an edge joins it, not a longer path."""
 
     name: ClassVar[str] = "mutant/direct-dependencies-only"
 
 
 class DataEdgesOnly(WrongClusterer):
-    """Control edges are no paths."""
+    """Paths through control edges are ignored."""
 
     name: ClassVar[str] = "mutant/data-edges-only"
 
 
 class UpdateTakenForAWrite(WrongClusterer):
-    """An update is not known to read."""
+    """An update does not count as a read."""
 
     name: ClassVar[str] = "mutant/update-taken-for-a-write"
 
 
 class UpdateTakenForARead(WrongClusterer):
-    """An update is not known to write."""
+    """An update does not count as a write."""
 
     name: ClassVar[str] = "mutant/update-taken-for-a-read"
 
 
 class RegionWithoutAnalysis(WrongClusterer):
-    """RFC, last paragraph: all that must be compiled is, without analysis."""
+    """A region that must be compiled skips the analysis (RFC, last paragraph)."""
 
     name: ClassVar[str] = "mutant/region-without-analysis"
 
 
 class NoCycleCheck(WrongClusterer):
-    """A path may leave a cluster and come back: the cluster waits for what waits for it."""
+    """A path may leave a cluster and return to it, so that the cluster waits for itself."""
 
     name: ClassVar[str] = "mutant/no-cycle-check"
 
@@ -93,13 +93,13 @@ class NoCycleCheck(WrongClusterer):
         """Cluster, compile and load the test."""
         try:
             return super().prepare(test, config)
-        except MalformedTest:  # no litmus test has such clusters
-            clusters = chosen(test, CLUSTERING_MUTANTS[self.name].options(test))
+        except MalformedTest:  # a litmus test must not have cyclic clusters
+            clusters = choose_clusters(test, CLUSTERING_MUTANTS[self.name].options(test))
             return _Cyclic(test, config, self.compiler(), clusters)
 
 
 class _Cyclic(PreparedJaxTest):
-    """Members run by themselves, but for those of clusters on a cycle: they never begin."""
+    """A test with cyclic clusters, whose members never begin; all other nodes run alone."""
 
     def __init__(
         self, test: LitmusTest, config: Config, compiler: Compiler, clusters: tuple[Cluster, ...]
@@ -109,13 +109,13 @@ class _Cyclic(PreparedJaxTest):
         super().__init__(test, config, compiler)
 
     def lowered(self, lanes: int) -> Program:
-        """The test as the core takes it, with so many lanes where it has none."""
+        """The program for the core, in which the members wait for a slot that nothing fills."""
         program = super().lowered(lanes)
         for body in program.bodies:
-            nobody = body.new_slots(1)
+            never_filled = body.new_slots(1)
             for node in body.nodes:
                 if node.name in self._never:
-                    node.waits = [*node.waits, nobody]
+                    node.waits = [*node.waits, never_filled]
         return program
 
 
@@ -131,7 +131,7 @@ def _is_cyclic(test: LitmusTest, cluster: Cluster) -> bool:
 
 
 class PreparedMutant(PreparedJaxTest):
-    """A test, loaded into the core with the defect."""
+    """A test, loaded into the core that has the defect."""
 
     module: ClassVar[Any] = _mutants
 
@@ -142,26 +142,26 @@ class PreparedMutant(PreparedJaxTest):
     def load_with(
         self, program: Program, backends: list[_executor.PythonBackend]
     ) -> _executor.Program:
-        """The program, in the core."""
+        """Load the program into the core."""
         return _mutants.load(program, self._defect, backends)
 
 
 class WrongCore(JaxClusteredExecutor):
-    """The executor with a core that has a defect."""
+    """The executor with a core that has one defect."""
 
     defect: ClassVar[str]
 
     @classmethod
     def control(cls) -> type[JaxClusteredExecutor]:
-        """The same core, in which no defect is on."""
-        return _Sound
+        """The same core with no defect switched on."""
+        return _Control
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""
         return PreparedMutant(self.clustered(test, config), config, self.compiler(), self.defect)
 
 
-class _Sound(WrongCore):
+class _Control(WrongCore):
     name: ClassVar[str] = "control"
     defect: ClassVar[str] = ""
 
@@ -181,14 +181,14 @@ class SplitWriteBack(WrongCore):
 
 
 class AliasedSnapshot(WrongCore):
-    """A snapshot is the variables' own buffers, which updates change in place."""
+    """A snapshot shares the variables' buffers, which updates change in place."""
 
     name: ClassVar[str] = "mutant/aliased-snapshot"
     defect: ClassVar[str] = "aliased snapshot"
 
 
 class EarlySnapshot(WrongCore):
-    """Reads are hoisted above the edges that lead into the cluster."""
+    """Reads of a cluster do not wait for the edges that lead into the cluster."""
 
     name: ClassVar[str] = "mutant/early-snapshot"
     defect: ClassVar[str] = "early snapshot"

@@ -1,9 +1,10 @@
-"""Mutants of the native executor: each breaks one rule, in C++, and nothing else.
+"""Mutants of the native executor, each with one defect in its C++ core.
 
-They share its sources, compiled once more with the defects in
-(``fuzz/native/core/defect.h``), its engines and its configurations. The tests in
-``tests/kills/test_native_mutants.py`` have for each the shape that kills it and one
-that it survives; ``litmusfuzz selftest`` kills each by what it tries on any executor.
+The core is compiled a second time with all defects, one of which a mutant switches on
+(``fuzz/native/core/defect.h``). Engines and configurations are those of the executor.
+The tests in ``tests/kills/test_native_mutants.py`` name, for each mutant, a shape that
+kills it and a shape that it survives. ``litmusfuzz selftest`` kills each mutant with
+tests that are the same for every executor.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PreparedMutant(PreparedTest):
-    """A test, loaded into the core with the defect."""
+    """A test, loaded into the core that has the defect."""
 
     module: ClassVar[Any] = _mutants
 
@@ -39,32 +40,32 @@ class PreparedMutant(PreparedTest):
         super().__init__(test, config, strictness)
 
     def load(self, program: Program) -> _executor.Program:
-        """The lowered test, in the core."""
+        """Load the lowered test into the core."""
         return _mutants.load(program, self._defect)
 
 
 class NativeMutant(NativeExecutor):
-    """The native executor with a defect."""
+    """The native executor with one defect."""
 
     defect: ClassVar[str]
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Those of the executor that have one process."""
+        """Configurations of the executor that use one process."""
         every = super().configurations()
         return tuple(config for config in every if not dict(config.settings).get("processes"))
 
     @classmethod
     def control(cls) -> type[NativeExecutor]:
-        """The same core, in which no defect is on."""
-        return _Sound
+        """The same core with no defect switched on."""
+        return _Control
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower and load the test."""
         return PreparedMutant(test, config, self.defect)
 
 
-class _Sound(NativeMutant):
+class _Control(NativeMutant):
     name = "control"
     defect = ""
 
@@ -72,9 +73,9 @@ class _Sound(NativeMutant):
 class RelaxedAtomics(NativeMutant):
     """Reads and writes of a word are relaxed atomics, without the variable's lock.
 
-    What only waits for a write goes on at once, on the same thread. Killed by SB on
-    two cores, whose store buffers are real. Survives MP: x86 keeps the order of stores
-    and that of loads.
+    A node that waits only for a write runs next on the same thread. Killed by SB on two
+    cores, through the processor's store buffers. Survives MP: x86 keeps the order of
+    stores and the order of loads.
     """
 
     name = "mutant/relaxed-atomics"
@@ -82,7 +83,7 @@ class RelaxedAtomics(NativeMutant):
 
 
 class StoreBuffers(NativeMutant):
-    """Each thread keeps its writes to itself until its next update, or its chain's end.
+    """Each thread buffers its writes until its next update or the end of its chain.
 
     Killed by SB. Survives MP: the buffer is first in, first out.
     """
@@ -92,7 +93,7 @@ class StoreBuffers(NativeMutant):
 
 
 class StaleCache(NativeMutant):
-    """A cache of what was read, which a write empties and an update does not.
+    """Values read are cached; a write empties the cache, and an update does not.
 
     Killed by a read after an update after a read. Survives SB and MP, which have no
     update.
@@ -103,9 +104,9 @@ class StaleCache(NativeMutant):
 
 
 class TornWrite(NativeMutant):
-    """A write copies its elements one after another while others read them.
+    """A write copies its elements one by one while other ops read them.
 
-    Killed by two wide writes, or one beside a read. Survives scalars.
+    Killed by a wide write that races with a write or a read. Survives scalars.
     """
 
     name = "mutant/torn-write"
@@ -113,7 +114,7 @@ class TornWrite(NativeMutant):
 
 
 class InPlaceUpdate(NativeMutant):
-    """An update changes the buffer though a reader has a share in it.
+    """An update changes a buffer that a reader shares.
 
     Killed by a wide read before an update. Survives scalars, which have no buffer.
     """
@@ -123,7 +124,7 @@ class InPlaceUpdate(NativeMutant):
 
 
 class DroppedControlEdge(NativeMutant):
-    """The last control edge between two ops on variables, in each body, is dropped.
+    """Each graph and body loses its last control edge between two ops on variables.
 
     Killed by MP. Survives a chain of values, which has data edges only.
     """
@@ -133,7 +134,7 @@ class DroppedControlEdge(NativeMutant):
 
 
 class EarlySink(NativeMutant):
-    """A run is taken for done before its last op is.
+    """A run counts as done before its last op is.
 
     Killed by two runs, one after the other. Survives every test of one run.
     """
@@ -143,9 +144,9 @@ class EarlySink(NativeMutant):
 
 
 class OneRunWaitedFor(NativeMutant):
-    """Of several runs that come before one, it waits for the first to end.
+    """A run that comes after several others waits only for the first of them.
 
-    Killed by a run after two others. Survives runs in a row.
+    Killed by a run after two others. Survives a sequence of runs.
     """
 
     name = "mutant/one-run-waited-for"
@@ -153,7 +154,7 @@ class OneRunWaitedFor(NativeMutant):
 
 
 class EarlyTransfer(NativeMutant):
-    """What is sent for a control edge does not wait for where the edge begins.
+    """The transfer of a control edge does not wait for the source of the edge.
 
     Killed by MP on two devices. Survives on one.
     """
@@ -163,7 +164,7 @@ class EarlyTransfer(NativeMutant):
 
 
 class CopiedVariables(NativeMutant):
-    """Each device has a copy of its own of every variable.
+    """Each device has its own copy of every variable.
 
     Killed on two devices by a read after a write. Survives on one.
     """
@@ -173,7 +174,7 @@ class CopiedVariables(NativeMutant):
 
 
 class SplitUpdates(NativeMutant):
-    """Dense updates are in parts, though the promise is `executor`.
+    """Dense updates are split, although the guarantee is `executor`.
 
     Killed by two increments, under `executor`. Survives everything under `rfc`.
     """
@@ -183,7 +184,7 @@ class SplitUpdates(NativeMutant):
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Those of the executor, all of them with split updates, and the same promise."""
+        """Configurations of the executor, with split updates and an unchanged guarantee."""
         return tuple(
             replace(
                 config, settings=tuple((dict(config.settings) | {"split_updates": True}).items())
@@ -194,7 +195,7 @@ class SplitUpdates(NativeMutant):
 
 
 class TwoHolders(NativeMutant):
-    """A mutex is given to whoever asks.
+    """Every acquire of a mutex succeeds at once.
 
     Killed by two sections on one mutex, both of which read and write. Survives a
     section alone.
@@ -207,8 +208,8 @@ class TwoHolders(NativeMutant):
 class EarlyRelease(NativeMutant):
     """A mutex is released before the last member of its section has run.
 
-    Killed by sections that read and then write. Survives sections of which the order
-    of the last members does not matter.
+    Killed by sections that read and then write. Survives sections whose result
+    does not depend on the last member.
     """
 
     name = "mutant/early-release"
@@ -216,7 +217,7 @@ class EarlyRelease(NativeMutant):
 
 
 class LastInFirstOut(NativeMutant):
-    """A queue gives away its newest element.
+    """A dequeue takes the newest element.
 
     Killed by two elements enqueued one after the other. Survives a queue of capacity 1.
     """
@@ -226,9 +227,9 @@ class LastInFirstOut(NativeMutant):
 
 
 class OverCapacity(NativeMutant):
-    """A queue takes one element more than it has room for.
+    """A queue takes one element more than its capacity.
 
-    Killed by what comes after an enqueue on a full queue. Survives a queue that is
+    Killed by an op after an enqueue on a full queue. Survives a queue that is
     never full.
     """
 
@@ -237,10 +238,10 @@ class OverCapacity(NativeMutant):
 
 
 class LostWakeUp(NativeMutant):
-    """Of several ops that wait for one queue or mutex, one is woken; the rest sleep on.
+    """Of several ops that wait for one queue or mutex, only one is woken.
 
-    Killed by two dequeues that wait: the test blocks. Survives one waiter. The
-    controlled engine has no waiters: it never performs what must wait.
+    Killed by two blocked dequeues: the test blocks. Survives one waiting op. It cannot
+    show on the controlled engine, which never starts an op that must wait.
     """
 
     name = "mutant/lost-wake-up"
@@ -248,7 +249,7 @@ class LostWakeUp(NativeMutant):
 
 
 class OldFrame(NativeMutant):
-    """The body of an iteration reads the carried values of the one before.
+    """The body of an iteration uses the carried values of the previous iteration.
 
     Killed by a loop that sums. Survives a loop that only counts.
     """

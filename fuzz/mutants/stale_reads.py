@@ -1,4 +1,4 @@
-"""A mutant that needs no framework and no luck: reads see the initial contents."""
+"""A deterministic mutant without a framework: every read returns the initial contents."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ class StaleReads:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """One; the promise is what it breaks."""
+        """One configuration; the mutant breaks its guarantee."""
         return (Config("plain", "executor"),)
 
     @classmethod
     def versions(cls) -> dict[str, str]:
-        """Of the interpreter."""
+        """Version of Python."""
         return {"python": sys.version.split()[0]}
 
     def prepare(self, test: LitmusTest, config: Config) -> _Prepared:
-        """Takes tests of one graph over variables."""
+        """Accept tests of one graph that uses only variables."""
         for feature in sorted(test.features):
             raise Refused(feature)
         return _Prepared(test, self.stale)
 
     @classmethod
     def control(cls) -> type[StaleReads]:
-        """Reads see memory as it is; ops come in the order of the file."""
+        """The same executor whose reads see the current contents."""
         return _FreshReads
 
 

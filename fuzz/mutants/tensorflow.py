@@ -1,11 +1,11 @@
-"""Mutants on real TensorFlow: each lowers another test than it was given.
+"""Mutants of the TensorFlow executor, to check that LitmusFuzz finds their defects.
 
-The test is changed before TensorFlow sees it, and what that shows is reported under the
-names of the test as it was: TensorFlow itself keeps to what it was told. Beside these
-stands one that we did not write, `UncheckedClusters`. The tests in
-``tests/kills/test_tensorflow_mutants.py`` have for each the shape that kills it and one
-that it survives; docs/decisions/0006-mutants.md says which mutants of the
-native executor cannot be said like this.
+A mutant changes the test before TensorFlow runs it, and reports the outcomes under the
+names of the original test. TensorFlow itself stays unmodified and correct. One more
+mutant, `UncheckedClusters`, switches off a check inside TensorFlow. The tests in
+``tests/kills/test_tensorflow_mutants.py`` name, for each mutant, a shape that kills it
+and a shape that it survives. docs/decisions/0006-mutants.md says which mutants of the
+native executor have no counterpart here.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ Nodes = tuple[Node, ...]
 class UncheckedClusters(TensorFlowExecutor):
     """Mutant: TensorFlow makes clusters without its safety analysis.
 
-    Killed by BLOG's problem, where it puts the write of v0 and the read of v1
-    after it into one cluster. Survives MP's mirror image, S: a read before a write
-    is safe in one cluster.
+    Killed by the example in BLOG, "The Problem": TensorFlow puts the write of v0 and the
+    later read of v1 into one cluster. Survives S, in which a read comes before a write:
+    that pair is safe in one cluster.
 
     References
     ----------
@@ -60,17 +60,17 @@ class UncheckedClusters(TensorFlowExecutor):
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """One; the promise is what it breaks."""
+        """One configuration; the mutant breaks its guarantee."""
         unchecked = "--tf_xla_disable_resource_variable_safety_checks_for_debugging"
         return (clustering_configuration("autocluster", unchecked),)
 
     @classmethod
     def control(cls) -> type[TensorFlowExecutor]:
-        """With the analysis."""
-        return _Checked
+        """The same configuration with the safety analysis."""
+        return _CheckedClusters
 
 
-class _Checked(TensorFlowExecutor):
+class _CheckedClusters(TensorFlowExecutor):
     name: ClassVar[str] = "control"
 
     @classmethod
@@ -78,18 +78,18 @@ class _Checked(TensorFlowExecutor):
         return (clustering_configuration("autocluster"),)
 
 
-# --- a test, lowered as another ----------------------------------------------------------
+# --- mutants that change the test --------------------------------------------------------
 
 
 class PreparedMutant:
-    """Another test, prepared; its outcomes under the names of the one asked for."""
+    """The changed test, prepared; reports outcomes under the names of the original test."""
 
-    def __init__(self, test: LitmusTest, other: PreparedTest) -> None:
+    def __init__(self, test: LitmusTest, changed: PreparedTest) -> None:
         self._test = test
-        self._prepared = other
+        self._prepared = changed
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Execute the other test."""
+        """Execute the changed test."""
         seen: Counter[Outcome] = Counter()
         for outcome, times in self._prepared.run(count, noise, seed).items():
             values = dict(outcome.values)
@@ -102,30 +102,30 @@ class PreparedMutant:
 
 
 class TensorFlowMutant(TensorFlowExecutor):
-    """TensorFlow, which is given another test."""
+    """TensorFlow, given a changed test."""
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """The plain one."""
+        """The configuration `plain`."""
         return super().configurations()[:1]
 
     @classmethod
     def control(cls) -> type[TensorFlowExecutor]:
-        """With the test left as it was."""
+        """The same executor with unchanged tests."""
         return _Unchanged
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """The test that is run instead; it has all names of the one asked for."""
+        """The changed test, which has all names of the original."""
         raise NotImplementedError
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
-        """Lower the other test."""
+        """Lower the changed test."""
         try:
-            other = self.changed(test)
-        except MalformedTest:  # what it would be is no litmus test
-            other = test
-        return PreparedMutant(test, super().prepare(other, config))
+            changed = self.changed(test)
+        except MalformedTest:  # the change does not apply to this test
+            changed = test
+        return PreparedMutant(test, super().prepare(changed, config))
 
 
 class _Unchanged(TensorFlowMutant):
@@ -136,14 +136,17 @@ class _Unchanged(TensorFlowMutant):
         return test
 
 
-def _levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
-    """The test with the nodes of each graph and body changed, inner ones first."""
-    graphs = map_levels(test.graphs, lambda body: replace(body, nodes=change(body.nodes)))
-    return replace(test, graphs=graphs)
+def _with_levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
+    """The test with the nodes of each graph and body changed, innermost first."""
+
+    def changed(body: Body) -> Body:
+        return replace(body, nodes=change(body.nodes))
+
+    return replace(test, graphs=map_levels(test.graphs, changed))
 
 
-def _each(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
-    """The test with every node changed."""
+def _with_nodes(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
+    """The test with every node changed, innermost first."""
     return replace(test, graphs=map_nodes(test.graphs, change))
 
 
@@ -155,7 +158,7 @@ def _on_variables(node: Node) -> bool:
 
 
 class DroppedControlEdge(TensorFlowMutant):
-    """The last control edge between two ops on variables, in each body, is dropped.
+    """Each graph and body loses its last control edge between two ops on variables.
 
     Killed by MP. Survives a chain of values, which has data edges only.
     """
@@ -164,7 +167,7 @@ class DroppedControlEdge(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """Without those edges."""
+        """The test without those edges."""
 
         def change(nodes: Nodes) -> Nodes:
             working = {node.name for node in nodes if _on_variables(node)}
@@ -175,13 +178,13 @@ class DroppedControlEdge(TensorFlowMutant):
             after = tuple(name for name in target.after if name != source)
             return tuple(replace(n, after=after) if n is target else n for n in nodes)
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 class StoreBuffers(TensorFlowMutant):
-    """A read does not wait for the write before it, if that is of another variable.
+    """A read does not wait for an earlier write of another variable.
 
-    What is left is what a processor with store buffers keeps (TSO). Killed by SB.
+    The remaining order is that of a processor with store buffers (TSO). Killed by SB.
     Survives MP, in which no read comes after a write.
     """
 
@@ -189,7 +192,7 @@ class StoreBuffers(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With what comes before the write in its place."""
+        """The test in which such a read waits for the write's predecessors instead."""
 
         def change(nodes: Nodes) -> Nodes:
             named = {node.name: node for node in nodes}
@@ -208,20 +211,21 @@ class StoreBuffers(TensorFlowMutant):
                 for n in nodes
             )
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 class StaleCache(TensorFlowMutant):
-    """A read takes what an earlier one saw, unless there is a write in between.
+    """A read returns the value of an earlier read, unless a write comes between the two.
 
-    Killed by a read after an update after a read. Survives SB, which reads nothing twice.
+    Killed by a read after an update after a read. Survives SB, which reads each
+    variable once.
     """
 
     name = "mutant/tf-stale-cache"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With such reads as copies of the earlier ones."""
+        """The test in which such a read is an Identity of the earlier read."""
 
         def change(nodes: Nodes) -> Nodes:
             above = {node.name: before for node, before in predecessors(Graph("", nodes))}
@@ -246,11 +250,11 @@ class StaleCache(TensorFlowMutant):
                     done[-1] = Node(node.name, "Identity", (cached[-1],), (), node.after)
             return tuple(done)
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 class EarlySink(TensorFlowMutant):
-    """A run does not wait for those before it.
+    """A run does not wait for earlier runs.
 
     Killed by two runs, one after the other. Survives every test of one run.
     """
@@ -259,21 +263,21 @@ class EarlySink(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With all runs at once."""
+        """The test with all runs concurrent."""
         return replace(test, client=tuple(replace(run, after=()) for run in test.client))
 
 
 class OneRunWaitedFor(TensorFlowMutant):
-    """Of several runs that come before one, it waits for the first.
+    """A run that comes after several others waits only for the first of them.
 
-    Killed by a run after two others. Survives runs in a row.
+    Killed by a run after two others. Survives a sequence of runs.
     """
 
     name = "mutant/tf-one-run-waited-for"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With one edge to each run."""
+        """The test with at most one edge into each run."""
         return replace(test, client=tuple(replace(run, after=run.after[:1]) for run in test.client))
 
 
@@ -281,7 +285,7 @@ class OneRunWaitedFor(TensorFlowMutant):
 
 
 def _placed(test: LitmusTest) -> LitmusTest:
-    """Every other variable on a second device, but for those that one op works on."""
+    """The test with every other variable on a second device; variables of one op stay together."""
     together = [node.resources for node in test.effects if len(node.resources) > 1]
     first = {name: min(names) for names in together for name in names}
     lone = sorted({first.get(each.name, each.name) for each in test.variables})
@@ -293,16 +297,16 @@ def _placed(test: LitmusTest) -> LitmusTest:
 
 
 class EarlyTransfer(TensorFlowMutant):
-    """A control edge between ops of two devices is dropped; every second variable is on a second.
+    """Control edges between two devices are dropped; every other variable is on a second device.
 
-    Killed by MP, whose variables are then on two. Survives a test of one variable.
+    Killed by MP, whose variables are then on two devices. Survives a test of one variable.
     """
 
     name = "mutant/tf-early-transfer"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """Placed, and without those edges."""
+        """The placed test without those edges."""
         placed = _placed(test)
         lives = {each.name: each.device for each in placed.variables}
 
@@ -315,22 +319,22 @@ class EarlyTransfer(TensorFlowMutant):
                 for n in nodes
             )
 
-        return _levels(placed, change)
+        return _with_levels(placed, change)
 
 
 class CopiedVariables(TensorFlowMutant):
-    """Each of two devices has a copy of its own of every variable; ops are dealt out in turn.
+    """Each variable has a second copy: reads use the second copy, writes and updates the first.
 
-    Killed by a read after a write. Survives a test in which nothing is read but the end.
+    Killed by a read after a write. Survives a test that observes only final contents.
     """
 
     name = "mutant/tf-copied-variables"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With every second op that reads a variable on a copy, and all that read no other."""
-        free = _fresh(test)
-        copies = {each.name: free(f"{each.name}_there") for each in test.variables}
+        """The test in which all reads use the second copies."""
+        fresh = _fresh(test)
+        copies = {each.name: fresh(f"{each.name}_there") for each in test.variables}
         extra = tuple(replace(v, name=copies[v.name]) for v in test.variables)
 
         def change(node: Node) -> Node:
@@ -338,14 +342,14 @@ class CopiedVariables(TensorFlowMutant):
                 return node
             return replace(node, resources=tuple(copies[name] for name in node.resources))
 
-        return _each(replace(test, variables=(*test.variables, *extra)), change)
+        return _with_nodes(replace(test, variables=(*test.variables, *extra)), change)
 
 
 # --- updates and writes ------------------------------------------------------------------
 
 
 class SplitUpdates(TensorFlowMutant):
-    """AssignAdd, AssignSub and ApplyGradientDescent as a read, arithmetic and a write.
+    """AssignAdd, AssignSub and ApplyGradientDescent are a read, arithmetic and a write.
 
     Killed by two increments, under `executor`. Survives everything under `rfc`.
     """
@@ -354,20 +358,20 @@ class SplitUpdates(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With three nodes, or four, for one."""
-        free = _fresh(test)
+        """The test with three or four nodes in place of one."""
+        fresh = _fresh(test)
 
         def split(node: Node) -> Nodes:
             if node.op not in _ARITHMETIC:
                 return (node,)
             after = _unique((*node.after, *node.inputs))
-            seen = Node(free(f"{node.name}_seen"), "ReadVariableOp", (), node.resources, after)
+            seen = Node(fresh(f"{node.name}_seen"), "ReadVariableOp", (), node.resources, after)
             made: list[Node] = [seen]
             by = node.inputs[-1]
             if len(node.inputs) == 2:
-                by = free(f"{node.name}_step")
+                by = fresh(f"{node.name}_step")
                 made.append(Node(by, "Mul", node.inputs))
-            total = Node(free(f"{node.name}_sum"), _ARITHMETIC[node.op], (seen.name, by))
+            total = Node(fresh(f"{node.name}_sum"), _ARITHMETIC[node.op], (seen.name, by))
             write = replace(node, op="AssignVariableOp", inputs=(total.name,))
             return (*made, total, write)
 
@@ -384,7 +388,7 @@ class SplitUpdates(TensorFlowMutant):
                         whole.append(part)
             return tuple(whole)
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 _ARITHMETIC = {
@@ -395,17 +399,17 @@ _ARITHMETIC = {
 
 
 class TornWrite(TensorFlowMutant):
-    """A write of a variable with rows is a ResourceScatterUpdate of all of them.
+    """A write of a variable with rows is a ResourceScatterUpdate of all rows.
 
-    That one tears (docs/tensorflow-findings.md). Killed by a wide write beside a read.
-    Survives scalars.
+    That op tears (docs/tensorflow-findings.md). Killed by a wide write that races with a
+    read. Survives scalars.
     """
 
     name = "mutant/tf-torn-write"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With scatters for assignments."""
+        """The test with scatters in place of assignments."""
         rows = {v.name: v.shape[0] for v in test.variables if v.shape}
 
         def change(node: Node) -> Node:
@@ -414,14 +418,14 @@ class TornWrite(TensorFlowMutant):
             attrs = RowsAttrs(tuple(range(rows[node.resources[0]])))
             return replace(node, op="ResourceScatterUpdate", attrs=attrs)
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 # --- sections ----------------------------------------------------------------------------
 
 
 class TwoHolders(TensorFlowMutant):
-    """Sections are left out; their members stay, and come after what the section did.
+    """Sections are left out; their members stay, and keep the order of the section.
 
     Killed by two sections on one mutex, both of which read and write. Survives a
     section alone.
@@ -431,7 +435,7 @@ class TwoHolders(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """Without sections."""
+        """The test without sections."""
 
         def change(nodes: Nodes) -> Nodes:
             sections = {n.name: (n, n.attrs) for n in nodes if isinstance(n.attrs, SectionAttrs)}
@@ -449,11 +453,11 @@ class TwoHolders(TensorFlowMutant):
                 changed.append(replace(node, after=after))
             return tuple(changed)
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 class EarlyRelease(TensorFlowMutant):
-    """The last member of a section stands outside it.
+    """The last member of a section is not in the section.
 
     Killed by sections that read and then write. Survives sections of one member.
     """
@@ -462,23 +466,23 @@ class EarlyRelease(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With sections of one member less."""
+        """The test in which each section has one member less."""
 
         def change(node: Node) -> Node:
             if not isinstance(node.attrs, SectionAttrs) or len(node.attrs.members) < 2:
                 return node
             return replace(node, attrs=SectionAttrs(node.attrs.members[:-1]))
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 # --- queues ------------------------------------------------------------------------------
 
 
 class OverCapacity(TensorFlowMutant):
-    """A queue takes one element more than it has room for.
+    """A queue takes one element more than its capacity.
 
-    Killed by what comes after an enqueue on a full queue. Survives a queue that is
+    Killed by an op after an enqueue on a full queue. Survives a queue that is
     never full.
     """
 
@@ -486,7 +490,7 @@ class OverCapacity(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With larger queues."""
+        """The test with larger queues."""
         larger = (replace(q, capacity=min(q.capacity + 1, MAX_CAPACITY)) for q in test.queues)
         return replace(test, queues=tuple(larger))
 
@@ -501,7 +505,7 @@ class OutOfOrder(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With the elements of the first such pair, in each body, exchanged."""
+        """The test in which the first such pair of each body exchanges its elements."""
 
         def change(nodes: Nodes) -> Nodes:
             above = {node.name: before for node, before in predecessors(Graph("", nodes))}
@@ -517,7 +521,7 @@ class OutOfOrder(TensorFlowMutant):
                         return _sorted(replace(n, inputs=new.get(n.name, n.inputs)) for n in nodes)
             return nodes
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 # --- loops and conditionals --------------------------------------------------------------
@@ -534,28 +538,28 @@ class NoWindow(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With as many at once as there may be."""
+        """The test in which all iterations may overlap."""
 
         def change(node: Node) -> Node:
             if not isinstance(node.attrs, LoopAttrs):
                 return node
             return replace(node, attrs=replace(node.attrs, parallel_iterations=MAX_ITERATIONS))
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 class UnorderedIterations(TensorFlowMutant):
-    """What a body carries on does not wait for the body's other ops.
+    """The next iteration does not wait for ops that its carried values do not need.
 
     Killed by a loop that writes one variable, then another, in each iteration. Survives
-    a loop whose carried values need all that it does.
+    a loop whose carried values depend on all its ops.
     """
 
     name = "mutant/tf-unordered-iterations"
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """Without control edges to results of bodies of loops."""
+        """The test without control edges to the results of loop bodies."""
 
         def change(node: Node) -> Node:
             if not isinstance(node.attrs, LoopAttrs):
@@ -564,11 +568,11 @@ class UnorderedIterations(TensorFlowMutant):
             nodes = tuple(replace(n, after=()) if n.name in body.results else n for n in body.nodes)
             return replace(node, attrs=replace(node.attrs, body=replace(body, nodes=nodes)))
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 class OldFrame(TensorFlowMutant):
-    """The body of an iteration reads the carried values of the one before.
+    """The body of an iteration uses the carried values of the previous iteration.
 
     Killed by a loop that sums. Survives a loop that only counts.
     """
@@ -577,31 +581,31 @@ class OldFrame(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With each carried value but the counter carried once more, an iteration late."""
-        free = _fresh(test)
+        """The test in which each carried value but the counter arrives one iteration late."""
+        fresh = _fresh(test)
 
         def change(node: Node) -> Node:
             attrs = node.attrs
             if not isinstance(attrs, LoopAttrs) or len(attrs.carried) < 2:
                 return node
-            old = {name: free(f"{name}_before") for name in attrs.carried[1:]}
-            late = tuple(
+            old = {name: fresh(f"{name}_before") for name in attrs.carried[1:]}
+            delayed = tuple(
                 redirected(each, lambda name: old.get(name, name)) for each in attrs.body.nodes
             )
             results = (*(old.get(r, r) for r in attrs.body.results), *attrs.carried[1:])
             carried = (*attrs.carried, *old.values())
-            body = Body(late, results)
+            body = Body(delayed, results)
             return replace(
                 node,
                 inputs=(*node.inputs, *node.inputs[1:]),
                 attrs=replace(attrs, carried=carried, body=body),
             )
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 class EarlyBody(TensorFlowMutant):
-    """What a loop's body only writes it writes before the condition is known.
+    """A loop's body executes its writes before the condition is known.
 
     Killed by a loop whose body writes. Survives one whose body only computes.
     """
@@ -610,22 +614,22 @@ class EarlyBody(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With such writes in the condition."""
-        free = _fresh(test)
+        """The test with such writes in the condition."""
+        fresh = _fresh(test)
 
         def change(node: Node) -> Node:
             attrs = node.attrs
             if not isinstance(attrs, LoopAttrs):
                 return node
-            body, moved = _without_writes(attrs.body, {}, free)
+            body, moved = _without_writes(attrs.body, {}, fresh)
             condition = replace(attrs.condition, nodes=(*attrs.condition.nodes, *moved))
             return replace(node, attrs=replace(attrs, condition=condition, body=body))
 
-        return _each(test, change)
+        return _with_nodes(test, change)
 
 
 class EarlyBranch(TensorFlowMutant):
-    """What a branch only writes is written before the predicate is known, whatever it is.
+    """Both branches execute their writes before the predicate is known.
 
     Killed by a conditional that writes in one branch. Survives one that only computes.
     """
@@ -634,8 +638,8 @@ class EarlyBranch(TensorFlowMutant):
 
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
-        """With such writes outside."""
-        free = _fresh(test)
+        """The test with such writes before the conditional."""
+        fresh = _fresh(test)
 
         def change(nodes: Nodes) -> Nodes:
             changed: list[Node] = []
@@ -643,8 +647,8 @@ class EarlyBranch(TensorFlowMutant):
                 attrs = node.attrs
                 if isinstance(attrs, BranchAttrs):
                     captures = dict(attrs.captures)
-                    then, moved = _without_writes(attrs.then, captures, free)
-                    orelse, others = _without_writes(attrs.orelse, captures, free)
+                    then, moved = _without_writes(attrs.then, captures, fresh)
+                    orelse, others = _without_writes(attrs.orelse, captures, fresh)
                     changed += [
                         replace(n, after=_unique((*n.after, *node.after)))
                         if n.definition.has_effect
@@ -655,16 +659,17 @@ class EarlyBranch(TensorFlowMutant):
                 changed.append(node)
             return tuple(changed)
 
-        return _levels(test, change)
+        return _with_levels(test, change)
 
 
 def _without_writes(
-    body: Body, outside: Mapping[str, str], free: Callable[[str], str]
+    body: Body, outside: Mapping[str, str], fresh: Callable[[str], str]
 ) -> tuple[Body, Nodes]:
-    """A body without what it only writes, and that, under names that hold outside it.
+    """A body without its writes that can run early, and those writes with outside names.
 
-    That is: writes and updates of variables, in no section, whose operands are computed
-    from what is known outside, with all that computes them. Control edges are left out.
+    These are writes and updates of variables, in no section, whose operands depend only
+    on values from outside, together with the nodes that compute the operands. Their
+    control edges are dropped.
     """
     nodes = {node.name: node for node in body.nodes}
     members = {
@@ -673,14 +678,14 @@ def _without_writes(
     names = dict(outside)
     moved: list[Node] = []
 
-    def brought(name: str) -> bool:
-        """Bring along a value, if it is computed from what is known outside."""
+    def available(name: str) -> bool:
+        """Move the nodes that compute a value, if it depends on outside values only."""
         node = nodes.get(name)
         if node is None or name in names:
             return True
-        if node.definition.kind is not Kind.PURE or not all(map(brought, node.inputs)):
+        if node.definition.kind is not Kind.PURE or not all(map(available, node.inputs)):
             return False
-        names[name] = free(f"{name}_early")
+        names[name] = fresh(f"{name}_early")
         inputs = tuple(names.get(each, each) for each in node.inputs)
         moved.append(replace(node, name=names[name], inputs=inputs, after=()))
         return True
@@ -688,7 +693,7 @@ def _without_writes(
     gone: set[str] = set()
     for node in body.nodes:
         writes = node.definition.kind in (Kind.WRITE, Kind.UPDATE) and node.name not in members
-        if writes and all(map(brought, node.inputs)):
+        if writes and all(map(available, node.inputs)):
             inputs = tuple(names.get(each, each) for each in node.inputs)
             moved.append(replace(node, inputs=inputs, after=()))
             gone.add(node.name)
@@ -701,7 +706,7 @@ def _without_writes(
 
 
 def _sorted(nodes: Iterable[Node]) -> Nodes:
-    """Nodes of one graph or body, each after those that it takes something from."""
+    """Nodes of one graph or body in topological order."""
     left = {node.name: node for node in nodes}
     done: dict[str, Node] = {}
     while left:
@@ -719,5 +724,5 @@ def _unique(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _fresh(test: LitmusTest) -> Callable[[str], str]:
-    """Gives names that nothing in the test has, each like the one asked for."""
+    """A source of names that nothing in the test has."""
     return FreshNames((*test.types, *(each.name for each in test.resources))).like

@@ -1,8 +1,13 @@
-"""Passes: functions from a litmus test to a litmus test.
+"""Translation passes: functions from a litmus test to a litmus test.
 
-A pass keeps what is allowed, or makes it smaller; which of the two, it says. It
-knows the litmus test (`corpus`) alone, no executor and no oracle: an oracle
-decides whether a pass keeps its word. Beside them stands what they and compilers
-need of a test: its unsafe pairs (`safety`), what it waits for (`waits`), a cluster
-as a pure function (`ssa`) and as text (`listing`).
+Each pass either keeps the test's allowed set or makes it smaller, and its docstring
+says which. A pass knows only the litmus test (`corpus`), no executor and no oracle:
+tests use an oracle to check the pass.
+
+- `placement`: puts nodes and resources on devices, and adds transfers.
+- `autodiff`: adds gradients and training steps.
+- `clustering`: chooses clusters, by the analyses `safety` (unsafe pairs) and `waits`
+  (blocking ops that a node waits for).
+- `ssa`: converts a cluster to a pure function; `listing` prints it.
+- `gates`: adds queues with which a client forces a total order.
 """

@@ -1,19 +1,18 @@
-"""Reverse-mode differentiation: ops that compute gradients, and steps that apply them.
+"""Reverse-mode automatic differentiation: adds gradients and training steps to a test.
 
-The pass walks backwards from a value to the reads of variables that it is computed
-from, by the chain rule, and adds a node for each product and sum on the way. A training
-step changes each variable by its gradient, and in a loop has a control edge from the
-change to the next iteration's reads.
+The pass goes backwards from a value to the reads of variables that the value depends on,
+by the chain rule, and adds a node for each product and sum. A training step updates each
+variable by its gradient. In a loop, a control edge leads from the update to the next
+iteration's reads.
 
-Derivatives are TensorFlow's: what `tf.gradients` gives of the same ops, ties included
-(`Maximum` prefers its first operand, `Minimum` as well). The op set has no sum and no
-transpose:
+The derivatives are those of `tf.gradients`, ties included (`Maximum` and `Minimum`
+prefer their first operand). The op set has no sum and no transpose:
 
-- The gradient of a scalar that is broadcast is a sum, and is refused. Whoever broadcasts
-  by a product with a matrix of ones gets a gradient.
-- A matrix is transposed by products with matrices of one 1 (`_Tape.transposed`). If
-  MatMul had attributes for that, graphs would be shorter, at the price of a change in the
-  format, in three oracles and in every executor's kernel, for an op without events.
+- The gradient of a broadcast scalar is a sum, and is refused. A product with a matrix of
+  ones broadcasts too, and has a gradient.
+- A matrix is transposed by products with matrices that contain a single 1
+  (`_Tape.transposed`). Attributes of MatMul would make shorter graphs, but would change
+  the file format, three oracles and the kernels of all executors.
 
 References
 ----------
@@ -60,22 +59,22 @@ RULES: Final = (
     "ResourceApplyGradientDescent",
     "AssignVariableOp",
 )
-"""Ops by which a step may change a variable."""
+"""Ops with which a training step may update a variable."""
 _FLAT: Final = ("Less", "Equal")
-"""Ops through which no gradient passes."""
+"""Ops whose derivative is zero everywhere."""
 
 
 class NotDifferentiable(ValueError):
-    """A value whose gradient the op set cannot express; the message says which."""
+    """The op set cannot express a gradient; the message names the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a gradient changes its variable: by which op, times which rate.
+    """Update rule of a training step: the op, and the learning rate.
 
-    `op` is one of `RULES`. AssignVariableOp stores what was read less the step, as a
-    user writes it who knows no other op. The rows that a gather read are changed by
-    a scatter that adds or subtracts, whichever of the others is told.
+    `op` is one of `RULES`. With AssignVariableOp the step stores the value read minus the
+    gradient times the rate. Rows read by a gather are updated by a scatter:
+    AssignAddVariableOp selects one that adds, the other ops one that subtracts.
     """
 
     op: str = "AssignSubVariableOp"
@@ -83,61 +82,60 @@ class Step:
 
     def __post_init__(self) -> None:
         if self.op not in RULES:
-            raise ValueError(f"a step is by one of {', '.join(RULES)}; got {self.op!r}")
+            raise ValueError(f"op must be one of {', '.join(RULES)}; got {self.op!r}")
 
 
 def gradients(
     nodes: Sequence[Node], types: Types, target: str, wrt: Iterable[str], fresh: Fresh
 ) -> tuple[list[Node], dict[str, str]]:
-    """Nodes that compute the gradients of a value by others.
+    """Nodes that compute the gradients of one value with respect to others.
 
     Parameters
     ----------
     nodes : sequence of Node
-        Of one graph or body.
+        All nodes of one graph or body.
     types : mapping of str to TensorType
-        Of all values in reach.
+        Types of all values that the nodes use.
     target : str
-        The value to differentiate; of several elements, their sum.
+        The value to differentiate; if it has several elements, their sum.
     wrt : iterable of str
         Values to differentiate by, mostly reads.
     fresh : callable
-        From the beginning of a name to one that is not taken (`FreshNames.like`).
+        From a wanted name to one that is not taken (`FreshNames.like`).
 
     Returns
     -------
     list of Node
         To be appended to `nodes`.
     dict of str to str
-        Of each of `wrt` that a path leads from to `target`, its gradient, which is of
-        its type. There is none where each path ends in a condition or in the features
-        of a ReluGrad: then it is zero everywhere.
+        For each value of `wrt` with a path to `target`, its gradient, of the same type.
+        A value has no entry if its gradient is zero everywhere, because each path ends
+        in a condition or in the features of a ReluGrad.
 
     Raises
     ------
     NotDifferentiable
-        If a path leads through a loop, a conditional, a transfer, or a scalar that is
-        broadcast.
+        If a path leads through a loop, a conditional, a transfer or a broadcast scalar.
     """
     tape = _Tape(nodes, types, fresh)
     found = tape.gradients(target, set(wrt))
     return tape.added, found
 
 
-def stepped(
+def training_step(
     nodes: Sequence[Node], types: Types, loss: str, step: Step, fresh: Fresh
 ) -> tuple[list[Node], list[str]]:
-    """Nodes of a training step: gradients of `loss`, and what changes the variables.
+    """Nodes of a training step: the gradients of `loss`, and updates of the variables.
 
-    Every variable that a path leads from to `loss` is changed: once for its reads, by
-    their gradients' sum, and once for each gather.
+    Every variable with a path to `loss` is updated: once for its reads, by the sum of
+    their gradients, and once for each gather.
 
     Returns
     -------
     list of Node
         To be appended to `nodes`.
     list of str
-        Those of them that change a variable.
+        The added nodes that update a variable.
 
     Raises
     ------
@@ -147,7 +145,7 @@ def stepped(
     tape = _Tape(nodes, types, fresh)
     reads = [node for node in nodes if node.definition.kind is Kind.READ]
     found = tape.gradients(loss, {read.name for read in reads})
-    by_update: dict[str, list[Node]] = {}  # a variable, or a gather: the reads
+    by_update: dict[str, list[Node]] = {}  # variable or gather: its reads
     for read in reads:
         if read.name in found:
             key = read.resources[0] if read.op == "ReadVariableOp" else read.name
@@ -159,26 +157,26 @@ def stepped(
     return tape.added, updates
 
 
-def trained(
+def with_training_step(
     test: LitmusTest, loss: str, step: Step | None = None, *, ordered: bool = True
 ) -> LitmusTest:
-    """The test with a training step beside a loss, in the graph or body where that is.
+    """The test with a training step, in the graph or body that computes the loss.
 
     Parameters
     ----------
     test : LitmusTest
     loss : str
-        A node: what the variables that it is computed from are to make smaller.
+        The node whose value the training step decreases.
     step : Step, optional
-        How they are changed; by default as `Step()` says.
+        The update rule; `Step()` by default.
     ordered : bool
-        In a loop, whether the changes have a control edge to the next iteration's
-        reads of what is changed, through a carried value. If not, iterations race.
+        In a loop: true if the updates have a control edge, through a carried value, to
+        the next iteration's reads of the same variables. If false, iterations race.
 
     Raises
     ------
     NotDifferentiable
-        As `gradients` does, or if there is no such node.
+        As `gradients` does, or if no node has the name `loss`.
     """
     step = step or Step()
     resources = (each.name for each in (*test.resources, *test.clusters))
@@ -186,16 +184,16 @@ def trained(
     seen = False
 
     def with_step(nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], list[str]]:
-        """The nodes of a graph or body with the step in it, and the step's changes."""
+        """The nodes of a graph or body with the training step, and the step's updates."""
         nonlocal seen
         if any(node.name == loss for node in nodes):
             seen = True
-            added, updates = stepped(nodes, test.types, loss, step, fresh)
+            added, updates = training_step(nodes, test.types, loss, step, fresh)
             return (*nodes, *added), updates
         return tuple(each for node in nodes for each in inside(node)), []
 
     def inside(node: Node) -> tuple[Node, ...]:
-        """A node with the step in one of its bodies, after what it needs for that."""
+        """A node with the training step in its bodies, after the constants that it needs."""
         attrs = node.attrs
         if isinstance(attrs, BranchAttrs):
             then, _ = with_step(attrs.then.nodes)
@@ -211,7 +209,7 @@ def trained(
                 body=replace(attrs.body, nodes=body),
             )
             if updates and ordered:
-                return _in_turn(node, attrs, updates, fresh)
+                return _ordered_iterations(node, attrs, updates, fresh)
             return (replace(node, attrs=attrs),)
         return (node,)
 
@@ -221,10 +219,10 @@ def trained(
     return replace(test, graphs=graphs)
 
 
-def _in_turn(
+def _ordered_iterations(
     node: Node, attrs: LoopAttrs, updates: Sequence[str], fresh: Fresh
 ) -> tuple[Node, ...]:
-    """The loop, in which an iteration's reads of what the updates change follow the last's."""
+    """The loop in which reads of updated variables follow the previous iteration's updates."""
     start, token, passed = fresh("start"), fresh("token"), fresh("passed")
     changed = {n.resources for n in attrs.body.nodes if n.name in updates}
     inner = [
@@ -244,13 +242,13 @@ def _in_turn(
 
 
 class _Tape:
-    """The nodes of one graph or body, and those that are added to them.
+    """The nodes of one graph or body, and the nodes added to them.
 
     Attributes
     ----------
     added : list of Node
     types : dict of str to TensorType
-        Of the former and the latter.
+        Types of all values, those of added nodes included.
     """
 
     def __init__(self, nodes: Sequence[Node], types: Types, fresh: Fresh) -> None:
@@ -261,11 +259,11 @@ class _Tape:
         self.constants = {n.name: n.attrs for n in nodes if isinstance(n.attrs, ConstAttrs)}
 
     def gradients(self, target: str, wrt: set[str]) -> dict[str, str]:
-        """Add what computes them; of each of `wrt`, its gradient."""
+        """Add the nodes that compute the gradients; the gradient of each value in `wrt`."""
         kind = self.types.get(target)
         if kind is None or kind.dtype == BOOL:
             raise NotDifferentiable(f"{target} is no number")
-        flows = set(wrt)  # what a path leads to from `wrt`
+        flows = set(wrt)  # values with a path from `wrt`
         makers: dict[str, Node] = {}
         for node in self.nodes:
             values = (node.name, *_results(node))
@@ -288,7 +286,7 @@ class _Tape:
         return found
 
     def through(self, node: Node, gradient: str, flows: set[str]) -> Iterable[tuple[str, str]]:
-        """What a node passes on of its gradient, to each operand that wants it."""
+        """Each operand in `flows`, with the node's contribution to its gradient."""
         if node.definition.kind is not Kind.PURE:
             raise NotDifferentiable(f"{node.name} ({node.op}): no gradient passes through it")
         for place, operand in enumerate(node.inputs):
@@ -301,12 +299,12 @@ class _Tape:
             yield operand, part
 
     def part(self, node: Node, place: int, gradient: str) -> str | None:
-        """The gradient by one operand, of one term of the chain rule; None if it is zero."""
+        """One term of the chain rule: the gradient of one operand; None if it is zero."""
         operand = node.inputs[place]
         wanted = f"d_{operand}"
 
         def chosen(second: str) -> str:
-            """The gradient where this operand is taken; operand 1 is where `second` is true."""
+            """The gradient where this operand is selected: `second` selects operand 1."""
             zero = self.constant("zero", self.types[gradient], 0)
             choices = (gradient, zero) if place == 1 else (zero, gradient)
             return self.pure(wanted, "Select", second, *choices)
@@ -338,17 +336,17 @@ class _Tape:
         raise AssertionError(node.op)
 
     def transposed(self, matrix: str) -> str:
-        """The transpose: the sum over i, j of E M E, where E has one 1, in row j, column i.
+        """The transpose: the sum over i, j of E M E, where E has a single 1 in row j, column i.
 
-        Each term is the element i, j of M, in row j, column i; all else in it is 0.
+        Each term has the element i, j of M in row j, column i, and 0 elsewhere.
         """
         kind = self.types[matrix]
         rows, columns = kind.shape
-        turned = replace(kind, shape=(columns, rows))
+        transposed = replace(kind, shape=(columns, rows))
         if matrix in self.constants:
             flat = expand(self.constants[matrix].value, kind.shape, whole=True)
             literal = tuple(flat[column::columns] for column in range(columns))
-            return self.constant(f"{matrix}_t", turned, literal)
+            return self.constant(f"{matrix}_t", transposed, literal)
         if kind.size == 1:
             return matrix
         terms = []
@@ -356,7 +354,7 @@ class _Tape:
             one = tuple(
                 tuple(int((j, i) == (column, row)) for i in range(rows)) for j in range(columns)
             )
-            unit = self.constant("unit", turned, one)
+            unit = self.constant("unit", transposed, one)
             left = self.pure(f"{matrix}_t", "MatMul", unit, matrix)
             terms.append(self.pure(f"{matrix}_t", "MatMul", left, unit))
         total = terms[0]
@@ -365,7 +363,7 @@ class _Tape:
         return total
 
     def update(self, read: Node, gradient: str, step: Step) -> str:
-        """Change what was read by its gradient, as the step says; the node's name."""
+        """Add the update of the variable that was read; the node's name."""
         kind = self.types[read.name]
         scalar = TensorType(kind.dtype, ())
         op, wanted = step.op, f"u_{read.resources[0]}"
@@ -385,19 +383,19 @@ class _Tape:
         return self.add(Node(self.fresh(wanted), op, (value,), read.resources, attrs=read.attrs))
 
     def total(self, value: str, parts: Sequence[str]) -> str:
-        """The sum of the parts of a value's gradient."""
+        """Add the sum of the parts of a value's gradient; its name."""
         total = parts[0]
         for part in parts[1:]:
             total = self.pure(f"d_{value}", "AddV2", total, part)
         return total
 
     def constant(self, wanted: str, kind: TensorType, value: Nested) -> str:
-        """A Const node; its name."""
+        """Add a Const node; its name."""
         attrs = ConstAttrs(kind.dtype, kind.shape, value)
         return self.add(Node(self.fresh(wanted), "Const", attrs=attrs), kind)
 
     def pure(self, wanted: str, op: str, *inputs: str) -> str:
-        """A node without effect; its name."""
+        """Add a pure node; its name."""
         kinds = tuple(self.types[name] for name in inputs)
         kind = result_type(OPS[op], None, kinds, (), whole=True)
         return self.add(Node(self.fresh(wanted), op, inputs), kind)
@@ -410,7 +408,7 @@ class _Tape:
 
 
 def _results(node: Node) -> tuple[str, ...]:
-    """Values of a loop or conditional, as they are named outside."""
+    """Results of a loop or conditional, by their names outside."""
     names: tuple[str, ...] = ()
     if isinstance(node.attrs, BranchAttrs):
         names = node.attrs.results
@@ -420,5 +418,5 @@ def _results(node: Node) -> tuple[str, ...]:
 
 
 def _given(node: Node) -> tuple[str, ...]:
-    """Values that a node computes with."""
+    """Values that a node uses, captures included."""
     return (*node.inputs, *(outer for _, outer in captures_of(node)))

@@ -1,14 +1,15 @@
-"""The clusterer: nodes joined along edges into clusters, as far as its rules permit.
+"""The clusterer: joins nodes along edges into clusters, as far as its rules permit.
 
-What the rules permit is sound, in the sense of translation validation
-(`litmusfuzz.oracles.translation`): docs/clusters.md says why, rule by rule. Rules can be
-left out, by data, and the analysis made to look away: for measurements, and for
+A cluster is a set of nodes that XLA compiles as one function. Every cluster that the
+rules permit is sound: it allows no outcome that the test without it forbids
+(`litmusfuzz.oracles.translation` checks this; docs/clusters.md proves it rule by rule).
+Options can leave rules out or weaken the safety analysis, for measurements and for
 mutants (`litmusfuzz.fuzz.mutants.clustering`).
 
 References
 ----------
 semantics.md, section 5; BLOG, "The Solution". TensorFlow's own clusterer is
-``mark_for_compilation_pass.cc``: it contracts edges as well.
+``mark_for_compilation_pass.cc``; it contracts edges, too.
 """
 
 from __future__ import annotations
@@ -41,54 +42,56 @@ if TYPE_CHECKING:
 
 
 class Rule(StrEnum):
-    """Why nodes may not be in one cluster."""
+    """Reasons why nodes must not be in one cluster."""
 
     NOT_COMPILABLE = "not compilable"
-    """A queue op, a section, a transfer; a loop or conditional that works on
-    resources inside."""
+    """A queue op, a section or a transfer; a loop or conditional whose bodies use
+    resources."""
 
     FRAME = "frame or branch boundary"
-    """They are of different graphs or bodies."""
+    """The nodes are in different graphs or bodies."""
 
     SECTION = "section boundary"
-    """One is inside a critical section, and the other is not."""
+    """One node is inside a critical section, and the other is not."""
 
     DEVICE = "device mismatch"
-    """They are on different devices."""
+    """The nodes are on different devices."""
 
-    WAITS_ALIKE = "waits for what may never come"
-    """One waits for an element, a mutex, or a result behind these, for which
-    another does not wait: in a cluster both would, and block together."""
+    DIFFERENT_WAITS = "different blocking inputs"
+    """One node waits for an op that may block forever (`waits`), and the other does not:
+    in a cluster both would wait, and block together."""
 
     UNSAFE_PAIR = "unsafe pair"
-    """One writes, and another, which is ordered after it, reads."""
+    """One node writes, and another node after it reads (`safety`)."""
 
     CYCLE = "cycle"
-    """A path leads out of the cluster, and back into it."""
+    """A path leads out of the cluster and back into it."""
 
     SIZE = "size"
-    """They are too many."""
+    """The cluster has too many members."""
 
     READS_FIRST = "reads first"
-    """Of the SSA order: what waits for no write of the cluster stands before
-    all its writes. Else it sees what others do not see yet."""
+    """In SSA order, a read that waits for no write of the cluster comes before all its
+    writes. Otherwise it sees contents before they are written back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """What is to be clustered, and how.
+    """Options of the clusterer.
 
     Parameters
     ----------
-    least, most : int
-        Members of a cluster; of None there is no limit.
+    least : int
+        Smallest number of members of a cluster.
+    most : int or None
+        Largest number of members; None for no limit.
     regions : tuple of tuple of str
-        Nodes that must be compiled together: each region is one cluster, of
-        any size from one, and nothing is added to it.
+        Sets of nodes that must be compiled together. Each is one cluster of any size,
+        to which no node is added.
     without : frozenset of Rule
-        Rules that are not looked at.
+        Rules that are ignored.
     analysis : Analysis
-        How unsafe pairs are found.
+        The safety analysis, which finds unsafe pairs.
     """
 
     least: int = 2
@@ -101,14 +104,14 @@ class Clustering:
         named = [name for region in self.regions for name in region]
         twice = next((name for name in named if named.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"regions: {twice!r} stands twice")
+            raise ValueError(f"regions: {twice!r} is named twice")
         if not all(self.regions):
-            raise ValueError("regions: one is empty")
+            raise ValueError("regions: a region is empty")
 
 
 DEFAULT: Final = Clustering()
 _ON_PAIRS: Final = (
-    *(Rule.NOT_COMPILABLE, Rule.SECTION, Rule.DEVICE, Rule.WAITS_ALIKE, Rule.UNSAFE_PAIR),
+    *(Rule.NOT_COMPILABLE, Rule.SECTION, Rule.DEVICE, Rule.DIFFERENT_WAITS, Rule.UNSAFE_PAIR),
 )
 _WRITES: Final = (Kind.WRITE, Kind.UPDATE)
 _NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
@@ -116,9 +119,9 @@ _NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Two nodes that may not be in one cluster, and the rule that says so.
+    """Two nodes that must not be in one cluster, and the rule that forbids it.
 
-    The same node twice, where it may be in none.
+    `first` equals `second` if the node must not be in any cluster.
     """
 
     first: str
@@ -131,7 +134,7 @@ class Refusal:
 
 
 class RegionRefused(ValueError):
-    """A region that cannot be one cluster; `refusal` says why."""
+    """A region that cannot be a cluster; `refusal` has the reason."""
 
     def __init__(self, region: Sequence[str], refusal: Refusal) -> None:
         super().__init__(f"region {', '.join(region)}: {refusal}")
@@ -141,35 +144,36 @@ class RegionRefused(ValueError):
 def cluster(
     test: LitmusTest, options: Clustering = DEFAULT, rng: random.Random | None = None
 ) -> LitmusTest:
-    """The test with clusters ``c0``, ``c1``, ... chosen.
+    """The test with clusters, named ``c0``, ``c1``, ...
 
-    Edges are contracted one after another, in the order of the nodes, until no
-    edge is left that may be. In bodies too: a cluster lies in one of them.
+    The clusterer contracts edges in the order of the nodes until the rules permit no
+    further contraction. It does so in graphs and in bodies; a cluster lies in one graph
+    or body.
 
     Parameters
     ----------
     test : LitmusTest
-        Without clusters.
+        A test without clusters.
     options : Clustering
     rng : random.Random, optional
-        If given, edges are tried in random order.
+        If given, the clusterer tries edges in random order.
 
     Raises
     ------
     RegionRefused
         If a region breaks a rule.
     MalformedTest
-        If a rule is left out whose breach is no litmus test: a cycle through a
-        cluster, a queue op in it.
+        If a rule is left out and the result is not a valid test: a cycle leads through a
+        cluster, or a cluster contains a queue op.
     """
-    assert not test.clusters, "is clustered already"
-    return replace(test, clusters=chosen(test, options, rng))
+    assert not test.clusters, "the test has clusters already"
+    return replace(test, clusters=choose_clusters(test, options, rng))
 
 
-def chosen(
+def choose_clusters(
     test: LitmusTest, options: Clustering = DEFAULT, rng: random.Random | None = None
 ) -> tuple[Cluster, ...]:
-    """The clusters alone, whether a litmus test can have them or not.
+    """The clusters that the clusterer chooses, even if they make no valid test.
 
     Raises
     ------
@@ -199,11 +203,12 @@ def chosen(
     return tuple(clusters)
 
 
-def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
-    """Pairs of nodes that work on variables, and that no cluster may hold both.
+def refusals(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
+    """All pairs of ops on variables that no permitted cluster contains.
 
-    A cluster that holds both holds what lies on paths between them, or there is
-    a cycle: where one of these may not be in it, the rule is `Rule.CYCLE`.
+    A cluster with both nodes must also contain every node on a path between them, or
+    there is a cycle. If one of those nodes must not be in the cluster, the rule is
+    `Rule.CYCLE`.
     """
     known = waits(test)
     found: list[Refusal] = []
@@ -220,8 +225,8 @@ def refused(test: LitmusTest, options: Clustering = DEFAULT) -> list[Refusal]:
     return found
 
 
-def broken(test: LitmusTest) -> list[Refusal]:
-    """What in a test's own clusters, whoever chose them, our rules do not permit."""
+def violations(test: LitmusTest) -> list[Refusal]:
+    """Violations of the rules in the clusters that a test already has."""
     plain = replace(test, clusters=())
     known = waits(plain)
     found: list[Refusal] = []
@@ -233,7 +238,7 @@ def broken(test: LitmusTest) -> list[Refusal]:
                 members = [here[name] for name in each.members]
                 for a, b in combinations_with_replacement(members, 2):
                     rule = level.apart(a, b)
-                    # What can be in no cluster is said of it alone.
+                    # A node that must be in no cluster is reported alone.
                     if rule is not None and (a is b or rule is not Rule.NOT_COMPILABLE):
                         found.append(Refusal(a.name, b.name, rule))
                 found += _out_of_order(nodes, members)
@@ -241,7 +246,7 @@ def broken(test: LitmusTest) -> list[Refusal]:
 
 
 def _out_of_order(nodes: Sequence[Node], members: Sequence[Node]) -> Iterator[Refusal]:
-    """Reads in a cluster that could stand before all its writes, and do not."""
+    """Violations of `Rule.READS_FIRST` in one cluster."""
     late = _late(nodes, {node.name for node in members})
     written = ""
     for node in members:
@@ -252,11 +257,11 @@ def _out_of_order(nodes: Sequence[Node], members: Sequence[Node]) -> Iterator[Re
 
 
 def ssa_order(nodes: Sequence[Node], members: Iterable[str]) -> tuple[str, ...]:
-    """Members of a cluster in the order in which they are made a pure function.
+    """Members of a cluster in SSA order: the order of conversion to a pure function.
 
-    First those that wait for no write or update in the cluster, then the rest,
-    each in the order of `nodes`. So no read sees what the cluster has not yet
-    written back, unless it must.
+    Members that wait for no write or update of the cluster come first, then the others,
+    each group in the order of `nodes`. Thus a read sees contents before they are written
+    back only if program order demands it.
 
     References
     ----------
@@ -269,7 +274,7 @@ def ssa_order(nodes: Sequence[Node], members: Iterable[str]) -> tuple[str, ...]:
 
 
 def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
-    """Members that write, or wait for one that does."""
+    """Members that write, or wait for a member that writes."""
     late: set[str] = set()
     for node in nodes:
         waits_for = node.sources & late
@@ -279,9 +284,9 @@ def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
 
 
 class _Level:
-    """One graph or body, and the groups that its nodes have been joined to.
+    """One graph or body, and the groups of nodes joined so far.
 
-    A set of its steps (nodes, acquires, releases) is a bit mask, by their numbers.
+    Sets of its steps (nodes, acquires, releases) are bit masks of the steps' numbers.
     """
 
     def __init__(
@@ -300,13 +305,13 @@ class _Level:
                     self.sections[name].add(node.name)
         self.steps = steps(graph)
         numbers = {(kind, step.name): i for i, (kind, step) in enumerate(self.steps)}
-        self.following = [0] * len(self.steps)  # what comes directly after each step
+        self.following = [0] * len(self.steps)  # direct successors of each step
         for step, earlier in steps_before(graph).items():
             for each in earlier:
                 self.following[numbers[each]] |= 1 << numbers[step]
         self.numbers = {name: i for (kind, name), i in numbers.items() if kind == "node"}
         self.group = [1 << i for i in range(len(self.steps))]
-        self.closed = 0  # what is in regions
+        self.closed = 0  # steps in regions
         here = {node.name: node for node in nodes}
         for region in options.regions:
             if region[0] in here:
@@ -315,35 +320,35 @@ class _Level:
     # --- rules -----------------------------------------------------------------------
 
     def apart(self, a: Node, b: Node) -> Rule | None:
-        """The first rule on pairs that keeps two nodes apart; with itself, out of clusters."""
+        """The first rule that keeps two nodes apart; if `a` is `b`, out of all clusters."""
         for rule in _ON_PAIRS:
             if rule not in self.options.without and self.breaks(rule, a, b):
                 return rule
         return None
 
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
-        """Whether two nodes in one cluster break a rule on pairs."""
+        """True if two nodes in one cluster would break the rule."""
         if rule is Rule.NOT_COMPILABLE:
             return not (compilable(a) and compilable(b))
         if rule is Rule.SECTION:
             return self.sections[a.name] != self.sections[b.name]
         if rule is Rule.DEVICE:
             return len(self.devices[a.name] | self.devices[b.name]) > 1
-        if rule is Rule.WAITS_ALIKE:
+        if rule is Rule.DIFFERENT_WAITS:
             return self.known[a.name] != self.known[b.name]
         return bool({(a.name, b.name), (b.name, a.name)} & self.unsafe)
 
     def too_many(self, mask: int) -> bool:
-        """Whether they break `Rule.SIZE`."""
+        """True if a cluster of these steps would break `Rule.SIZE`."""
         most = self.options.most
         return most is not None and mask.bit_count() > most and self.keeps(Rule.SIZE)
 
     def keeps(self, rule: Rule) -> bool:
-        """Whether a rule is not left out."""
+        """True if the rule is not left out."""
         return rule not in self.options.without
 
     def cyclic(self, mask: int) -> bool:
-        """Whether a path leaves these groups, and comes back; groups are one node each."""
+        """True if a path leaves these groups and returns; other groups count as one node each."""
         seen = mask
         front = self.after(mask) & ~seen
         while front and self.keeps(Rule.CYCLE):
@@ -356,7 +361,7 @@ class _Level:
         return False
 
     def after(self, mask: int) -> int:
-        """All that comes directly after some of these."""
+        """Direct successors of these steps."""
         union = 0
         for i in ones(mask):
             union |= self.following[i]
@@ -365,7 +370,7 @@ class _Level:
     # --- groups ----------------------------------------------------------------------
 
     def close(self, region: Sequence[Node]) -> None:
-        """Make a region a group, to which nothing is added."""
+        """Make a region a group to which no node is added."""
         names = tuple(node.name for node in region)
         for a, b in combinations_with_replacement(region, 2):
             rule = self.apart(a, b)
@@ -395,25 +400,25 @@ class _Level:
                     joined = True
 
     def joinable(self, a: int, b: int) -> bool:
-        """Whether no rule keeps two groups apart."""
+        """True if no rule keeps two groups apart."""
         if (a | b) & self.closed or self.too_many(a | b):
             return False
         pairs = ((self.at(i), self.at(j)) for i in ones(a) for j in ones(b))
         return all(self.apart(*pair) is None for pair in pairs) and not self.cyclic(a | b)
 
     def at(self, number: int) -> Node:
-        """The node whose step has that number."""
+        """The node of the step with that number."""
         node = self.steps[number][1]
         assert isinstance(node, Node)
         return node
 
     def join(self, mask: int) -> None:
-        """Make one group of these."""
+        """Make these steps one group."""
         for i in ones(mask):
             self.group[i] = mask
 
     def clusters(self) -> list[tuple[str, ...]]:
-        """Members of each group that is large enough, or a region, in SSA order."""
+        """Members, in SSA order, of each group that is a region or large enough."""
         found = []
         for mask in dict.fromkeys(self.group[i] for i in sorted(self.numbers.values())):
             nodes = [self.at(i) for i in ones(mask)]
@@ -425,7 +430,7 @@ class _Level:
     # --- explanations ----------------------------------------------------------------
 
     def why_apart(self, first: Node, second: Node) -> Rule | None:
-        """The rule that keeps both out of any one cluster; `first` stands earlier."""
+        """The rule that forbids every cluster with both nodes; `first` precedes `second`."""
         rule = self.apart(first, second)
         if rule is not None or not self.keeps(Rule.CYCLE):
             return rule
@@ -439,7 +444,7 @@ class _Level:
         return Rule.SIZE if self.too_many(mask) else None
 
     def reached(self, number: int) -> int:
-        """All that a path leads to."""
+        """Steps that a path leads to."""
         found = front = self.following[number]
         while front:
             front = self.after(front) & ~found
@@ -448,7 +453,7 @@ class _Level:
 
 
 def compilable(node: Node) -> bool:
-    """Whether a node may be in a cluster at all."""
+    """True if a node may be in a cluster."""
     inner = list(all_nodes([node]))
     if any(each.definition.kind in _NEVER for each in inner):
         return False
@@ -456,9 +461,9 @@ def compilable(node: Node) -> bool:
 
 
 def _devices(test: LitmusTest, node: Node) -> set[str]:
-    """Where a node runs, with all inside it; nowhere if it may run anywhere."""
+    """Devices of a node and of the nodes in its bodies; empty if it may run anywhere."""
     lives = {each.name: each.device for each in test.resources}
     inner = list(all_nodes([node]))
     found = {each.device for each in inner if each.device}
-    # "" is a device as well, of what lives on the default one.
+    # "" counts as a device: the default one.
     return found | {lives[n] for each in inner if not each.device for n in each.resources}

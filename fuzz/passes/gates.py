@@ -1,14 +1,14 @@
-"""Gates: a test in which nothing happens before the client lets it.
+"""Adds gates to a test: queues with which a client decides when each op instance runs.
 
-Each op instance with an effect gets a *gate*, a queue of its own out of which it must
-take an element first, and when it is done it puts its number into a queue of what is
-done. Who puts an element into one gate after the other, and each time waits for the
-number, forces a total order on an executor that has nothing but queues: TensorFlow.
+Each op instance with an effect takes an element from a queue of its own, its *gate*,
+before it runs. Afterwards it puts its number into a *done queue*. A client that fills
+one gate after the other, and waits for the number each time, forces a total order on an
+executor that supports nothing but queues, such as TensorFlow.
 
-Gates only wait, so that whatever the test with them shows, the test without may show
-as well. A section has two, one before it is entered and one before it is left. In a loop
-there is one for each iteration: a counter, carried along, says which. Runs of one graph
-get a copy of it each.
+Gates only delay ops, so that every outcome of the test with gates is an outcome of the
+original test. A critical section has two gates, one before the acquire and one before
+the release. In a loop there is a gate for each iteration, selected by a carried counter.
+If a graph has several runs, each run gets a copy of the graph.
 
 References
 ----------
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 Instance = tuple[str, str, str, str]
-"""Run ("" if there is only one), frame, node, and of a section "lock" or "unlock"."""
+"""Run ("" if there is only one), frame, node, and for a section "lock" or "unlock"."""
 
 _SCALAR: Final[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What holds one instance back, and tells that it is done.
+    """The gate of one op instance.
 
-    `queue` is the gate; `number` goes into the queue `done`, of which there is one on
-    each device.
+    The instance waits for an element of `queue`. When it is done it puts `number` into
+    the queue `done`, of which each device has one.
     """
 
     number: int
@@ -60,40 +60,48 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """A test with gates, for all instances of the original.
+    """A test with a gate for each op instance of the original test.
 
-    `test` observes the same, in the same order.
+    `test` observes the same values in the same order as the original.
     """
 
     test: LitmusTest
     gates: Mapping[Instance, Gate]
 
 
-def gated(test: LitmusTest) -> Gated:
-    """Put a gate before each effect of `test`, which has no clusters.
+def with_gates(test: LitmusTest) -> Gated:
+    """The test with a gate before each op that uses a resource.
+
+    Parameters
+    ----------
+    test : LitmusTest
+        A test without clusters.
 
     Raises
     ------
     MalformedTest
-        If it then has too many queues or nodes.
+        If the test with gates has too many queues or nodes.
     """
-    gater = _Gater(test)
+    inserter = _GateInserter(test)
     graphs: list[Graph] = []
     runs = []
-    names: dict[str, str] = {}  # observed nodes, where they have another name now
+    names: dict[str, str] = {}  # observed name: its new name
     often = Counter(run.graph for run in test.runs)
     one = len(test.runs) == 1
     for run in test.runs:
         (graph,) = (g for g in test.graphs if g.name == run.graph)
-        new = {name: name for name in _names(graph)}
+        names_of_copy = {name: name for name in _names(graph)}
         if often[graph.name] > 1:
-            new = gater.copied(graph)
-            graph = Graph(gater.name("graph"), tuple(renamed(node, new) for node in graph.nodes))
+            names_of_copy = inserter.copied(graph)
+            graph = Graph(
+                inserter.fresh.numbered("graph"),
+                tuple(renamed(node, names_of_copy) for node in graph.nodes),
+            )
         runs.append(replace(run, graph=graph.name))
-        gater.run = "" if one else run.name
-        gater.original = {copy: old for old, copy in new.items()}
-        graphs.append(Graph(graph.name, gater.level(graph.nodes, ())))
-        names |= {old if one else f"{run.name}.{old}": copy for old, copy in new.items()}
+        inserter.run = "" if one else run.name
+        inserter.original = {new: old for old, new in names_of_copy.items()}
+        graphs.append(Graph(graph.name, inserter.level(graph.nodes, ())))
+        names |= {old if one else f"{run.name}.{old}": new for old, new in names_of_copy.items()}
     observe = tuple(
         names[name] if one else f"{name.partition('.')[0]}.{names[name]}" for name in test.observe
     )
@@ -101,15 +109,15 @@ def gated(test: LitmusTest) -> Gated:
         test,
         graphs=tuple(graphs),
         client=tuple(runs),
-        queues=(*test.queues, *gater.queues, *gater.done.values()),
+        queues=(*test.queues, *inserter.queues, *inserter.done.values()),
         observe=observe,
     )
-    return Gated(made, gater.gates)
+    return Gated(made, inserter.gates)
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A loop around: its name, how many instances a level inside has, and its counter."""
+    """An enclosing loop: its name, number of iterations, and the name of its counter."""
 
     loop: str
     count: int
@@ -117,69 +125,65 @@ class _Frame:
 
 
 @dataclass(slots=True)
-class _Gater:
+class _GateInserter:
     test: LitmusTest
     run: str = ""
     original: Mapping[str, str] = field(default_factory=dict)
-    """Names in the test, of those in the copy at work."""
+    """Original names by the names in the current copy."""
     gates: dict[Instance, Gate] = field(default_factory=dict)
     queues: list[Queue] = field(default_factory=list)
     done: dict[str, Queue] = field(default_factory=dict)
-    names: FreshNames = field(default_factory=FreshNames)
+    fresh: FreshNames = field(default_factory=FreshNames)
     lives: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         resources = self.test.resources
         self.lives = {resource.name: resource.device for resource in resources}
         graphs = {graph.name for graph in self.test.graphs}
-        self.names.take(*self.test.types, *self.lives, *graphs)
-
-    def name(self, what: str) -> str:
-        """A new one."""
-        return self.names.numbered(f"{what}_")
+        self.fresh.take(*self.test.types, *self.lives, *graphs)
 
     def copied(self, graph: Graph) -> dict[str, str]:
-        """New names for everything in a graph."""
-        new = {name: self.name("copy") for name in _names(graph) if "." not in name}
+        """New names for all nodes and values of a graph."""
+        new = {name: self.fresh.numbered("copy") for name in _names(graph) if "." not in name}
         for name in _names(graph):
             node, dot, result = name.partition(".")
-            if dot:  # a loop's results have the names of its carried values
+            if dot:  # results of a loop are named like its carried values
                 loop = any(n.name == node and n.op == "While" for n in all_nodes(graph.nodes))
                 new[name] = f"{new[node]}.{new[result] if loop else result}"
         return new
 
     def level(self, nodes: Iterable[Node], frames: tuple[_Frame, ...]) -> tuple[Node, ...]:
-        """The nodes of a graph or body, with gates."""
+        """The nodes of a graph or body with gates."""
         made: list[Node] = []
-        turn = self.turn(frames, made)
+        index = self.index(frames, made)
         nodes = tuple(nodes)
-        extra: dict[str, tuple[str, ...]] = {}  # sections: what is a member as well
+        extra: dict[str, tuple[str, ...]] = {}  # section: its new members
         sections: list[Node] = []
         for node in nodes:
             if isinstance(node.attrs, SectionAttrs):
-                entered, entry = self.gate(node, "lock", frames, turn, made)
-                left, leave = self.gate(node, "unlock", frames, turn, made)
-                inside = self.put(node, entered, turn, made, ())
+                entered, entry = self.gate(node, "lock", frames, index, made)
+                left, leave = self.gate(node, "unlock", frames, index, made)
+                inside = self.put(node, entered, index, made, ())
                 extra[node.name] = (inside, *leave)
                 sections.append(replace(node, after=(*node.after, *entry)))
                 made.append(sections[-1])
-                self.put(node, left, turn, made, (node.name,))
+                self.put(node, left, index, made, (node.name,))
             elif isinstance(node.attrs, BranchAttrs):
                 made.append(self.branch(node, node.attrs, frames))
             elif isinstance(node.attrs, LoopAttrs):
                 made.append(self.loop(node, node.attrs, frames, made))
             elif node.resources:
-                first, gate = self.gate(node, "", frames, turn, made)
+                first, gate = self.gate(node, "", frames, index, made)
                 made.append(replace(node, after=(*node.after, *gate)))
-                self.put(node, first, turn, made, (node.name,))
+                self.put(node, first, index, made, (node.name,))
             else:
                 made.append(node)
-        return tuple(self.grown(node, sections, extra) for node in made)
+        return tuple(self.with_members(node, sections, extra) for node in made)
 
-    def grown(
+    def with_members(
         self, node: Node, sections: Iterable[Node], extra: Mapping[str, tuple[str, ...]]
     ) -> Node:
-        """A section with its own new members, and those of the sections inside it."""
+        """A section with the new members of itself and of the sections inside it."""
         if not isinstance(node.attrs, SectionAttrs):
             return node
         mine = set(node.attrs.members)
@@ -191,8 +195,8 @@ class _Gater:
         ]
         return replace(node, attrs=SectionAttrs((*node.attrs.members, *more)))
 
-    def turn(self, frames: tuple[_Frame, ...], made: list[Node]) -> str:
-        """The value that numbers a level's instances; "" where there is one."""
+    def index(self, frames: tuple[_Frame, ...], made: list[Node]) -> str:
+        """Add the value that numbers the instances of a level; "" if there is only one."""
         number = ""
         for frame in frames:
             if number:
@@ -204,17 +208,19 @@ class _Gater:
         return number
 
     def add(self, made: list[Node], op: str, inputs: tuple[str, ...]) -> str:
-        made.append(Node(self.name("turn"), op, inputs))
+        made.append(Node(self.fresh.numbered("index"), op, inputs))
         return made[-1].name
 
     def constant(self, value: int, made: list[Node]) -> str:
-        made.append(Node(self.name("turn"), "Const", attrs=ConstAttrs("int32", _SCALAR, value)))
+        made.append(
+            Node(self.fresh.numbered("index"), "Const", attrs=ConstAttrs("int32", _SCALAR, value))
+        )
         return made[-1].name
 
     def gate(
-        self, node: Node, half: str, frames: tuple[_Frame, ...], turn: str, made: list[Node]
+        self, node: Node, half: str, frames: tuple[_Frame, ...], index: str, made: list[Node]
     ) -> tuple[int, tuple[str, ...]]:
-        """Gates for all instances of a node; the first one's number, and what to wait for."""
+        """Add gates for all instances of a node; the first number, and the control input."""
         first = len(self.gates)
         device = self.device(node)
         for numbers in product(*(range(frame.count) for frame in frames)):
@@ -223,51 +229,55 @@ class _Gater:
                 for frame, number in zip(frames, numbers, strict=True)
             )
             instance = (self.run, around, self.original[node.name], half)
-            queue = Queue(self.name("gate"), "int32", _SCALAR, 1, device=device)
+            queue = Queue(self.fresh.numbered("gate"), "int32", _SCALAR, 1, device=device)
             self.queues.append(queue)
-            self.gates[instance] = Gate(len(self.gates), queue.name, self.told(device))
+            self.gates[instance] = Gate(len(self.gates), queue.name, self.done_queue(device))
         gates = [gate.queue for gate in self.gates.values()][first:]
-        return first, (self.opened(gates, 0, turn, made).partition(".")[0],) if gates else ()
+        return first, (self.opened(gates, 0, index, made).partition(".")[0],) if gates else ()
 
-    def opened(self, gates: list[str], before: int, turn: str, made: list[Node]) -> str:
-        """Take from the gate at `turn`, of those from `before` on; what it held."""
+    def opened(self, gates: list[str], before: int, index: str, made: list[Node]) -> str:
+        """Add the dequeue from gate number `index - before`, chosen by conditionals; its value."""
         if len(gates) == 1:
-            made.append(Node(self.name("opened"), "QueueDequeueV2", resources=(gates[0],)))
+            made.append(
+                Node(self.fresh.numbered("opened"), "QueueDequeueV2", resources=(gates[0],))
+            )
             return made[-1].name
         half = len(gates) // 2
-        less = self.add(made, "Less", (turn, self.constant(before + half, made)))
-        inner = self.name("turn")
+        less = self.add(made, "Less", (index, self.constant(before + half, made)))
+        inner = self.fresh.numbered("index")
 
-        def side(gates: list[str], before: int) -> Body:
+        def half_of(gates: list[str], before: int) -> Body:
             nodes: list[Node] = []
             result = self.opened(gates, before, inner, nodes)
             return Body(tuple(nodes), (result,))
 
-        then, orelse = side(gates[:half], before), side(gates[half:], before + half)
-        attrs = BranchAttrs(((inner, turn),), then, orelse, ("opened",))
-        made.append(Node(self.name("opened"), "If", (less,), attrs=attrs))
+        then, orelse = half_of(gates[:half], before), half_of(gates[half:], before + half)
+        attrs = BranchAttrs(((inner, index),), then, orelse, ("opened",))
+        made.append(Node(self.fresh.numbered("opened"), "If", (less,), attrs=attrs))
         return f"{made[-1].name}.opened"
 
     def put(
-        self, node: Node, first: int, turn: str, made: list[Node], after: tuple[str, ...]
+        self, node: Node, first: int, index: str, made: list[Node], after: tuple[str, ...]
     ) -> str:
-        """Tell that an instance is done; which says its number."""
+        """Add the enqueue of an instance's number into the done queue."""
         number = self.constant(first, made)
-        if turn:
-            number = self.add(made, "AddV2", (turn, number))
-        queue = self.told(self.device(node))
-        made.append(Node(self.name("done"), "QueueEnqueueV2", (number,), (queue,), after))
+        if index:
+            number = self.add(made, "AddV2", (index, number))
+        queue = self.done_queue(self.device(node))
+        made.append(Node(self.fresh.numbered("done"), "QueueEnqueueV2", (number,), (queue,), after))
         return made[-1].name
 
-    def told(self, device: str) -> str:
-        """The queue of what is done, there."""
+    def done_queue(self, device: str) -> str:
+        """The done queue of a device."""
         if device not in self.done:
-            # More than there are instances: queues, and hence gates, are at most 64.
-            self.done[device] = Queue(self.name("done"), "int32", _SCALAR, 64, device=device)
+            # Enough for all instances: a test has at most 64 queues, and hence gates.
+            self.done[device] = Queue(
+                self.fresh.numbered("done"), "int32", _SCALAR, 64, device=device
+            )
         return self.done[device].name
 
     def device(self, node: Node) -> str:
-        """Where it is told to be; its gate is there, too."""
+        """Device of a node, and of its gate."""
         return node.device or self.lives[node.resources[0]]
 
     def branch(self, node: Node, attrs: BranchAttrs, frames: tuple[_Frame, ...]) -> Node:
@@ -285,10 +295,10 @@ class _Gater:
     def loop(
         self, node: Node, attrs: LoopAttrs, frames: tuple[_Frame, ...], made: list[Node]
     ) -> Node:
-        """A loop that counts its iterations from 0."""
+        """A loop with gates inside, and a counter of its iterations from 0."""
         bound = self.test.bounds[self.original[node.name]]
         captures, outside = self.passed(frames)
-        counter = self.name("turn")
+        counter = self.fresh.numbered("index")
         zero = self.constant(0, made)
         tested = _Frame(node.name, bound + 1, counter)
         worked = _Frame(node.name, bound, counter)
@@ -311,13 +321,19 @@ class _Gater:
     def passed(
         self, frames: tuple[_Frame, ...]
     ) -> tuple[list[tuple[str, str]], tuple[_Frame, ...]]:
-        """The counters of the loops around, as a body takes them."""
-        inside = tuple(replace(frame, counter=self.name("turn")) for frame in frames)
+        """The counters of the enclosing loops, as captures of a body."""
+        inside = tuple(replace(frame, counter=self.fresh.numbered("index")) for frame in frames)
         return [(i.counter, o.counter) for i, o in zip(inside, frames, strict=True)], inside
 
 
 def _names(graph: Graph) -> Iterator[str]:
-    """All names that stand for something in a graph, those of results included."""
+    """All names of nodes, values and results in a graph."""
     for node in all_nodes(graph.nodes):
-        yield from (node.name, *node.arguments)
-        yield from (f"{node.name}.{result}" for result in node.results)
+        yield node.name
+        if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
+            yield from (inner for inner, _ in node.attrs.captures)
+        if isinstance(node.attrs, BranchAttrs):
+            yield from (f"{node.name}.{result}" for result in node.attrs.results)
+        elif isinstance(node.attrs, LoopAttrs):
+            yield from node.attrs.carried
+            yield from (f"{node.name}.{name}" for name in node.attrs.carried)

@@ -1,4 +1,4 @@
-"""A cluster as text, before and after SSA conversion, the way BLOG prints it.
+"""Prints a cluster as pseudocode, before and after SSA conversion, in the notation of BLOG.
 
 References
 ----------
@@ -29,11 +29,11 @@ _INFIX: Final = {
     "AssignSubVariableOp": "-",
 }
 _ALIASES: Final = ("ReadVariableOp", "AssignVariableOp", "Identity")
-"""After SSA conversion, no more than another name."""
+"""Ops that only rename a value after SSA conversion."""
 
 
 def serialized(test: LitmusTest, cluster: Cluster) -> str:
-    """The members in SSA order."""
+    """The members of a cluster as text, in SSA order."""
     nodes = {n.name: n for n in test.nodes}
     members = [nodes[name] for name in cluster.members]
     variables = dict.fromkeys(v for n in all_nodes(members) for v in n.resources)
@@ -44,7 +44,7 @@ def serialized(test: LitmusTest, cluster: Cluster) -> str:
 
 
 def listing(function: Function) -> str:
-    """Initial reads, pure computation, final writes."""
+    """A converted cluster as text: initial reads, pure computation, final writes."""
     finals = function.finals
     variables = dict.fromkeys((*function.initial, *(each.variable for each in finals)))
     reads = zip(function.block.parameters, function.initial, strict=False)
@@ -67,7 +67,7 @@ def _declaration(variable: str) -> str:
 
 
 def _literals(nodes: Iterable[Node]) -> dict[str, str]:
-    """Constants, by name, as they are printed wherever they are used."""
+    """Text of each constant by name; it replaces the name wherever that is used."""
     return {n.name: _nested(n.attrs.value) for n in nodes if isinstance(n.attrs, ConstAttrs)}
 
 
@@ -76,7 +76,7 @@ def _nested(value: object) -> str:
 
 
 def _statements(block: Block, names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Lines of code, and what each was; `names` gets the constants."""
+    """Lines of code, each with the original op; adds the constants to `names`."""
     names |= _literals(statement.node for statement in block.statements)
     for statement in block.statements:
         if statement.blocks:

@@ -1,11 +1,11 @@
-"""Placement: every node on one device, and a Send and a Recv where an edge crosses.
+"""Placement: assigns each node and resource to a device, and adds Send and Recv between devices.
 
-Under the model `rfc` it changes no allowed set.
+Under the model `rfc` placement does not change the allowed set.
 
 References
 ----------
 DEVICES, "Heterogenous execution"; semantics.md, section 6.
-docs/decisions/0005-devices.md has the rules, and why.
+docs/decisions/0005-devices.md explains the rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "cpu:0"
 _NOTHING: Final = ConstAttrs("int32", (), 0)
-"""What is sent for a control edge."""
+"""The value that a transfer carries for a control edge."""
 
 
 class CannotPlace(ValueError):
@@ -44,16 +44,15 @@ class CannotPlace(ValueError):
 def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     """The test with everything on a device, and transfers between them.
 
-    A resource or node that has a device keeps it. Other resources are dealt to
-    `devices` in turn, those that one op works on together. A node runs where
-    its resources live; if it has none, where its first operand is made; if it
-    has no operands, where the resource lives that its value is first used on;
-    else on the first of `devices`. What a body is given and returns is on the
-    device of the node around it.
+    A resource or node that has a device keeps it. Other resources are assigned to
+    `devices` round-robin; resources of one op get the same device. A node runs on the
+    device of its resources; without resources, on the device of its first operand;
+    without operands, on the device of the resource that its value is first used with;
+    else on the first of `devices`. Arguments and results of a body are on the device of
+    the node that contains it.
 
-    For each value, and each device on which it is wanted, there is one Send
-    and one Recv. A control edge from what has no value is carried by a
-    constant that comes after it.
+    For each value and each device that needs it there is one Send and one Recv. For a
+    control edge from a node without a value, a constant after that node is sent.
 
     Parameters
     ----------
@@ -64,14 +63,13 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     Returns
     -------
     LitmusTest
-        Where only the edge from a Send to its Recv leads from one device to
-        another. Itself, if it is placed already.
+        Only the edges from a Send to its Recv lead from one device to another. A placed
+        test is returned unchanged.
 
     Raises
     ------
     CannotPlace
-        If what works on one resource is told to be on several devices, or a
-        cluster would be.
+        If nodes of one resource, or of one cluster, have different devices.
     MalformedTest
         If there are too many nodes with the transfers.
     """
@@ -87,32 +85,32 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
 
 
 def devices_of(test: LitmusTest) -> tuple[str, ...]:
-    """The devices that a placed test is on, in the order of their names."""
+    """The devices of a placed test, in the order of their names."""
     placed: list[Resource | Node] = [*test.variables, *test.mutexes, *test.queues]
     placed += test.nodes
     return tuple(sorted({each.device for each in placed}, key=lambda d: (d[:4], int(d[4:]))))
 
 
 def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
-    """Where each resource lives."""
+    """The device of each resource."""
     resources: list[Resource] = [*test.variables, *test.queues, *test.mutexes]
     together = {each.name: {each.name} for each in resources}
     for node in test.nodes:
         _join(node.resources, together)
     for members in _members(test):
         _join([name for node in members for name in node.resources], together)
-    told = {each.name: {each.device} - {""} for each in resources}
+    given = {each.name: {each.device} - {""} for each in resources}
     for node in test.nodes:
         for name in node.resources:
-            told[name] |= {node.device} - {""}
+            given[name] |= {node.device} - {""}
     lives: dict[str, str] = {}
-    turn = count()
+    position = count()
     for each in resources:
         if each.name not in lives:
-            known = set[str]().union(*(told[name] for name in together[each.name]))
+            known = set[str]().union(*(given[name] for name in together[each.name]))
             if len(known) > 1:
                 raise CannotPlace(f"{each.name!r} on several devices: {', '.join(sorted(known))}")
-            chosen = known.pop() if known else devices[next(turn) % len(devices)]
+            chosen = known.pop() if known else devices[next(position) % len(devices)]
             lives.update(dict.fromkeys(together[each.name], chosen))
     return lives
 
@@ -123,21 +121,21 @@ def _join(names: Iterable[str], together: dict[str, set[str]]) -> None:
 
 
 def _members(test: LitmusTest) -> Iterator[list[Node]]:
-    """Of each cluster the nodes in it, and those inside them."""
+    """The members of each cluster, with the nodes of their bodies."""
     nodes = {node.name: node for node in test.nodes}
     for cluster in test.clusters:
         yield list(all_nodes(nodes[name] for name in cluster.members))
 
 
 def _of_clusters(test: LitmusTest, lives: Mapping[str, str], default: str) -> dict[str, str]:
-    """The devices of clusters' nodes."""
+    """The device of each node in a cluster."""
     found: dict[str, str] = {}
     for cluster, members in zip(test.clusters, _members(test), strict=True):
-        told = {node.device for node in members if node.device}
-        told |= {lives[name] for node in members for name in node.resources}
-        if len(told) > 1:
-            raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(told))}")
-        found.update(dict.fromkeys((node.name for node in members), (*told, default)[0]))
+        given = {node.device for node in members if node.device}
+        given |= {lives[name] for node in members for name in node.resources}
+        if len(given) > 1:
+            raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(given))}")
+        found.update(dict.fromkeys((node.name for node in members), (*given, default)[0]))
     return found
 
 
@@ -167,17 +165,17 @@ class _Placing:
         results: Sequence[str],
         wanted_on: str,
     ) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-        """A body's nodes, and its results as they are on the device `wanted_on`.
+        """The placed nodes of a body, and the names of its results on the device `wanted_on`.
 
-        `arguments` are on the devices given.
+        `arguments` maps each argument to its device.
         """
         nodes = tuple(nodes)
-        made = dict(arguments)  # names: the devices that their values are made on
-        used: dict[str, str] = {}  # values: the device of the first resource they are used on
+        made = dict(arguments)  # name: the device of its value
+        used: dict[str, str] = {}  # value: the device of the first resource it is used with
         for node in nodes:
             for name in node.inputs if node.resources else ():
                 used.setdefault(name, self.lives[node.resources[0]])
-        sent: dict[tuple[str, str], str] = {}  # values and devices: the Recv there
+        sent: dict[tuple[str, str], str] = {}  # value and device: the Recv on that device
         placed: list[Node] = []
 
         def add(node: Node) -> str:
@@ -186,7 +184,7 @@ class _Placing:
             return node.name
 
         def on(device: str, name: str) -> str:
-            """What stands for a value, or for the end of a node, on a device."""
+            """Name that a value, or the end of a node, has on a device; adds the transfer."""
             source = made[name]
             if source == device:
                 return name
@@ -208,7 +206,7 @@ class _Placing:
                 device = self.lives[node.resources[0]]
             elif node.inputs and not node.device:
                 device = made[node.inputs[0]]
-            inputs = node.inputs  # of a Recv the Send, on another device
+            inputs = node.inputs  # the input of a Recv is a Send on another device
             if node.op != "Recv":
                 inputs = tuple(on(device, name) for name in node.inputs)
             after = tuple(on(device, name) for name in node.after)
@@ -239,5 +237,5 @@ class _Placing:
         return tuple(placed), returned
 
     def inner(self, body: Body, arguments: Mapping[str, str], device: str) -> Body:
-        """A body of a node on `device`."""
+        """The placed body of a node on `device`."""
         return Body(*self.body(body.nodes, arguments, body.results, device))

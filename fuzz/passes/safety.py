@@ -1,9 +1,8 @@
-"""Which pairs of resource ops may not share a cluster: BLOG's analysis.
+"""Safety analysis: pairs of resource ops that must not be in one XLA cluster.
 
-A cluster reads all that it reads at its snapshot, and writes all that it writes
-at its write-back, later. So it cannot keep an order from a write to a read. An
-update is both, and so is, for all that is known here, a node with a body that
-works on resources.
+A cluster does all its reads at its snapshot, and all its writes later, at its
+write-back. It therefore cannot keep the order of a write before a read. An update both
+reads and writes. A node with a body that uses resources counts as an update.
 
 References
 ----------
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the analysis looks at: anything but the default is a mutant.
+    """Options of the analysis. Every value but the default makes a mutant.
 
     Parameters
     ----------
     transitive : bool
-        Whether at paths, not only at edges.
+        True to follow paths, not only single edges.
     control : bool
-        Whether at control edges, not only at data edges.
+        True to follow control edges, not only data edges.
     update_reads, update_writes : bool
-        Whether an update counts as a read, and as a write.
+        True if an update counts as a read, and as a write.
     """
 
     transitive: bool = True
@@ -44,12 +43,12 @@ class Analysis:
     update_writes: bool = True
 
     def reads(self, node: Node) -> bool:
-        """Whether the node counts as one that reads."""
+        """True if the node counts as a read."""
         kind = access(node)
         return kind is Kind.READ or (kind is Kind.UPDATE and self.update_reads)
 
     def writes(self, node: Node) -> bool:
-        """Whether the node counts as one that writes."""
+        """True if the node counts as a write."""
         kind = access(node)
         return kind is Kind.WRITE or (kind is Kind.UPDATE and self.update_writes)
 
@@ -58,7 +57,7 @@ SOUND: Final = Analysis()
 
 
 def access(node: Node) -> Kind | None:
-    """What a node does to variables: `Kind.READ`, `WRITE` or `UPDATE`, or None."""
+    """The kind of access of a node to variables: `Kind.READ`, `WRITE`, `UPDATE`, or None."""
     if bodies(node):
         return Kind.UPDATE if any(inner.resources for inner in all_nodes([node])) else None
     kind = node.definition.kind
@@ -76,12 +75,12 @@ def unsafe_pairs(nodes: Sequence[Node], analysis: Analysis = SOUND) -> frozenset
     Returns
     -------
     frozenset of (str, str)
-        Each (A, B) with a path from A to B, by data, control or section edges,
-        where A writes and B reads, whatever variables they touch.
+        All (A, B) such that A writes, B reads, and a path of data, control or section
+        edges leads from A to B. The variables do not matter.
 
     Notes
     -----
-    One pass in reverse post-order. Of each step a bit mask says which writers
+    One pass in reverse post-order. A bit mask for each step records the writers that
     have a path to it.
     """
     if not analysis.control:

@@ -1,12 +1,12 @@
-"""SSA conversion: a cluster as a pure function of what its snapshot saw.
+"""SSA conversion: rewrites a cluster as a pure function of the contents in its snapshot.
 
-Every name is assigned once. A variable ``v`` is ``v_ssa_0`` as the snapshot saw
-it, and ``v_ssa_1`` and so on as the members leave it. Where a path may not write
-it, ``v_written_0`` and so on say whether it has been. Both pass through
-conditionals and loops beside their own values.
+Every name is assigned once (static single assignment). The contents of a variable ``v``
+are ``v_ssa_0`` in the snapshot, and ``v_ssa_1`` and so on after each write. If some path
+does not write ``v``, the flags ``v_written_0`` and so on record whether it was written.
+Conditionals and loops pass both on as additional values.
 
-Not a pass from test to test: what comes out is for an executor to compile, and
-for `litmusfuzz.fuzz.passes.listing` to print.
+The result is not a litmus test: an executor compiles it, and
+`litmusfuzz.fuzz.passes.listing` prints it.
 
 References
 ----------
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 NO: Final = "0"
 YES: Final = "1"
-"""Scalar bools that are known; no node has such a name."""
+"""Names of the scalar bools false and true; no node has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Statements, one after another; they may use what stands before them outside, too."""
+    """A sequence of statements, which may also use earlier values of enclosing blocks."""
 
     parameters: tuple[str, ...]
     statements: tuple[Statement, ...]
@@ -52,18 +52,18 @@ class Block:
 class Statement:
     """``results = node(operands)``.
 
-    `operands` of a read or an update begin with the contents of its variables,
-    and `results` of a write or an update are the contents after it, in the
-    order of the node's resources.
+    The operands of a read or an update begin with the contents of its variables. The
+    results of a write or an update are the new contents, in the order of the node's
+    resources.
 
-    A conditional's operand is its predicate. Its blocks, one for each branch,
-    have no parameters; their results are the statement's.
+    The operand of a conditional is its predicate. Its two blocks, one for each branch,
+    have no parameters; their results are the results of the statement.
 
-    A loop's operands are what goes round: its first carried values, then what
-    state the loop changes. Both of its blocks have that as parameters. The
-    condition's results are the predicate and the state that the condition
-    leaves; the body's what goes round next; the statement's the carried values
-    and the state when the predicate is false.
+    The operands of a loop are its initial carried values, then the variables' contents
+    that the loop changes (its state). Both blocks have these as parameters. The
+    condition returns the predicate and its state; the body returns the next carried
+    values and state; the statement returns the carried values and the state at the
+    iteration whose predicate is false.
     """
 
     node: Node
@@ -74,9 +74,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class WriteBack:
-    """Of a variable that may be written: what it holds then, and whether it was.
+    """Final contents of a variable that the cluster may write, and the flag "written".
 
-    `written` is None where every path writes it; a loop's condition is not looked at.
+    `written` is None if every path writes the variable, conditions of loops excepted.
     """
 
     variable: str
@@ -91,20 +91,18 @@ class Function:
     Parameters
     ----------
     name : str
-        The cluster's.
+        Name of the cluster.
     initial : tuple of str
-        The variables that the snapshot sees: those that a member reads or
-        updates, whatever the path.
+        The variables of the snapshot: those that a member reads or updates on some path.
     arguments : tuple of str
-        Values of others that the members use.
+        Values from outside that the members use.
     outputs : tuple of str
-        Values of members that others use, or that are observed.
+        Values of members that other nodes use, or that are observed.
     finals : tuple of WriteBack
-        What the write-back writes.
+        The variables of the write-back.
     block : Block
-        Its parameters are `initial`'s values, then `arguments`; its results
-        `outputs`, then the values of `finals`, then those `written` that are not
-        None.
+        Its parameters are the values of `initial`, then `arguments`. Its results are
+        `outputs`, then the values of `finals`, then their flags that are not None.
     """
 
     name: str
@@ -116,7 +114,7 @@ class Function:
 
 
 def convert(test: LitmusTest, cluster: Cluster) -> Function:
-    """The function that `cluster`, one of `test`'s, computes."""
+    """Convert `cluster`, a cluster of `test`, to a pure function."""
     everything = {n.name: n for n in test.nodes}
     members = [everything[name] for name in cluster.members]
     inside = {node.name: node for node in all_nodes(members)}
@@ -157,15 +155,15 @@ def convert(test: LitmusTest, cluster: Cluster) -> Function:
 
 
 def single(test: LitmusTest, node: Node) -> Block:
-    """One op without bodies as a function of the contents of its variables and its inputs.
+    """Convert one op without bodies to a function of its variables' contents and its inputs.
 
-    A write's result are the contents that it leaves, and so are an update's.
+    The results of a write or an update are the new contents.
     """
     conversion = _Conversion(test)
     kind = node.definition.kind
     reads = () if kind is Kind.WRITE else node.resources
     contents = [conversion.assign((v, _VALUE)) for v in reads]
-    # An operand may be given twice: each has a name of its own here.
+    # A node may use one value twice; each operand needs a name of its own.
     inputs = tuple(f"{position}" for position, _ in enumerate(node.inputs, start=2))
     statement = Statement(node, (node.name,), (*contents, *inputs))
     if kind.writes:
@@ -175,7 +173,7 @@ def single(test: LitmusTest, node: Node) -> Block:
 
 
 def _wanted(test: LitmusTest, others: Iterable[Node]) -> set[str]:
-    """Names of values that these nodes use, that leave their bodies, or that are observed."""
+    """Values that are observed, that these nodes use, or that their bodies return."""
     observed = test.nodes_by_key()
     wanted = {observed[key] for key in test.observe}
     for node in others:
@@ -188,14 +186,14 @@ def _wanted(test: LitmusTest, others: Iterable[Node]) -> set[str]:
 _VALUE: Final = "ssa"
 _FLAG: Final = "written"
 _Cell = tuple[str, str]
-"""A variable, and which of the two is meant."""
+"""A variable, and either `_VALUE` (its contents) or `_FLAG` (written or not)."""
 
 
 class _Conversion:
-    """The state of the variables along the statements that there are so far.
+    """State of the conversion: the statements so far, and the variables after them.
 
-    `state` has the SSA name of each variable's contents, from its first read or
-    write, and of whether it has been written, from its first write.
+    `state` maps each variable to the SSA name of its contents, from its first read or
+    write on, and to that of its flag "written", from its first write on.
     """
 
     def __init__(self, test: LitmusTest) -> None:
@@ -205,12 +203,12 @@ class _Conversion:
         self.names = FreshNames(test.types)
 
     def assign(self, cell: _Cell) -> str:
-        """A new name for what the cell holds from here on."""
+        """A new SSA name for the cell, valid from here on."""
         self.state[cell] = self.names.numbered(f"{cell[0]}_{cell[1]}_")
         return self.state[cell]
 
     def current(self, cell: _Cell) -> str:
-        """What the cell holds; something, if it has not been written and nobody reads it."""
+        """The SSA name of the cell; a zero constant if nothing has read or written it."""
         if cell in self.state or cell[1] == _FLAG:
             return self.state.get(cell, NO)
         name = self.assign(cell)
@@ -220,7 +218,7 @@ class _Conversion:
         return name
 
     def block(self, nodes: Iterable[Node], values: dict[str, str]) -> tuple[Statement, ...]:
-        """The nodes' statements; adds to `values` the SSA names of what they return."""
+        """The statements of the nodes; adds the SSA names of their values to `values`."""
         around, self.statements = self.statements, []
         self.nodes(nodes, values)
         statements, self.statements = self.statements, around
@@ -273,7 +271,7 @@ class _Conversion:
         captures = {inner: values[outer] for inner, outer in attrs.captures}
         inputs = [values[name] for name in node.inputs]
         if not self.test.bounds[node.name]:
-            # The body is never reached: all that happens is the condition, once.
+            # The body never runs; the condition runs once.
             self.nodes(
                 attrs.condition.nodes, captures | dict(zip(attrs.carried, inputs, strict=True))
             )
@@ -298,13 +296,13 @@ class _Conversion:
         self.statements.append(Statement(node, results, first, tuple(blocks)))
 
     def body(self, body: Body, scope: Mapping[str, str]) -> tuple[tuple[Statement, ...], list[str]]:
-        """Its statements, and the SSA names of its results."""
+        """The statements of a body, and the SSA names of its results."""
         inside = dict(scope)
         statements = self.block(body.nodes, inside)
         return statements, [inside[name] for name in body.results]
 
     def results(self, node: Node, names: Sequence[str], values: dict[str, str]) -> list[str]:
-        """Adds to `values` a node's results; their SSA names."""
+        """The SSA names of a node's results, which are added to `values`."""
         full = [f"{node.name}.{name}" for name in names]
         values |= dict(zip(full, full, strict=True))
         return full

@@ -1,13 +1,13 @@
-"""What a node waits for that may never come.
+"""Analysis of blocking: for each node, the ops that may block it forever.
 
-A cluster makes each of its members wait for what any of them waits for. Where
-one of these never comes, the others, which would have happened, never do: an
-order that ends blocked, and that the graph without the cluster does not have.
-So members must wait alike.
+In a cluster every member waits for the inputs of all members. If one input never
+arrives, members that would otherwise have run never run: the cluster then blocks where
+the graph without it does not. Members must therefore wait for the same blocking ops.
 
-What may never come: an element, room in a queue, a mutex, and what a loop or
-conditional around or behind one of these returns. A loop's results leave it one
-by one, so that each is a thing of its own; so is what a body is given.
+Sources of blocking are an element or free capacity of a queue, a mutex, and the results
+of a loop or conditional that contains or follows such an op. The results of a loop
+leave it one by one, so that each result is a source of its own, as is each argument of
+a body.
 
 References
 ----------
@@ -41,14 +41,14 @@ _NEVER_BLOCK: Final = ("QueueSizeV2", "QueueCloseV2")
 
 
 def waits(test: LitmusTest) -> dict[str, int]:
-    """For each node, as bits, what may never come and it waits for.
+    """For each node the sources of blocking that it waits for, as bits.
 
     Returns
     -------
     dict of str to int
-        By name, nodes in bodies too. Two nodes of one level with the same bits
-        are done together, or not at all; a loop or conditional at least where
-        the executor is strict with it (`oracles.events.Strictness`).
+        By name, nodes in bodies included. Of two nodes of one level with the same bits,
+        either both finish or neither does; for loops and conditionals this holds if the
+        executor is strict with them (`oracles.events.Strictness`).
     """
     found: dict[str, int] = {}
     fresh = (1 << i for i in count())
@@ -64,20 +64,20 @@ def _level(
     fresh: Iterator[int],
     found: dict[str, int],
 ) -> None:
-    """Go through a graph or body.
+    """Analyse a graph or body.
 
     Parameters
     ----------
     given : mapping
-        For what comes in, by its name inside, what it waits for.
+        Bits of each argument, by its name in the body.
     base : int
-        What every instance of the body waits for.
+        Bits that every node of the body waits for.
     fresh : iterator of int
-        Bits for things that have none yet.
+        Bits for further sources of blocking.
     """
-    done = dict(given)  # names: what those wait for who wait for them
+    done = dict(given)  # name: the bits of a node that waits for it
     sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
-    held: dict[str, int] = {}  # sections: what their members wait for
+    held: dict[str, int] = {}  # section: the bits that its members wait for
 
     def all_of(names: Iterable[str]) -> int:
         mask = base
@@ -124,7 +124,7 @@ def _with_bodies(
     fresh: Iterator[int],
     found: dict[str, int],
 ) -> int:
-    """Go through a loop or conditional; what waits for all its results waits for this."""
+    """Analyse a loop or conditional; the bits of a node that waits for all its results."""
     given = {inner: own | done[outer] for inner, outer in attrs.captures}
     inputs = [own | done[name] for name in node.inputs]
     # Every instance inside waits for the predicate, or the first carried value.

@@ -72,7 +72,7 @@ def test_of_several_files_the_worst_decides(litmusfuzz) -> None:
     assert "clusters, by ours:" in result.stdout
     assert "added by the clusters  blocked, X=0 P=[] Q=[]" in result.stdout
     assert "the pairwise analysis permits them" in result.stdout
-    assert "r0 and wx: waits for what may never come" in result.stdout
+    assert "r0 and wx: different blocking inputs" in result.stdout
     unknown = litmusfuzz("validate", MP, LARGE, "--budget", "100")
     assert unknown.returncode == 3
     assert "--budget" in unknown.stdout

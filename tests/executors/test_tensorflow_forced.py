@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import forced
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.fuzz.passes.gates import gated
+from litmusfuzz.fuzz.passes.gates import with_gates
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit
 
@@ -134,7 +134,7 @@ def test_gates_of_two_ops_that_are_confused_are_noticed(monkeypatch) -> None:
     """Whichever is let through first is the other one."""
 
     def confused(test):
-        made = gated(test)
+        made = with_gates(test)
         (one, left), (two, right) = list(made.gates.items())[:2]
         gates = {**made.gates, one: replace(left, queue=right.queue)}
         return replace(made, gates={**gates, two: replace(right, queue=left.queue)})
@@ -154,7 +154,7 @@ def test_a_gate_that_holds_nothing_back_is_noticed(monkeypatch) -> None:
     """
 
     def leaky(test):
-        made = gated(test)
+        made = with_gates(test)
         (graph,) = made.test.graphs
         nodes = tuple(replace(n, after=()) if n.name == "r0" else n for n in graph.nodes)
         return replace(made, test=replace(made.test, graphs=(replace(graph, nodes=nodes),)))

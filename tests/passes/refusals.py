@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.model import Cluster, MalformedTest, captures_of, levels
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
 from litmusfuzz.fuzz.generators import FAMILIES, generate
-from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, broken, refused, ssa_order
+from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, refusals, ssa_order, violations
 from litmusfuzz.fuzz.passes.safety import access
 from litmusfuzz.oracles.translation import validate
 
@@ -53,11 +53,9 @@ def between(nodes: Sequence[Node], first: str, last: str) -> list[str]:
 
 def count(test: LitmusTest, tally: Tally) -> None:
     """Judge each pair of a test without clusters that a rule on soundness refuses."""
-    here = {
-        node.name: level.nodes for g in test.graphs for level in levels(g) for node in level.nodes
-    }
-    for refusal in refused(test):
-        if refusal.rule not in (Rule.UNSAFE_PAIR, Rule.WAITS_ALIKE):
+    here = {node.name: nodes for g in test.graphs for nodes, _ in levels(g.nodes) for node in nodes}
+    for refusal in refusals(test):
+        if refusal.rule not in (Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS):
             continue
         nodes = here[refusal.first]
         named = {node.name: node for node in nodes}
@@ -67,7 +65,7 @@ def count(test: LitmusTest, tally: Tally) -> None:
             clustered = replace(test, clusters=(cluster,))
         except MalformedTest:
             continue
-        if [Refusal(r.first, r.second, r.rule) for r in broken(clustered)] != [refusal]:
+        if [Refusal(r.first, r.second, r.rule) for r in violations(clustered)] != [refusal]:
             continue
         first, second = named[refusal.first], named[refusal.second]
         what = ""

@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of
+from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -45,14 +45,6 @@ UNKNOWN_MAX: Final = 0.02
 
 
 # --- the analysis, defined anew --------------------------------------------------------
-
-
-def levels(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
-    """A graph's nodes, then those of each body."""
-    yield nodes
-    for node in nodes:
-        for _, body in bodies(node):
-            yield from levels(body.nodes)
 
 
 def sources(node: Node) -> set[str]:
@@ -143,7 +135,7 @@ def region(test: LitmusTest, rng: random.Random) -> tuple[tuple[str, ...], ...]:
 
     None at all if there are too few.
     """
-    known = [nodes for graph in test.graphs for nodes in levels(graph.nodes)]
+    known = [nodes for graph in test.graphs for nodes, _ in levels(graph.nodes)]
     working = [[n for n in nodes if access(n) is not None] for nodes in known]
     places = [i for i, nodes in enumerate(working) if len(nodes) >= 2]
     if not places:
@@ -166,7 +158,7 @@ def ask(family: str, seed: int, index: int, tally: Tally) -> None:
     test = replace(generate(family, seed, index), clusters=())
     tally.tests += 1
     for graph in test.graphs:
-        for nodes in levels(graph.nodes):
+        for nodes, _ in levels(graph.nodes):
             wanted, got = pairs_by_path_search(nodes), unsafe_pairs(nodes)
             tally.pairs += len(wanted)
             if wanted != got:

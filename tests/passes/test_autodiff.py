@@ -38,7 +38,7 @@ from litmusfuzz.fuzz.passes.autodiff import (
     NotDifferentiable,
     Step,
     gradients,
-    trained,
+    with_training_step,
 )
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR, RFC
@@ -338,7 +338,7 @@ def test_a_product_with_ones_broadcasts_and_its_gradient_is_the_sum() -> None:
         Node("e", "Mul", ("error", "error")),
     )
     test = straight(*nodes, shape=(1, 2), init=((2, 5),))
-    (outcome,) = allowed_outcomes(trained(test, "e"), RFC).witnesses
+    (outcome,) = allowed_outcomes(with_training_step(test, "e"), RFC).witnesses
     assert outcome.plain == {"X": [2 - 2 * (1 - 1), 5 - 2 * (4 + 2)]}
 
 
@@ -391,8 +391,8 @@ def test_conditions_and_features_pass_no_gradient() -> None:
 def test_a_loss_that_is_not_there_and_an_unknown_step_are_refused() -> None:
     test = straight(Node("t", "Neg", ("r",)))
     with pytest.raises(NotDifferentiable, match="no node 'loss'"):
-        trained(test, "loss")
-    with pytest.raises(ValueError, match="a step is by one of AssignSub"):
+        with_training_step(test, "loss")
+    with pytest.raises(ValueError, match="op must be one of AssignSub"):
         Step("ResourceScatterMul")
 
 
@@ -419,7 +419,7 @@ def neuron(dtype: str = "float32") -> LitmusTest:
 @pytest.mark.parametrize("op", RULES)
 def test_the_neuron_of_devices_takes_a_step(op: str, rate: int) -> None:
     """l = 3, de/dz = 2(z-y) = -2, de/db = -2, de/dw = -4; all by data: one outcome."""
-    test = trained(neuron(), "e", Step(op, rate))
+    test = with_training_step(neuron(), "e", Step(op, rate))
     (outcome,) = allowed_outcomes(test, RFC).witnesses
     assert outcome.plain == {"z": 3, "w": 1 + 4 * rate, "b": 1 + 2 * rate}
     assert [n.op for n in test.graph.nodes if n.definition.kind.writes] == [op, op]
@@ -427,13 +427,13 @@ def test_the_neuron_of_devices_takes_a_step(op: str, rate: int) -> None:
 
 def test_a_step_that_the_dtype_does_not_take_is_refused() -> None:
     with pytest.raises(MalformedTest, match="takes float32 or float64"):
-        trained(neuron("int32"), "e", Step("ResourceApplyGradientDescent"))
+        with_training_step(neuron("int32"), "e", Step("ResourceApplyGradientDescent"))
 
 
 def test_two_reads_of_a_variable_are_one_change() -> None:
     """w = 3 read twice, e = w*w: de/dw = 3 + 3."""
     again = Node("s", "ReadVariableOp", resources=("X",))
-    test = trained(straight(again, Node("e", "Mul", ("r", "s")), init=3), "e")
+    test = with_training_step(straight(again, Node("e", "Mul", ("r", "s")), init=3), "e")
     (outcome,) = allowed_outcomes(test, RFC).witnesses
     assert outcome.plain == {"X": -3}
 
@@ -448,7 +448,7 @@ def test_a_gather_is_changed_by_a_scatter(nd: bool) -> None:  # noqa: FBT001
     )
     test = LitmusTest("t", (Variable("X", "int32", (2,), (5, 7)),), (Graph("main", nodes),))
     for op, how in (("AssignSubVariableOp", "Sub"), ("AssignAddVariableOp", "Add")):
-        whole = trained(test, "e", Step(op))
+        whole = with_training_step(test, "e", Step(op))
         (outcome,) = allowed_outcomes(whole, RFC).witnesses
         assert outcome.plain == {"X": [-5, -21]}
         (update,) = (n for n in whole.graph.nodes if n.definition.kind.writes)
@@ -479,9 +479,9 @@ def looped(steps: int) -> LitmusTest:
 
 def test_a_loop_trains_in_turn_by_a_control_edge_to_the_next_read() -> None:
     """w goes from 7 to 7-4 = 3 and to 3+4 = 7; unordered, both may see 7: -1 or, of one lost, 3."""
-    (outcome,) = allowed_outcomes(trained(looped(2), "e"), RFC).witnesses
+    (outcome,) = allowed_outcomes(with_training_step(looped(2), "e"), RFC).witnesses
     assert outcome.plain == {"loop.last": 3, "w": 7}
-    racing = trained(looped(2), "e", ordered=False)
+    racing = with_training_step(looped(2), "e", ordered=False)
     shown = {(o.plain["loop.last"], o.plain["w"]) for o in allowed_outcomes(racing, RFC).witnesses}
     # The second may read first, and be done first: then the last read sees 7, the first 3.
     assert shown == {(3, 7), (7, 7), (7, -1), (7, 3)}
@@ -500,11 +500,11 @@ def test_a_step_inside_a_branch_stays_there() -> None:
     for flag, left in ((1, -3), (0, 3)):
         pick = Node("pick", "If", ("flag",), attrs=branch)
         test = straight(const("flag", flag, BOOL), pick, init=3)
-        (outcome,) = allowed_outcomes(trained(test, "e"), RFC).witnesses
+        (outcome,) = allowed_outcomes(with_training_step(test, "e"), RFC).witnesses
         assert outcome.plain == {"X": left}
 
 
 def test_names_that_are_taken_are_left_alone() -> None:
     test = straight(Node("d_r", "Neg", ("r",)), Node("d_r_2", "Mul", ("d_r", "r")))
-    names = [node.name for node in trained(test, "d_r_2").graph.nodes]
+    names = [node.name for node in with_training_step(test, "d_r_2").graph.nodes]
     assert len(set(names)) == len(names)

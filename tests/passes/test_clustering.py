@@ -16,10 +16,10 @@ from litmusfuzz.fuzz.passes.clustering import (
     Refusal,
     RegionRefused,
     Rule,
-    broken,
     cluster,
-    refused,
+    refusals,
     ssa_order,
+    violations,
 )
 from litmusfuzz.oracles.translation import Soundness, validate
 
@@ -44,8 +44,8 @@ def test_chains_are_joined_along_edges_and_not_to_each_other() -> None:
 def test_blogs_problem_is_refused() -> None:
     test = litmus("X=6; r0=Y || Y=8; X=7")
     assert members(cluster(test)) == [{"w0"}, {"w1", "w2"}]
-    assert refused(test) == [Refusal("w0", "r0", Rule.UNSAFE_PAIR)]
-    assert str(refused(test)[0]) == "w0 and r0: unsafe pair"
+    assert refusals(test) == [Refusal("w0", "r0", Rule.UNSAFE_PAIR)]
+    assert str(refusals(test)[0]) == "w0 and r0: unsafe pair"
 
 
 def test_sizes() -> None:
@@ -54,7 +54,7 @@ def test_sizes() -> None:
     assert len(cluster(test).clusters) == 1
     assert cluster(test, Clustering(least=8)).clusters == ()
     assert len(cluster(test, Clustering(least=7)).clusters) == 1
-    assert Rule.SIZE in {each.rule for each in refused(test, Clustering(most=3))}
+    assert Rule.SIZE in {each.rule for each in refusals(test, Clustering(most=3))}
 
 
 def test_a_cluster_of_one_is_of_what_can_be_compiled() -> None:
@@ -85,7 +85,7 @@ def test_a_path_through_an_op_that_cannot_be_compiled_is_a_cycle() -> None:
     both = replace(node, after=(*node.after, "w0"))
     nodes = tuple(both if n is node else n for n in test.graph.nodes)
     test = replace(test, graphs=(replace(test.graph, nodes=nodes),))
-    assert refused(test) == [Refusal("w0", "w1", Rule.CYCLE)]
+    assert refusals(test) == [Refusal("w0", "w1", Rule.CYCLE)]
     assert members(cluster(test)) == [{"w0"}]  # with its constant
 
 
@@ -113,7 +113,7 @@ def test_devices_are_not_mixed() -> None:
     here = {"X": "cpu:0", "Y": "cpu:0", "Z": "cpu:1"}
     test = replace(test, variables=tuple(replace(v, device=here[v.name]) for v in test.variables))
     assert members(cluster(test)) == [{"w0", "w1"}]
-    assert {(r.first, r.second, r.rule) for r in refused(test)} == {
+    assert {(r.first, r.second, r.rule) for r in refusals(test)} == {
         ("w0", "w2", Rule.DEVICE),
         ("w1", "w2", Rule.DEVICE),
     }
@@ -123,9 +123,9 @@ def test_a_section_is_a_boundary_and_clusters_lie_inside() -> None:
     test = litmus("X=1; lock M; Y=1; Z=1; unlock M; X=2")
     assert members(cluster(test)) == [{"w0"}, {"w1", "w2"}]
     # Of the first and the last the section itself lies between.
-    rules = {(each.first, each.second): each.rule for each in refused(test)}
+    rules = {(each.first, each.second): each.rule for each in refusals(test)}
     assert rules[("w0", "w1")] is Rule.SECTION
-    assert rules[("w0", "w3")] is Rule.WAITS_ALIKE
+    assert rules[("w0", "w3")] is Rule.DIFFERENT_WAITS
     assert ("w1", "w2") not in rules
 
 
@@ -133,7 +133,7 @@ def test_bodies_are_levels_of_their_own() -> None:
     test = litmus("loop 2 { X=1; Y=1 }; Z=1")
     found = [set(each.members) for each in cluster(test).clusters]
     assert any({"w0", "w1"} <= each and "w2" not in each for each in found)
-    rules = {frozenset((each.first, each.second)): each.rule for each in refused(test)}
+    rules = {frozenset((each.first, each.second)): each.rule for each in refusals(test)}
     assert rules[frozenset(("w0", "w2"))] is Rule.FRAME
     assert frozenset(("w0", "w1")) not in rules
 
@@ -160,13 +160,13 @@ observe: [b, c, look]
     assert ssa_order(test.graph.nodes, ["c", "a", "b"]) == ("b", "c", "a")
     late = replace(test, clusters=(Cluster("k", ("a", "b", "c")),))
     assert validate(late).verdict is Soundness.UNSOUND
-    assert broken(late) == [
+    assert violations(late) == [
         Refusal("a", "b", Rule.READS_FIRST),
         Refusal("a", "c", Rule.READS_FIRST),
     ]
     early = replace(test, clusters=(Cluster("k", ("b", "c", "a")),))
     assert validate(early).verdict is Soundness.SOUND
-    assert broken(early) == []
+    assert violations(early) == []
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_members_wait_alike(text: str) -> None:
     )
     with pytest.raises(RegionRefused) as caught:
         cluster(test, Clustering(regions=(("early", "late"),)))
-    assert caught.value.refusal.rule is Rule.WAITS_ALIKE
+    assert caught.value.refusal.rule is Rule.DIFFERENT_WAITS
 
 
 PURE_LOOP = """
@@ -393,7 +393,7 @@ def test_members_that_all_wait_for_it_may_share_a_cluster() -> None:
 
 def test_where_nothing_blocks_all_wait_alike() -> None:
     test = litmus("r0=X; loop 2 { r0=r0+1 }; Y=r0 || X=1")
-    assert not any(each.rule is Rule.WAITS_ALIKE for each in refused(test))
+    assert not any(each.rule is Rule.DIFFERENT_WAITS for each in refusals(test))
 
 
 # --- the twelve refused pairs --------------------------------------------------------------
@@ -411,8 +411,8 @@ def test_each_refused_pair_is_convicted(path) -> None:
     wanted = [Refusal("a", "b", Rule.UNSAFE_PAIR)]
     if path.stem.endswith("third"):
         wanted.append(Refusal("mid", "b", Rule.UNSAFE_PAIR))
-    assert refused(plain) == wanted
-    assert broken(test) == wanted
+    assert refusals(plain) == wanted
+    assert violations(test) == wanted
     assert validate(cluster(plain)).verdict is Soundness.SOUND
 
 

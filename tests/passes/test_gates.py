@@ -11,7 +11,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.passes.gates import gated
+from litmusfuzz.fuzz.passes.gates import with_gates
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, unsplit
@@ -50,14 +50,14 @@ def original(test, made, outcome) -> Outcome:
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
 def test_with_all_gates_open_the_same_is_allowed(path) -> None:
     test = load(path).test
-    made = gated(test)
+    made = with_gates(test)
     seen = {original(test, made, o) for o in allowed(filled(made, made.gates.values()))}
     assert seen == set(allowed(test))
 
 
 def test_what_stands_behind_a_closed_gate_does_not_happen() -> None:
     test = litmus("X=1; r0=Y || Y=1")
-    made = gated(test)
+    made = with_gates(test)
     for closed in made.gates:
         gates = [gate for instance, gate in made.gates.items() if instance != closed]
         for outcome in allowed(filled(made, gates)):
@@ -68,11 +68,11 @@ def test_what_stands_behind_a_closed_gate_does_not_happen() -> None:
 
 def test_each_instance_has_a_gate_and_runs_of_one_graph_have_their_own() -> None:
     test = litmus("loop 2 { X+=1 }; lock M; r0=X; unlock M")
-    instances = {(frame, half) for _, frame, _, half in gated(test).gates}
-    assert len(gated(test).gates) == 5
+    instances = {(frame, half) for _, frame, _, half in with_gates(test).gates}
+    assert len(with_gates(test).gates) == 5
     assert instances == {*((f"loop0[{i}]/", "") for i in (0, 1)), *(("", h) for h in HALVES)}
     path = next(path for path in LITMUS if path.stem == "runs-ordered")
-    made = gated(load(path).test)
+    made = with_gates(load(path).test)
     assert {run for run, *_ in made.gates} == {"a", "b"}
     assert len({gate.queue for gate in made.gates.values()}) == len(made.gates)
     assert len({run.graph for run in made.test.runs}) == 2
@@ -80,7 +80,7 @@ def test_each_instance_has_a_gate_and_runs_of_one_graph_have_their_own() -> None
 
 def test_devices_have_each_a_queue_of_what_is_done() -> None:
     path = next(path for path in LITMUS if path.stem == "devices-window")
-    made = gated(load(path).test)
+    made = with_gates(load(path).test)
     device = {queue.name: queue.device for queue in made.test.queues}
     assert {device[gate.done] for gate in made.gates.values()} == {"cpu:0", "cpu:1"}
     for gate in made.gates.values():
@@ -89,4 +89,4 @@ def test_devices_have_each_a_queue_of_what_is_done() -> None:
 
 def test_too_many_instances_are_refused() -> None:
     with pytest.raises(MalformedTest, match="more than 64"):
-        gated(litmus("; ".join(["X=1"] * 64)))
+        with_gates(litmus("; ".join(["X=1"] * 64)))

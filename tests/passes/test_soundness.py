@@ -29,7 +29,7 @@ def test_the_analysis_agrees_and_what_is_permitted_is_sound(family: str) -> None
     assert any(members >= 2 for members in tally.members)
 
 
-@pytest.mark.parametrize("rule", [Rule.UNSAFE_PAIR, Rule.WAITS_ALIKE])
+@pytest.mark.parametrize("rule", [Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS])
 def test_random_graphs_show_that_a_rule_is_needed(rule: Rule) -> None:
     """The seed decides everything: it is one at which they do."""
     found = without(rule, ("sections",), 1, 150)

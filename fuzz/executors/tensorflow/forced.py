@@ -37,7 +37,7 @@ from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, Histogra
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, typed
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
-from litmusfuzz.fuzz.passes.gates import gated
+from litmusfuzz.fuzz.passes.gates import with_gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +96,7 @@ class Forcing:
     def __init__(self, test: LitmusTest, settings: Settings) -> None:
         self._test = test
         try:
-            self._gated = gated(test)
+            self._gated = with_gates(test)
         except MalformedTest as error:
             raise Refused(f"a gate for each op instance ({error})") from None
         self._settings = settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.ops import SliceAttrs
 from litmusfuzz.fuzz.executors.protocol import Refused
-from litmusfuzz.fuzz.passes.clustering import Clustering, chosen
+from litmusfuzz.fuzz.passes.clustering import Clustering, choose_clusters
 
 if TYPE_CHECKING:
     import random
@@ -40,14 +40,14 @@ def without_clusters(test: LitmusTest) -> LitmusTest:
 
 
 def with_regions(test: LitmusTest, rng: random.Random) -> LitmusTest:
-    """The test with its own clusters, or else with randomly chosen ones."""
+    """The test with its own clusters, or else with randomly choose_clusters ones."""
     if test.clusters:
         return test
     by_name = {node.name: node for graph in test.graphs for node in graph.nodes}
     options = Clustering(least=1, most=rng.choice((1, 2, 4, None)))
     found = [
         cluster
-        for cluster in chosen(test, options, rng)
+        for cluster in choose_clusters(test, options, rng)
         if all(name in by_name and _compiles(by_name[name]) for name in cluster.members)
         and any(by_name[name].resources for name in cluster.members)
     ]
