@@ -13,7 +13,7 @@ from litmusfuzz.oracles.model import Axiom
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ") and not line.endswith("held by |")
+    if line.startswith("| ") and not line.endswith("checked by |")
 ]
 CORPUS = {path.stem for path in LITMUS}
 
