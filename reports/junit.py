@@ -1,7 +1,7 @@
-"""A night as JUnit XML, for whatever shows test results.
+"""Report of a nightly run as JUnit XML, for tools that show test results.
 
-Each configuration, each mutant and the canary is a test case that passes or fails; so
-is each finding: a new one failed, a known one skipped, with what is known of it.
+Each configuration, each mutant and the canary is a test case. So is each finding: a new
+one is a failure, a known one is skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
 
 Case = tuple[dict[str, str], str, str, str]
-"""Attributes of a test case; the element in it ("" if it passed), its message, its text."""
+"""Attributes of a test case; its inner element ("" if it passed), message and text."""
 
 
-def junit(night: NightlyReport) -> str:
+def junit(report: NightlyReport) -> str:
     """The whole file."""
-    shown = [_finding(each) for each in night.findings]
-    ran = [_case(each.name, "litmusfuzz.configurations", each.seconds) for each in night.by_config]
+    shown = [_finding(each) for each in report.findings]
+    ran = [_case(each.name, "litmusfuzz.configurations", each.seconds) for each in report.by_config]
     ran += [
         (_case(name, "litmusfuzz.configurations")[0], "skipped", why, "")
-        for name, why in night.unavailable.items()
+        for name, why in report.unavailable.items()
     ]
     tested = [_case("canary", "litmusfuzz.selftest")]
-    for kill in night.kills:
+    for kill in report.kills:
         case = _case(kill.mutant, f"litmusfuzz.selftest.{kill.executor}", kill.seconds or 0)
         if kill.seconds is None:
             case = (case[0], "failure", f"not reported in {kill.graphs} graphs", "")
         tested.append(case)
-    runs, reported = night.canary
-    if reported < runs or (night.ended is not None and not runs):
+    runs, reported = report.canary
+    if reported < runs or (report.ended is not None and not runs):
         tested[0] = (tested[0][0], "failure", f"reported in {reported} of {runs} runs", "")
-    if night.undecided:
+    if report.undecided:
         shown.append(
             (
                 _case("not minimized", "litmusfuzz.findings")[0],
                 "failure",
-                f"{night.undecided} graphs that may be new: no time was left",
+                f"{report.undecided} graphs that may be new: not minimized for lack of time",
                 "",
             )
         )
-    if night.problem:
-        tested.append((_case("the night", "litmusfuzz")[0], "error", night.problem, ""))
+    if report.problem:
+        tested.append((_case("nightly run", "litmusfuzz")[0], "error", report.problem, ""))
     top = ElementTree.Element("testsuites", name="litmusfuzz nightly")
-    started = stamp(night.started)
-    lasted = {"findings": night.spent_s}
+    started = stamp(report.started)
+    lasted = {"findings": report.spent_s}
     for name, cases in (("findings", shown), ("configurations", ran), ("self-test", tested)):
         suite = ElementTree.SubElement(top, "testsuite", name=name, timestamp=started)
         suite.attrib |= _counts(cases) | {"time": f"{lasted.get(name, 0):.3f}"}
         for attributes, element, message, text in cases:
-            told = ElementTree.SubElement(suite, "testcase", attributes)
+            made = ElementTree.SubElement(suite, "testcase", attributes)
             if element:
-                ElementTree.SubElement(told, element, message=printable(message)).text = printable(
+                ElementTree.SubElement(made, element, message=printable(message)).text = printable(
                     text
                 )
     top.attrib |= _counts([*shown, *ran, *tested]) | {"time": f"{lasted['findings']:.3f}"}
@@ -65,8 +65,8 @@ def junit(night: NightlyReport) -> str:
 
 
 def _case(name: str, group: str, seconds: float = 0) -> Case:
-    told = {"name": printable(name), "classname": printable(group), "time": f"{seconds:.3f}"}
-    return told, "", "", ""
+    attributes = {"name": printable(name), "classname": printable(group), "time": f"{seconds:.3f}"}
+    return attributes, "", "", ""
 
 
 def _finding(finding: NightlyFinding) -> Case:

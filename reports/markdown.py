@@ -1,7 +1,7 @@
-"""A night as Markdown: the summary on a CI job's page, or the text of an issue.
+"""Report of a nightly run in Markdown: the summary of a CI job, or the text of an issue.
 
-GitHub takes 1 MiB at most: findings stand first, new ones in full, and what does not
-fit is counted. Everything that comes from files is escaped.
+GitHub takes 1 MiB at most: findings come first, new ones in full, and those that do not
+fit are counted. All text from files is escaped.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1_000_000
 """GitHub's limit is 1 MiB: 1,048,576."""
-MAX_DRAWN: Final = 60
-"""Longer drawings, in lines, are left to the page."""
+MAX_DRAWING_LINES: Final = 60
+"""A longer drawing is cut; the HTML page has all of it."""
 
 
-def markdown(night: NightlyReport, max_bytes: int = MAX_BYTES) -> str:
+def markdown(report: NightlyReport, max_bytes: int = MAX_BYTES) -> str:
     """The whole summary, `max_bytes` of UTF-8 at most."""
-    ended = lasted(night.spent_s)
+    ended = lasted(report.spent_s)
     head = [
-        f"# LitmusFuzz: {_inline(night.verdict)}",
-        f"{moment(night.started)} UTC, {ended}, seed {night.seed}:"
-        f" {short(night.graphs)} graphs, {short(night.outcomes)} outcomes;"
-        f" {counted(len(night.findings), 'finding')}, {len(night.new)} of them new.",
+        f"# LitmusFuzz: {_inline(report.verdict)}",
+        f"{moment(report.started)} UTC, {ended}, seed {report.seed}:"
+        f" {short(report.graphs)} graphs, {short(report.outcomes)} outcomes;"
+        f" {counted(len(report.findings), 'finding')}, {len(report.new)} of them new.",
     ]
-    if night.not_minimized:
-        graphs = counted(night.not_minimized, "graph")
-        told = f"**{graphs} that showed something forbidden: not minimized, no time left.**"
-        known = night.not_minimized - night.undecided
-        told += f" Of these, a known cause may explain {known}." if known else ""
-        head.append(told)
-    tail = [*_known(night), *_selftest(night), *_costs(night), *_versions(night)]
+    if report.not_minimized:
+        graphs = counted(report.not_minimized, "graph")
+        text = f"**{graphs} with a forbidden outcome: not minimized for lack of time.**"
+        known = report.not_minimized - report.undecided
+        text += f" Of these, a known cause may explain {known}." if known else ""
+        head.append(text)
+    tail = [*_known(report), *_selftest(report), *_costs(report), *_versions(report)]
     left = max_bytes - sum(_size(part) for part in (*head, *tail)) - 200
     parts = list(head)
-    for number, finding in enumerate(night.new):
+    for number, finding in enumerate(report.new):
         part = _finding(finding)
         left -= _size(part)
         if left < 0:
-            more = counted(len(night.new) - number, "more new finding")
-            parts.append(f"**And {more}, which this page has no room for: see `report.html`.**")
+            more = counted(len(report.new) - number, "more new finding")
+            parts.append(f"**And {more}, which do not fit here: see `report.html`.**")
             break
         parts.append(part)
     for part in tail:
@@ -77,7 +77,7 @@ def _finding(finding: NightlyFinding) -> str:
     lines += [f"- because: {_inline('; '.join(finding.reason))}"] if finding.reason else []
     lines += [f"- broken: {_inline(', '.join(finding.rules))}"] if finding.rules else []
     lines.append(
-        f"- {counted(finding.count, 'graph')}, {finding.tonight} tonight;"
+        f"- {counted(finding.count, 'graph')}, {finding.in_this_run} in this run;"
         f" first {moment(finding.first_seen)}, last {moment(finding.last_seen)}"
         + (f"; {shown}" if shown else "")
     )
@@ -85,31 +85,32 @@ def _finding(finding: NightlyFinding) -> str:
         shows = "shows it" if finding.script_shows_it else "has not shown it"
         lines.append(f"- without LitmusFuzz: {_code(f'python {finding.script}')}, which {shows}")
     lines += ["", _fenced(finding.replay, "sh")]
-    drawn = drawing.text(finding.entry.test).splitlines()
-    if len(drawn) > MAX_DRAWN:
-        drawn = [*drawn[:MAX_DRAWN], f"and {len(drawn) - MAX_DRAWN} more lines"]
-    lines += ["", "<details><summary>The test</summary>", "", _fenced("\n".join(drawn), "text")]
+    graph = drawing.text(finding.entry.test).splitlines()
+    if len(graph) > MAX_DRAWING_LINES:
+        more = len(graph) - MAX_DRAWING_LINES
+        graph = [*graph[:MAX_DRAWING_LINES], f"and {more} more lines"]
+    lines += ["", "<details><summary>The test</summary>", "", _fenced("\n".join(graph), "text")]
     return "\n".join([*lines, "", "</details>"])
 
 
-def _known(night: NightlyReport) -> list[str]:
+def _known(report: NightlyReport) -> list[str]:
     parts = []
-    seen = [each for each in night.findings if each.known]
+    seen = [each for each in report.findings if each.known]
     if seen:
-        rows = [(_inline(e.title), _inline(e.known), str(e.tonight)) for e in seen]
+        rows = [(_inline(e.title), _inline(e.known), str(e.in_this_run)) for e in seen]
         parts.append(f"## Known, seen again\n\n{_table(('finding', 'why', 'graphs'), rows)}")
-    if night.stale:
-        unseen = [(_code(each.key), _inline(each.why)) for each in night.stale]
-        parts.append(f"## Known, not seen tonight\n\n{_table(('key', 'why'), unseen)}")
+    if report.stale:
+        unseen = [(_code(each.key), _inline(each.why)) for each in report.stale]
+        parts.append(f"## Known, not seen in this run\n\n{_table(('key', 'why'), unseen)}")
     return parts
 
 
-def _selftest(night: NightlyReport) -> list[str]:
-    if night.mutation_score is None:
+def _selftest(report: NightlyReport) -> list[str]:
+    if report.mutation_score is None:
         return []
-    killed = sum(each.seconds is not None for each in night.kills)
-    head = f"## Self-test\n\n{killed} of {counted(len(night.kills), 'mutant')} reported"
-    slow = sorted(night.kills, key=lambda each: -(each.seconds or float("inf")))[:5]
+    killed = sum(each.seconds is not None for each in report.kills)
+    head = f"## Self-test\n\n{killed} of {counted(len(report.kills), 'mutant')} reported"
+    slow = sorted(report.kills, key=lambda each: -(each.seconds or float("inf")))[:5]
 
     def row(kill: Kill) -> tuple[str, ...]:
         took = "**not reported**" if kill.seconds is None else lasted(kill.seconds)
@@ -119,7 +120,7 @@ def _selftest(night: NightlyReport) -> list[str]:
     return [f"{head}.\n\n{table}"]
 
 
-def _costs(night: NightlyReport) -> list[str]:
+def _costs(report: NightlyReport) -> list[str]:
     header = ("", "graphs", "outcomes", "seconds", "reached", "findings", "unknown", "refused")
 
     def row(share: Share) -> tuple[str, ...]:
@@ -130,14 +131,14 @@ def _costs(night: NightlyReport) -> list[str]:
             *(f"{sum(share.unknown.values()):,}", f"{share.refused:,}"),
         )
 
-    table = _table(header, map(row, night.by_config))
-    absent = [f"- {_code(n)} could not run: {_inline(w)}" for n, w in night.unavailable.items()]
+    table = _table(header, map(row, report.by_config))
+    absent = [f"- {_code(n)} could not run: {_inline(w)}" for n, w in report.unavailable.items()]
     return ["\n\n".join(["## Configurations", table, *(["\n".join(absent)] if absent else [])])]
 
 
-def _versions(night: NightlyReport) -> list[str]:
-    told = sorted({f"{n} {v}" for each in night.versions.values() for n, v in each.items()})
-    return [f"{_code(night.command)} · {_inline(', '.join(told))}"]
+def _versions(report: NightlyReport) -> list[str]:
+    versions = sorted({f"{n} {v}" for each in report.versions.values() for n, v in each.items()})
+    return [f"{_code(report.command)} · {_inline(', '.join(versions))}"]
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -146,7 +147,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _inline(text: str) -> str:
-    """One line of text, nothing in it markup."""
+    """One line of text without markup."""
     escaped = html.escape(" ".join(text.split()), quote=False)
     return re.sub(r"([\\`*_\[\]|~#@])", r"\\\1", escaped)
 
@@ -160,7 +161,7 @@ def _code(text: str) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """A block of text, by a fence longer than any in it."""
+    """A block of text, with a fence longer than any in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

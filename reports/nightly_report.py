@@ -1,7 +1,7 @@
-"""A night, as reports tell it: plain data, made from the store by `fuzz.campaign.nightly`.
+"""Report of a nightly run: plain data, built from the store by `fuzz.campaign.nightly`.
 
-All outputs (the page, JUnit, Markdown, SARIF, the line of `status`) are drawn from
-one `NightlyReport`. Times are seconds since 1970, UTC, as whole numbers; durations are seconds.
+All outputs (HTML, JUnit, Markdown, SARIF, the line of `status`) are made from one
+`NightlyReport`. Times are whole seconds since 1970, UTC; durations are seconds.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Sort(StrEnum):
-    """What kind of finding it is."""
+    """Kind of a finding."""
 
     FORBIDDEN = "forbidden"
-    """An outcome outside the allowed set, minimized and seen again in a fresh process."""
+    """An outcome outside the allowed set, minimized and confirmed in a fresh process."""
     UNSOUND = "unsound"
-    """Clusters that add an outcome, by translation validation: nothing was run."""
+    """Clusters that add an outcome, by translation validation, without an execution."""
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
@@ -34,56 +34,56 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NightlyFinding:
-    """One finding, however often it was seen.
+    """One finding, with all graphs that showed it.
 
     Parameters
     ----------
     key : str
-        `fuzz.campaign.canonical.key`: the same finding has the same in every night.
+        `fuzz.campaign.canonical.key`: the same in every run for the same finding.
     sort : Sort
     entry : Entry
-        The minimized test, its allowed sets, and the finding itself. Of a worker that
-        ended, the test that it ran, without finding.
+        The minimized test, its allowed sets, and the finding itself. For a worker that
+        ended, the test that it ran, without a finding.
     file : str
-        Relative to the night's folder.
+        Relative to the run's folder.
     executor, config_class, model : str
     cause : str
-        Findings with the same are likely one defect (`fuzz.campaign.causes`).
+        Findings with the same cause are likely one defect (`fuzz.campaign.causes`).
     reason : tuple of str
-        In words, a sentence each: why the most frequent outcome is forbidden; or how the
-        worker ended. Empty if that was not found out in time.
+        Sentences that say why the most frequent outcome is forbidden, or how the worker
+        ended. Empty if the reason was not found in time.
     is_cycle : bool
-        Whether `reason` is a cycle.
+        True if `reason` is a cycle.
     arcs : tuple of (str, str)
-        Of a cycle, for each sentence of `reason` the node that comes first and the one
-        after it (`oracles.reason.Reason.arcs`).
+        For each sentence of a cycle the earlier node and the later one
+        (`oracles.reason.Reason.arcs`).
     edges : tuple of (str, str)
-        Names of nodes, the control or data edges that the reason stands on.
+        Control or data edges that the reason uses, as names of nodes.
     rules : tuple of str
-        Names of the axioms that are broken.
+        Names of the broken axioms.
     count : int
-        Graphs that showed it, over all nights.
-    tonight : int
-        Of these, in this one.
+        Graphs that showed it, over all runs.
+    in_this_run : int
+        Those of them in this run.
     first_seen, last_seen : int
     configs : mapping of str to int
-        By configuration, graphs of this night.
+        By configuration, graphs of this run.
     histogram : mapping of Outcome to (int, str)
-        What the minimized test showed: executions, and the verdict in a word.
+        Executions of the minimized test by outcome, with the verdict.
     allowed : tuple of Outcome
-        The allowed outcomes; empty where they are too many.
+        The allowed outcomes; empty if they are too many.
     nearest : Outcome or None
-        Of these, the one that differs in fewest values from what was seen.
+        The allowed outcome that differs in fewest values from the observed one.
     replay : str
         The command that shows it again.
     script : str
-        A script that shows it without us, relative; "" if there is none.
+        Standalone script that shows it, relative; "" if there is none.
     script_shows_it : bool
     known : str
         The reason or link in the known-findings file; "" if it is new.
     also : tuple of str
-        Other keys: of a crash, which is known by all kernels of its test, those of the
-        crashes that look like it.
+        Other keys of a crash: its key depends on all kernels of its test, and these are
+        the keys of crashes that look like it.
     """
 
     key: str
@@ -99,7 +99,7 @@ class NightlyFinding:
     edges: tuple[tuple[str, str], ...]
     rules: tuple[str, ...]
     count: int
-    tonight: int
+    in_this_run: int
     first_seen: int
     last_seen: int
     configs: Mapping[str, int]
@@ -115,10 +115,10 @@ class NightlyFinding:
 
     @property
     def title(self) -> str:
-        """Its name and its ops, each once."""
+        """Name of the test, and its ops, each once."""
         ops = Counter(node.op for node in self.entry.test.effects)
-        told = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
-        return f"{self.entry.test.name}: {' + '.join(told)}"
+        names = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
+        return f"{self.entry.test.name}: {' + '.join(names)}"
 
     @property
     def where(self) -> str:
@@ -129,7 +129,7 @@ class NightlyFinding:
 
     @property
     def observed(self) -> Mapping[Outcome, tuple[int, str]]:
-        """The histogram; if there is none, what the finding's file has of it."""
+        """The histogram; without one, the forbidden outcomes in the finding's file."""
         if self.histogram or self.entry.finding is None:
             return self.histogram
         return {o: (count, "forbidden") for o, count in self.entry.finding.forbidden}
@@ -142,14 +142,14 @@ class NightlyFinding:
 
     @property
     def executions(self) -> int:
-        """How many there were of the minimized test."""
+        """Number of executions of the minimized test."""
         if not self.histogram and self.entry.finding is not None:
             return self.entry.finding.executions
         return sum(count for count, _ in self.histogram.values())
 
     @property
     def seen(self) -> str:
-        """What was seen, in a line."""
+        """The most frequent forbidden outcome, in a line."""
         if not self.forbidden:
             return str(self.sort)
         outcome = self.forbidden[0]
@@ -158,7 +158,7 @@ class NightlyFinding:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry of the known-findings file, and whether this night saw it."""
+    """An entry of the known-findings file; `seen` is True if this run saw the finding."""
 
     key: str
     why: str
@@ -167,11 +167,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one executor's configuration, or one family on one executor, cost and found.
+    """Costs and results of one configuration, or of one family on one executor.
 
     `reached` is the share of allowed outcomes seen on the median graph, None if unknown;
-    `unknown` says why graphs were not decided, with how many; `refused_for` what refused
-    graphs have that it does not take: a graph may have several such features.
+    `unknown` counts undecided graphs by reason; `refused_for` counts the features for
+    which graphs were refused, of which a graph may have several.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far it was at one moment, for throughput over time."""
+    """Totals at one moment of a run, for throughput over time."""
 
     at: int
     graphs: int
@@ -201,11 +201,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHealth:
-    """A worker of the night: turns that it did, ends that it came to."""
+    """A worker of a run: completed and lost shards, crashes and timeouts."""
 
     name: str
     host: str
-    turns: int
+    shards: int
     lost: int
     busy_s: float
     crashed: int
@@ -214,9 +214,10 @@ class WorkerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """One mutant in the self-test of this night.
+    """One mutant in the self-test of a run.
 
-    `seconds` until the first report, None if it was not reported; `by` the family.
+    `seconds` are those until the first report, None if it was not reported; `by` is the
+    family whose test killed it.
     """
 
     mutant: str
@@ -229,7 +230,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A line of an earlier night, for trends."""
+    """Totals of an earlier run, for trends."""
 
     started: int
     graphs: int
@@ -241,7 +242,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class NightlyReport:
-    """One night, whole; while it goes on, so far."""
+    """A nightly run; while it is in progress, so far."""
 
     folder: str
     command: str
@@ -249,7 +250,7 @@ class NightlyReport:
     started: int
     ended: int | None
     spent_s: float
-    """That it ran: an interrupted night rests until it is resumed."""
+    """Time that it ran, without the pause before a resumption."""
     asked_s: float
     findings: tuple[NightlyFinding, ...]
     known: tuple[Known, ...]
@@ -260,18 +261,18 @@ class NightlyReport:
     workers: tuple[WorkerHealth, ...]
     kills: tuple[Kill, ...]
     canary: tuple[int, int]
-    """Runs, and how many of them were reported."""
+    """Runs of the canary, and those that were reported."""
     unconfirmed: int
     not_minimized: int
-    """Graphs that showed something forbidden, and for which there was no time."""
+    """Graphs with a forbidden outcome that were not minimized for lack of time."""
     versions: Mapping[str, Mapping[str, str]]
     earlier: tuple[Earlier, ...] = ()
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    """Configurations that cannot run here, and why."""
+    """Configurations that cannot run here, with the reason."""
     problem: str = ""
     interrupted: bool = False
     undecided: int = 0
-    """Of `not_minimized`, those that no entry of the known-findings file can explain."""
+    """Graphs of `not_minimized` that no entry of the known-findings file can explain."""
 
     @property
     def new(self) -> tuple[NightlyFinding, ...]:
@@ -280,17 +281,17 @@ class NightlyReport:
 
     @property
     def stale(self) -> tuple[Known, ...]:
-        """Entries of the known-findings file that this night did not see."""
+        """Entries of the known-findings file that this run did not see."""
         return tuple(each for each in self.known if not each.seen)
 
     @property
     def until(self) -> int:
-        """When it ended; of one that goes on, the last moment that is known of it."""
+        """End of the run; while it is in progress, its last known moment."""
         return self.ended or max((each.at for each in self.moments), default=self.started)
 
     @property
     def graphs(self) -> int:
-        """Generated and run."""
+        """Graphs that were generated and run."""
         return self.moments[-1].graphs if self.moments else 0
 
     @property
@@ -300,38 +301,38 @@ class NightlyReport:
 
     @property
     def verdict(self) -> str:
-        """How it stands, in a line."""
+        """The result in a line."""
         if self.exit_code() == 2:
             return f"broken: {self.complaint}"
         so_far = " so far" if self.ended is None else ""
-        told = [counted(len(self.new), "new finding")] if self.new else []
+        news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
-            told.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
-        return f"{' and '.join(told) or 'nothing new'}{so_far}"
+            news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
+        return f"{' and '.join(news) or 'nothing new'}{so_far}"
 
     @property
     def complaint(self) -> str:
-        """Why nobody should trust it; "" if there is no reason not to."""
+        """Reason not to trust the run; "" if there is none."""
         runs, reported = self.canary
         unreported = [each.mutant for each in self.kills if each.seconds is None]
-        told = [self.problem] if self.problem else []
+        reasons = [self.problem] if self.problem else []
         if reported < runs or (self.ended is not None and not runs):
-            told.append(f"the canary was reported in {reported} of {counted(runs, 'run')}")
+            reasons.append(f"the canary was reported in {reported} of {counted(runs, 'run')}")
         if unreported:
-            told.append(f"not reported: {', '.join(unreported)}")
-        return "; ".join(told)
+            reasons.append(f"not reported: {', '.join(unreported)}")
+        return "; ".join(reasons)
 
     @property
     def mutation_score(self) -> float | None:
-        """Share of mutants reported; None if there was no self-test."""
+        """Share of mutants that were reported; None without a self-test."""
         if not self.kills:
             return None
         return sum(each.seconds is not None for each in self.kills) / len(self.kills)
 
     def exit_code(self) -> int:
-        """0 nothing new, 1 something new, 2 broken: canary or a mutant unreported, or worse.
+        """0 nothing new, 1 a new finding, 2 broken: the canary or a mutant went unreported.
 
-        What is not minimized is something new, unless a known cause may explain it.
+        A graph that is not minimized counts as new, unless a known cause may explain it.
         """
         if self.complaint:
             return 2

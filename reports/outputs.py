@@ -1,4 +1,4 @@
-"""Files that a nightly run leaves for others, all from one `NightlyReport`."""
+"""Output files of a nightly run: JSON, SARIF, JUnit, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import NightlyReport
 
 
-def write_all(night: NightlyReport, folder: Path) -> None:
-    """Write the page, JUnit, Markdown, SARIF, and everything as JSON.
+def write_all(report: NightlyReport, folder: Path) -> None:
+    """Write all output files to the run's folder.
 
-    Whoever reads one of them meanwhile reads the one before it, or this one, whole.
+    A reader of a file sees its previous version or this one, never a part.
     """
-    write_text(json.dumps(as_json(night), indent=1) + "\n", folder / "nightly.json")
-    write_text(json.dumps(sarif(night), indent=1) + "\n", folder / "findings.sarif")
-    write_text(junit(night), folder / "junit.xml")
-    write_text(markdown(night), folder / "summary.md")
-    write_text(page(night), folder / "report.html")
+    write_text(json.dumps(as_json(report), indent=1) + "\n", folder / "nightly.json")
+    write_text(json.dumps(sarif(report), indent=1) + "\n", folder / "findings.sarif")
+    write_text(junit(report), folder / "junit.xml")
+    write_text(markdown(report), folder / "summary.md")
+    write_text(page(report), folder / "report.html")
 
 
-def as_json(night: NightlyReport) -> dict[str, Any]:
-    """The night as plain data, tests as their files have them; and what follows from it."""
-    follows = {
-        "verdict": night.verdict,
-        "exit_code": night.exit_code(),
-        "mutation_score": night.mutation_score,
-        "new": [each.key for each in night.new],
-        "stale": [each.key for each in night.stale],
+def as_json(report: NightlyReport) -> dict[str, Any]:
+    """The report as plain data, tests in the corpus format, and derived values."""
+    derived = {
+        "verdict": report.verdict,
+        "exit_code": report.exit_code(),
+        "mutation_score": report.mutation_score,
+        "new": [each.key for each in report.new],
+        "stale": [each.key for each in report.stale],
     }
-    data: dict[str, Any] = _plain(night)
-    return data | follows
+    data: dict[str, Any] = _plain(report)
+    return data | derived
 
 
 def _plain(value: Any) -> Any:

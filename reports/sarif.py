@@ -1,4 +1,4 @@
-"""A night as SARIF 2.1.0, for code scanning and editors.
+"""Report of a nightly run as SARIF 2.1.0, for code scanning and editors.
 
 References
 ----------
@@ -26,16 +26,16 @@ _RULES: Final = {
 }
 
 
-def sarif(night: NightlyReport) -> dict[str, Any]:
+def sarif(report: NightlyReport) -> dict[str, Any]:
     """The whole log, as plain data."""
     invocation = {
-        "commandLine": night.command,
-        "startTimeUtc": stamp(night.started),
-        "exitCode": night.exit_code(),
-        "executionSuccessful": not night.complaint,
+        "commandLine": report.command,
+        "startTimeUtc": stamp(report.started),
+        "exitCode": report.exit_code(),
+        "executionSuccessful": not report.complaint,
     }
-    if night.ended is not None:
-        invocation["endTimeUtc"] = stamp(night.ended)
+    if report.ended is not None:
+        invocation["endTimeUtc"] = stamp(report.ended)
     rules = [
         {"id": _id(sort), "shortDescription": {"text": f"{words}."}}
         for sort, words in _RULES.items()
@@ -48,7 +48,7 @@ def sarif(night: NightlyReport) -> dict[str, Any]:
             {
                 "tool": {"driver": driver},
                 "invocations": [invocation],
-                "results": [_result(each) for each in night.findings],
+                "results": [_result(each) for each in report.findings],
             }
         ],
     }

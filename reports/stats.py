@@ -1,7 +1,7 @@
-"""The `stats` file of a night, and several of them on one screen.
+"""File `stats` of a nightly run, and a table of several runs.
 
-A line for each number, ``name : value``: for people, `grep`, and whatever draws graphs
-of it. It is written again and again while the night runs.
+Each line is ``name : value``: for people, `grep`, and plotting tools. The file is updated
+while the run goes on.
 """
 
 from __future__ import annotations
@@ -20,71 +20,71 @@ if TYPE_CHECKING:
 RECENT_S: Final = 300
 MOST_NEW: Final = 10
 LAST: Final = 2e11
-"""A time in the year 8307: what is later is none."""
+"""A time in the year 8307; a later one is not valid."""
 Stats = dict[str, str]
 
 
-def plain(night: NightlyReport) -> Stats:
-    """The numbers by name."""
-    took = max(1.0, night.spent_s)
-    recent = _recent(night.moments)
-    score = night.mutation_score
+def plain(report: NightlyReport) -> Stats:
+    """The numbers of a run by name."""
+    took = max(1.0, report.spent_s)
+    recent = _recent(report.moments)
+    score = report.mutation_score
     stats = {
-        "folder": night.folder,
-        "state": _state(night),
-        "seed": str(night.seed),
-        "start_time": str(night.started),
-        "last_update": str(night.until),
-        "run_time": f"{night.spent_s:.0f}",
-        "asked_time": f"{night.asked_s:.0f}",
-        "graphs": str(night.graphs),
-        "graphs_per_s": f"{night.graphs / took:.2f}",
+        "folder": report.folder,
+        "state": _state(report),
+        "seed": str(report.seed),
+        "start_time": str(report.started),
+        "last_update": str(report.until),
+        "run_time": f"{report.spent_s:.0f}",
+        "asked_time": f"{report.asked_s:.0f}",
+        "graphs": str(report.graphs),
+        "graphs_per_s": f"{report.graphs / took:.2f}",
         "graphs_per_s_now": f"{recent:.2f}",
-        "outcomes": str(night.outcomes),
-        "findings": str(len(night.findings)),
-        "new_findings": str(len(night.new)),
-        "known_not_seen": str(len(night.stale)),
-        "unconfirmed": str(night.unconfirmed),
-        "not_minimized": str(night.not_minimized),
-        "undecided": str(night.undecided),
-        "unknown": str(sum(sum(each.unknown.values()) for each in night.by_config)),
-        "refused": str(sum(each.refused for each in night.by_config)),
-        "crashed": str(sum(each.crashed for each in night.by_config)),
-        "timed_out": str(sum(each.timed_out for each in night.by_config)),
-        "workers": str(len(night.workers)),
-        "turns": str(sum(each.turns for each in night.workers)),
-        "lost_turns": str(sum(each.lost for each in night.workers)),
-        "disk_bytes": str(night.moments[-1].disk_bytes if night.moments else 0),
-        "canary": f"{night.canary[1]}/{night.canary[0]}",
+        "outcomes": str(report.outcomes),
+        "findings": str(len(report.findings)),
+        "new_findings": str(len(report.new)),
+        "known_not_seen": str(len(report.stale)),
+        "unconfirmed": str(report.unconfirmed),
+        "not_minimized": str(report.not_minimized),
+        "undecided": str(report.undecided),
+        "unknown": str(sum(sum(each.unknown.values()) for each in report.by_config)),
+        "refused": str(sum(each.refused for each in report.by_config)),
+        "crashed": str(sum(each.crashed for each in report.by_config)),
+        "timed_out": str(sum(each.timed_out for each in report.by_config)),
+        "workers": str(len(report.workers)),
+        "shards": str(sum(each.shards for each in report.workers)),
+        "lost_shards": str(sum(each.lost for each in report.workers)),
+        "disk_bytes": str(report.moments[-1].disk_bytes if report.moments else 0),
+        "canary": f"{report.canary[1]}/{report.canary[0]}",
         "mutation_score": "-" if score is None else f"{score:.3f}",
-        "exit_code": str(night.exit_code()),
-        "complaint": night.complaint or "-",
+        "exit_code": str(report.exit_code()),
+        "complaint": report.complaint or "-",
     }
-    for number, each in enumerate(night.new[:MOST_NEW], 1):
+    for number, each in enumerate(report.new[:MOST_NEW], 1):
         stats[f"new_{number}"] = f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
     return stats
 
 
-def text(night: NightlyReport) -> str:
-    """The file."""
-    stats = plain(night)
+def text(report: NightlyReport) -> str:
+    """Content of the file."""
+    stats = plain(report)
     width = max(map(len, stats))
-    # Names and messages come from outside: none begins a line of its own.
+    # Names and messages come from outside: none may begin a new line.
     return "".join(f"{k:{width}} : {' '.join(v.split())}\n" for k, v in stats.items())
 
 
 def read(text: str) -> Stats:
-    """What `text` wrote; of a file that is none, nothing."""
+    """The numbers in a file that `text` wrote; of another file, nothing."""
     pairs = (line.split(" : ", 1) for line in text.splitlines() if " : " in line)
     return {name.strip(): value for name, value in pairs}
 
 
-def together(nights: Mapping[str, Stats]) -> str:
-    """Several on one screen: a line for each folder, their sums, what is new."""
+def together(runs: Mapping[str, Stats]) -> str:
+    """A table with a line for each folder, their sums, and new findings."""
     header = ["", "state", "since", "for", "graphs", "a second", "outcomes"]
     header += ["findings", "new", "unknown", "lost", "disk", "mutants"]
     rows = []
-    for name, stats in nights.items():
+    for name, stats in runs.items():
 
         def of(key: str, stats: Stats = stats) -> float:
             return number(stats, key)
@@ -99,40 +99,40 @@ def together(nights: Mapping[str, Stats]) -> str:
                 f"{of('graphs_per_s'):.1f}",
                 short(of("outcomes")),
                 *(stats.get(key, "?") for key in ("findings", "new_findings", "unknown")),
-                stats.get("lost_turns", "?"),
+                stats.get("lost_shards", "?"),
                 f"{short(of('disk_bytes'))}B",
                 stats.get("mutation_score", "-"),
             ]
         )
-    if len(nights) > 1:
+    if len(runs) > 1:
 
         def total(key: str) -> float:
-            return sum(number(stats, key) for stats in nights.values())
+            return sum(number(stats, key) for stats in runs.values())
 
         sums = [short(total("graphs")), f"{total('graphs_per_s'):.1f}", short(total("outcomes"))]
-        ends = ("findings", "new_findings", "unknown", "lost_turns")
+        ends = ("findings", "new_findings", "unknown", "lost_shards")
         sums += [f"{total(key):.0f}" for key in ends]
-        rows.append(["together", "", "", "", *sums, f"{short(total('disk_bytes'))}B", ""])
+        rows.append(["total", "", "", "", *sums, f"{short(total('disk_bytes'))}B", ""])
     lines = [table(header, rows)]
-    for name, stats in nights.items():
-        told = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
+    for name, stats in runs.items():
+        news = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
         complaint = stats.get("complaint", "-")
         if undecided := number(stats, "undecided"):
-            told.append(f"{counted(int(undecided), 'graph')} not minimized that may be new")
-        told += [complaint] if complaint != "-" else []
-        if told:
-            lines += ["", f"{name}:", *(f"  {each}" for each in told)]
+            news.append(f"{counted(int(undecided), 'graph')} not minimized that may be new")
+        news += [complaint] if complaint != "-" else []
+        if news:
+            lines += ["", f"{name}:", *(f"  {each}" for each in news)]
         more = int(number(stats, "new_findings")) - MOST_NEW
         lines += [f"  and {more} more"] if more > 0 else []
     return "\n".join(lines)
 
 
-def _state(night: NightlyReport) -> str:
-    if night.complaint:
+def _state(report: NightlyReport) -> str:
+    if report.complaint:
         return "broken"
-    if night.interrupted:
+    if report.interrupted:
         return "interrupted"
-    return "runs" if night.ended is None else "ended"
+    return "runs" if report.ended is None else "ended"
 
 
 def _recent(moments: tuple[Moment, ...]) -> float:
@@ -145,7 +145,7 @@ def _recent(moments: tuple[Moment, ...]) -> float:
 
 
 def number(stats: Stats, key: str) -> float:
-    """One of them; 0 if it is none."""
+    """One number; 0 if it is missing or not valid."""
     try:
         value = float(stats.get(key, "0"))
     except ValueError:

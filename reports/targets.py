@@ -1,4 +1,4 @@
-"""What a bench has measured, beside what we promise: a line for each figure."""
+"""Measured figures of a benchmark, each with its limits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from litmusfuzz.reports.text import counted, table
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One figure.
+    """A measured figure with its limits.
 
-    `least` and `most` are what we promise, if anything. A `share` is shown in percent;
-    others have a `unit`.
+    `least` and `most` are the limits; without them the figure is only reported. A figure
+    in the unit "%" is a share of 1.
     """
 
     name: str
@@ -24,13 +24,13 @@ class Target:
     note: str = ""
 
     @property
-    def promised(self) -> bool:
-        """Whether anything is."""
+    def limited(self) -> bool:
+        """True if there is a limit."""
         return self.least is not None or self.most is not None
 
     @property
     def met(self) -> bool:
-        """Whether it is kept, where there is one."""
+        """True if the value is within its limits."""
         low = self.least is None or self.value >= self.least
         return low and (self.most is None or self.value <= self.most)
 
@@ -41,8 +41,8 @@ class Target:
             limit = f">= {self._shown(self.least)}"
         if self.most is not None:
             limit = f"<= {self._shown(self.most)}"
-        said = ("met" if self.met else "MISSED") if self.promised else ""
-        return [self.name, self._shown(self.value), limit, said, self.note]
+        state = ("met" if self.met else "MISSED") if self.limited else ""
+        return [self.name, self._shown(self.value), limit, state, self.note]
 
     def _shown(self, value: float) -> str:
         if self.unit == "%":
@@ -52,7 +52,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TargetsReport:
-    """A whole bench; `about` says in words what was measured, and on what."""
+    """All figures of a benchmark; `about` describes the measurement and the machine."""
 
     figures: tuple[Target, ...]
     about: tuple[str, ...]
@@ -60,13 +60,13 @@ class TargetsReport:
     def text(self) -> str:
         """A table."""
         lines = table(["", "measured", "limit", "", ""], [each.cells() for each in self.figures])
-        promised = [each for each in self.figures if each.promised]
-        kept = sum(each.met for each in promised)
-        score = f"{kept} of {counted(len(promised), 'limit')} met"
+        limited = [each for each in self.figures if each.limited]
+        met = sum(each.met for each in limited)
+        score = f"{met} of {counted(len(limited), 'limit')} met"
         return "\n\n".join([lines, "\n".join(self.about), score])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "about": list(self.about),
             "figures": [asdict(each) | {"met": each.met} for each in self.figures],

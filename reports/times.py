@@ -1,4 +1,4 @@
-"""Times and sizes in words."""
+"""Times, durations and sizes as short text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def moment(at: int) -> str:
 
 
 def stamp(at: int) -> str:
-    """A time as ISO 8601 has it."""
+    """A time in ISO 8601."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

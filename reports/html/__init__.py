@@ -1,9 +1,9 @@
-"""The page of a night: one file that needs nothing else, readable without JavaScript.
+"""HTML page of a nightly run: one file without other resources, readable without JavaScript.
 
-`layout` places boxes and draws lines between them and knows nothing of tests; `picture`
-draws a test with it; `charts` are the small pictures of numbers; `page` fills the
-template. Whatever comes from a file is escaped: by Jinja2, and in drawings by `layout`
-and `charts`, which alone write SVG.
+`layout` places boxes and the lines between them, and knows nothing of tests; `picture`
+draws a test with it; `charts` has the numbers over time; `page` fills the template.
+Text from files is escaped: by Jinja2, and in drawings by `layout` and `charts`, which
+alone write SVG.
 """
 
 from litmusfuzz.reports.html.page import page

@@ -1,4 +1,4 @@
-"""Small pictures of numbers: a line over time."""
+"""Charts of one number over time, as points of SVG lines."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 WIDTH: Final = 300
 HEIGHT: Final = 60
 MOST_POINTS: Final = 240
-"""A night of a thousand moments is drawn with every so many-th."""
+"""A chart of more points keeps every second, third, ... of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A line of numbers: its points, what it is of, and the numbers that stand beside it."""
+    """One line: title, values, and their places on the time axis."""
 
     title: str
     values: tuple[float, ...]
     places: tuple[float, ...]
-    """Where along the axis each value stands, in any unit that grows."""
+    """Position of each value on the axis, in any unit that grows."""
 
     @property
     def last(self) -> float:
@@ -38,7 +38,7 @@ class Chart:
 
     @property
     def points(self) -> str:
-        """As the `points` of an SVG polyline, from zero up."""
+        """The `points` of an SVG polyline, from zero up."""
         first, span = self.places[0], (self.places[-1] - self.places[0]) or 1
         top = self.most or 1
         return " ".join(
@@ -47,10 +47,10 @@ class Chart:
         )
 
 
-def over_the_night(moments: Sequence[Moment]) -> list[Chart]:
-    """Throughput, findings and disk over the time of a night; nothing of a single moment."""
+def over_time(moments: Sequence[Moment]) -> list[Chart]:
+    """Throughput, findings and disk space over a nightly run; none for a single moment."""
     every = 1 + len(moments) // MOST_POINTS
-    # The last is kept, whatever the step.
+    # The last moment is kept, whatever the step.
     kept = [*moments[:-1:every], *moments[-1:]]
     if len(kept) < 2:
         return []

@@ -1,4 +1,4 @@
-"""Fills the template of a night's page."""
+"""Data for the template of a nightly run's HTML page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.reports import drawing, times
-from litmusfuzz.reports.html.charts import Chart, over_the_night
+from litmusfuzz.reports.html.charts import Chart, over_time
 from litmusfuzz.reports.html.picture import LEGEND, picture
 from litmusfuzz.reports.nightly_report import Earlier
 from litmusfuzz.reports.text import counted, printable
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 MAX_BYTES: Final = 950_000
-"""Of the whole page. Findings that do not fit are told in the index only."""
+"""Limit on the whole page. Findings beyond it are in the table only."""
 MOST_OPEN: Final = 10
-"""New findings beyond are collapsed, like known ones."""
+"""New findings that are open at first; others are collapsed, like known ones."""
 MOST_ROWS: Final = 14
 MOST_LINES: Final = 120
 
@@ -34,8 +34,8 @@ MOST_LINES: Final = 120
 class Row:
     """A line of a histogram.
 
-    `cells` are values, each with whether it differs between what was seen and the nearest
-    allowed outcome.
+    `cells` are values, each with True if it differs between the most frequent forbidden
+    outcome and the nearest allowed one.
     """
 
     cells: tuple[tuple[str, bool], ...]
@@ -47,9 +47,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """What was observed beside what is allowed.
+    """Observed and allowed outcomes.
 
-    `same` are values that all rows share, which do not stand in them; `more` rows were
+    `same` are values that all rows share, which the rows leave out; `more` rows were
     left out.
     """
 
@@ -58,7 +58,7 @@ class Histogram:
     more: int
 
 
-def page(night: NightlyReport) -> str:
+def page(report: NightlyReport) -> str:
     """The whole page."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
@@ -76,19 +76,19 @@ def page(night: NightlyReport) -> str:
     }
     card = environment.get_template("finding.html")
     # Ids of our own: a key comes from a file.
-    ids = {finding.key: f"f{number}" for number, finding in enumerate(in_order(night), 1)}
+    ids = {finding.key: f"f{number}" for number, finding in enumerate(in_order(report), 1)}
     cards: list[str] = []
     whole = environment.get_template("page.html")
-    rest = whole.render(**_whole(night), ids=ids, cards=cards)
+    rest = whole.render(**_whole(report), ids=ids, cards=cards)
     left = MAX_BYTES - len(rest.encode())
-    for number, finding in enumerate(in_order(night)):
+    for number, finding in enumerate(in_order(report)):
         text = card.render(
             f=finding,
             id=ids[finding.key],
             opened=not finding.known and number < MOST_OPEN,
             histogram=histogram(finding),
-            drawn=picture(finding.entry.test, finding.edges, finding.arcs),
-            text=_drawn_as_text(finding),
+            graph=picture(finding.entry.test, finding.edges, finding.arcs),
+            text=_as_text(finding),
             resources=drawing.declarations(finding.entry.test),
             legend=LEGEND,
         )
@@ -96,29 +96,29 @@ def page(night: NightlyReport) -> str:
         if left < 0:
             break
         cards.append(text)
-    return printable(whole.render(**_whole(night), ids=ids, cards=cards))
+    return printable(whole.render(**_whole(report), ids=ids, cards=cards))
 
 
-def in_order(night: NightlyReport) -> list[NightlyFinding]:
-    """New findings first; each by how many graphs of tonight showed it."""
-    return sorted(night.findings, key=lambda f: (bool(f.known), -f.tonight, f.key))
+def in_order(report: NightlyReport) -> list[NightlyFinding]:
+    """New findings first, then by the number of graphs in this run that showed them."""
+    return sorted(report.findings, key=lambda f: (bool(f.known), -f.in_this_run, f.key))
 
 
-def _whole(night: NightlyReport) -> dict[str, object]:
-    """What the page is filled with, findings aside."""
+def _whole(report: NightlyReport) -> dict[str, object]:
+    """Values for the page's template, without the findings."""
     return {
-        "night": night,
-        "findings": in_order(night),
+        "report": report,
+        "findings": in_order(report),
         "style": (HERE / "style.css").read_text(encoding="utf-8"),
-        "charts": over_the_night(night.moments),
-        "trends": trends(night),
-        "coverage": coverage(night),
-        "slowest": max((kill.seconds or 0 for kill in night.kills), default=0),
+        "charts": over_time(report.moments),
+        "trends": trends(report),
+        "coverage": coverage(report),
+        "slowest": max((kill.seconds or 0 for kill in report.kills), default=0),
     }
 
 
 def histogram(finding: NightlyFinding) -> Histogram:
-    """What is forbidden first, then the nearest allowed, the frequent, and what did not show."""
+    """Forbidden outcomes first, then the nearest allowed, the frequent, and the unseen."""
     shown = finding.observed
     forbidden = finding.forbidden
     near = finding.nearest
@@ -144,30 +144,30 @@ def histogram(finding: NightlyFinding) -> Histogram:
     rows = []
     for outcome in listed[:MOST_ROWS]:
         count, verdict = shown.get(outcome, (0, "allowed"))
-        told = tuple(
+        parts = tuple(
             (f"{name}={value}" if name else value, name in differ and outcome in (worst, near))
             for name, value in cells[outcome].items()
             if name not in same
         )
-        rows.append(Row(told, count, _width(count, largest), verdict, outcome == near))
+        rows.append(Row(parts, count, _width(count, largest), verdict, outcome == near))
     first = cells[listed[0]] if listed else {}
     shared = " ".join(f"{name}={first[name]}" for name in names if name in same and name in first)
     return Histogram(tuple(rows), shared, len(listed) - len(rows))
 
 
 def _cells(outcome: Outcome, names: Sequence[str]) -> dict[str, str]:
-    """Values by name; under "" how it ended, if it did not complete."""
+    """Values by name; under "" the status, if it did not complete."""
     plain = outcome.plain
-    told = {name: str(plain[name]).replace(" ", "") for name in names if name in plain}
-    return told if outcome.status is Status.COMPLETED else {"": str(outcome.status)} | told
+    values = {name: str(plain[name]).replace(" ", "") for name in names if name in plain}
+    return values if outcome.status is Status.COMPLETED else {"": str(outcome.status)} | values
 
 
 def _width(count: int, largest: int) -> int:
-    """Of a bar, in percent: by logarithm, so that one in a million can be seen."""
+    """Width of a bar in percent, on a logarithmic scale: one in a million is visible."""
     return round(100 * log1p(count) / log1p(largest))
 
 
-def _drawn_as_text(finding: NightlyFinding) -> str:
+def _as_text(finding: NightlyFinding) -> str:
     lines = drawing.text(finding.entry.test).splitlines()
     more = len(lines) - MOST_LINES
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more lines"] if more > 0 else [])])
@@ -175,7 +175,7 @@ def _drawn_as_text(finding: NightlyFinding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The share of allowed outcomes reached, by family and executor; None where nothing ran."""
+    """The share of allowed outcomes reached, by family and executor; None if nothing ran."""
 
     executors: tuple[str, ...]
     families: tuple[str, ...]
@@ -183,11 +183,11 @@ class Coverage:
     graphs: dict[tuple[str, str], int]
 
 
-def coverage(night: NightlyReport) -> Coverage:
-    """From what is named ``executor/family``."""
+def coverage(report: NightlyReport) -> Coverage:
+    """The coverage of a nightly run, from its totals by ``executor/family``."""
     reached: dict[tuple[str, str], float | None] = {}
     graphs: dict[tuple[str, str], int] = {}
-    for share in night.by_family:
+    for share in report.by_family:
         executor, _, family = share.name.rpartition("/")
         reached[family, executor] = share.reached
         graphs[family, executor] = share.graphs
@@ -195,33 +195,33 @@ def coverage(night: NightlyReport) -> Coverage:
     return Coverage(executors, tuple(sorted({f for f, _ in reached})), reached, graphs)
 
 
-def trends(night: NightlyReport) -> list[Chart]:
-    """Lines over earlier nights and this one; nothing if it is the first."""
-    if not night.earlier:
+def trends(report: NightlyReport) -> list[Chart]:
+    """Charts over earlier runs and this one; none for the first."""
+    if not report.earlier:
         return []
-    nights = [*night.earlier, _as_earlier(night)]
-    places = tuple(float(number) for number in range(len(nights)))
-    scored = [n for n, each in enumerate(nights) if each.mutation_score is not None]
+    runs = [*report.earlier, _as_earlier(report)]
+    places = tuple(float(number) for number in range(len(runs)))
+    scored = [n for n, each in enumerate(runs) if each.mutation_score is not None]
     score = Chart(
         "mutation score, %",
-        tuple(100 * (nights[n].mutation_score or 0) for n in scored),
+        tuple(100 * (runs[n].mutation_score or 0) for n in scored),
         tuple(float(n) for n in scored),
     )
     return [
-        Chart("graphs", tuple(float(each.graphs) for each in nights), places),
-        Chart("outcomes", tuple(float(each.outcomes) for each in nights), places),
-        Chart("findings", tuple(float(each.findings) for each in nights), places),
-        Chart("new findings", tuple(float(each.new) for each in nights), places),
+        Chart("graphs", tuple(float(each.graphs) for each in runs), places),
+        Chart("outcomes", tuple(float(each.outcomes) for each in runs), places),
+        Chart("findings", tuple(float(each.findings) for each in runs), places),
+        Chart("new findings", tuple(float(each.new) for each in runs), places),
         *([score] if len(scored) > 1 else []),
     ]
 
 
-def _as_earlier(night: NightlyReport) -> Earlier:
+def _as_earlier(report: NightlyReport) -> Earlier:
     return Earlier(
-        started=night.started,
-        graphs=night.graphs,
-        outcomes=night.outcomes,
-        findings=len(night.findings),
-        new=len(night.new),
-        mutation_score=night.mutation_score,
+        started=report.started,
+        graphs=report.graphs,
+        outcomes=report.outcomes,
+        findings=len(report.findings),
+        new=len(report.new),
+        mutation_score=report.mutation_score,
     )

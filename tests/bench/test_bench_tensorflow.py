@@ -45,7 +45,7 @@ def test_what_takes_turns_does_the_same_work(monkeypatch: pytest.MonkeyPatch) ->
     executor = TensorFlowExecutor()
     for figure in (tensorflow.loop(executor), tensorflow.copies(executor)):
         assert figure.value > 0
-        assert figure.promised
+        assert figure.limited
 
 
 def test_the_executor_reports_the_seconds_of_each_part_of_its_work() -> None:

@@ -204,7 +204,7 @@ def test_each_graph_is_counted_once_and_its_findings_told(
     assert told.findings
     assert told.not_minimized == len(store.pending(STALE, ("plain",), 1000))
     for each in told.findings:
-        assert each.tonight == sum(each.configs.values()) > 0
+        assert each.in_this_run == sum(each.configs.values()) > 0
         assert each.forbidden
         assert each.nearest in each.allowed
         assert each.reason
@@ -305,8 +305,8 @@ def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path)
     assert (line.findings, line.graphs) == (len(first.findings), first.graphs)
     for one, other in zip(first.findings, told.findings, strict=True):
         assert other.key == one.key
-        assert other.tonight == one.tonight
-        assert other.count == one.count + one.tonight
+        assert other.in_this_run == one.in_this_run
+        assert other.count == one.count + one.in_this_run
         assert other.first_seen == one.first_seen
 
 
@@ -437,7 +437,7 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
         found = [
             each for each in ReportBuilder(store, known).night().findings if each.sort == "crashed"
         ]
-        return [(each.tonight, each.known, (each.key, *each.also)) for each in found]
+        return [(each.in_this_run, each.known, (each.key, *each.also)) for each in found]
 
     ((both, why, (first, second)),) = crashes()
     assert (both, why) == (2, "")
@@ -448,7 +448,7 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     store.db.execute("UPDATE deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
     told = ReportBuilder(store, KnownFindings()).night()
     assert not told.problem
-    assert [each.tonight for each in told.findings if each.sort == "crashed"] == [2]
+    assert [each.in_this_run for each in told.findings if each.sort == "crashed"] == [2]
 
 
 def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool)
         edges=tuple((e.source, e.target) for e in reason.edges) if reason else (),
         rules=reason.broken if reason else (),
         count=12 + number,
-        tonight=1 + number % 5,
+        in_this_run=1 + number % 5,
         first_seen=STARTED - 86_400 * number,
         last_seen=STARTED + 600,
         configs={"tf/plain": 9, "tf/one_thread": 3},
@@ -134,7 +134,7 @@ def torn_finding() -> NightlyFinding:
         finding(entry, outcome, 900, explained=True),
         cause="torn: ResourceGather",
         count=87,
-        tonight=87,
+        in_this_run=87,
         known="",
     )
 

@@ -320,7 +320,7 @@ def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
 def test_markdown_says_first_what_was_left_undecided() -> None:
     """A night that knows all that it minimized may still have seen something new."""
     made = night(2)
-    said = "graphs that showed something forbidden: not minimized"
+    said = "graphs with a forbidden outcome: not minimized"
     for left in (0, 16):
         _, head, *rest = markdown(replace(made, not_minimized=left)).split("\n\n")
         assert head.endswith("of them new.")
@@ -385,7 +385,7 @@ def test_several_nights_on_one_screen() -> None:
     told = together({"a": read(text(made)), "b": read(text(quiet)), "c": {}})
     lines = told.splitlines()
     assert lines[0].split()[:3] == ["state", "since", "for"]
-    assert [line.split()[0] for line in lines[1:5]] == ["a", "b", "c", "together"]
+    assert [line.split()[0] for line in lines[1:5]] == ["a", "b", "c", "total"]
     assert lines[1].split()[1] == "ended"
     assert lines[2].split()[1] == "runs"
     assert max(map(len, lines[:5])) <= 130

@@ -67,7 +67,7 @@ def test_the_end_of_a_run() -> None:
             "loops": FamilyTotals(8, 3.25, 2, 2, 0),
             "dag": FamilyTotals(4, 12.0, 0, 0, 1),
         },
-        drawn=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
+        ops=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
         verdicts=Counter({"forbidden": 7, "allowed": 893}),
         unknown_graphs=1,
         forbidden_graphs=2,

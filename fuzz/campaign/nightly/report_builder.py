@@ -193,7 +193,7 @@ class ReportBuilder:
                 edges=tuple((a, b) for a, b in told.get("edges", ())),
                 rules=tuple(told.get("rules", ())),
                 count=row["count"] + before["count"],
-                tonight=row["count"],
+                in_this_run=row["count"],
                 first_seen=before.get("first", row["first"]),
                 last_seen=row["last"],
                 configs=Counter(config for (config,) in configs),
@@ -307,7 +307,7 @@ class ReportBuilder:
                 edges=(),
                 rules=(),
                 count=len(each.deaths) + before["count"],
-                tonight=len(each.deaths),
+                in_this_run=len(each.deaths),
                 first_seen=before.get("first", first["at"]),
                 last_seen=last["at"],
                 configs=Counter(death["config"] for death in each.deaths),
@@ -406,7 +406,7 @@ def summary(night: NightlyReport) -> dict[str, Any]:
         "new": len(night.new),
         "mutation_score": night.mutation_score,
         "seen": {
-            f.key: {"count": f.tonight, "first": f.first_seen, "last": f.last_seen}
+            f.key: {"count": f.in_this_run, "first": f.first_seen, "last": f.last_seen}
             for f in night.findings
         },
     }
