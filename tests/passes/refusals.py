@@ -53,7 +53,9 @@ def between(nodes: Sequence[Node], first: str, last: str) -> list[str]:
 
 def count(test: LitmusTest, tally: Tally) -> None:
     """Judge each pair of a test without clusters that a rule on soundness refuses."""
-    here = {node.name: nodes for g in test.graphs for nodes, _ in levels(g.nodes) for node in nodes}
+    here = {
+        node.name: level.nodes for g in test.graphs for level in levels(g) for node in level.nodes
+    }
     for refusal in refusals(test):
         if refusal.rule not in (Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS):
             continue

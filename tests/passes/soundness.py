@@ -135,7 +135,7 @@ def region(test: LitmusTest, rng: random.Random) -> tuple[tuple[str, ...], ...]:
 
     None at all if there are too few.
     """
-    known = [nodes for graph in test.graphs for nodes, _ in levels(graph.nodes)]
+    known = [level.nodes for graph in test.graphs for level in levels(graph)]
     working = [[n for n in nodes if access(n) is not None] for nodes in known]
     places = [i for i, nodes in enumerate(working) if len(nodes) >= 2]
     if not places:
@@ -158,7 +158,7 @@ def ask(family: str, seed: int, index: int, tally: Tally) -> None:
     test = replace(generate(family, seed, index), clusters=())
     tally.tests += 1
     for graph in test.graphs:
-        for nodes, _ in levels(graph.nodes):
+        for nodes, _, _ in levels(graph):
             wanted, got = pairs_by_path_search(nodes), unsafe_pairs(nodes)
             tally.pairs += len(wanted)
             if wanted != got:
