@@ -1,5 +1,11 @@
-"""What `litmusfuzz bench` runs: CPU times and ratios, never a test.
+"""Benchmarks, run by `litmusfuzz bench`: times, throughputs and ratios. Tests check no time.
 
-A figure alone says little of another machine: each comes with its ratio to
-something slower that ran beside it.
+A time says little about another machine. Where possible, a benchmark therefore also
+reports the ratio to a baseline measured in the same process.
+
+- `oracle`: the explorer against the reference oracle, and how its time grows;
+  `large` is one measurement in a process of its own, `programs` makes the tests.
+- `native`: the engines and schedulers of the executor `native`, against TensorFlow.
+- `clusters`: translation validation, and clusters compiled by XLA (`compiled`).
+- `tensorflow`: campaigns on TensorFlow.
 """

@@ -1,4 +1,4 @@
-"""How fast clusters are validated, and executed."""
+"""Benchmark of clusters: translation validation, the clusterer, and execution by XLA."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 TESTS: Final = 50
 OPS: Final = 12
 SHAPES: Final = ((3, 4), (2, 6), (4, 3))
-"""Chains, and ops on variables in each: all of `OPS`."""
+"""Number of chains, and of ops in each; together `OPS`."""
 BUDGET: Final = Budget(states=200_000)
 LIMIT_S: Final = 5e-3
 
 
 def racing(rng: random.Random) -> LitmusTest:
-    """Reads, writes and updates of three variables, alike often, in chains."""
+    """Chains of reads, writes and updates of three variables, equally likely."""
     number = 0
     chains, length = rng.choice(SHAPES)
     parts = []
@@ -49,12 +49,12 @@ def racing(rng: random.Random) -> LitmusTest:
 
 
 def ours(rng: random.Random) -> LitmusTest:
-    """Clusters that our rules permit, of random size, over half of the ops at least."""
+    """A random test with clusters of random size that the clusterer's rules permit."""
     return cluster(racing(rng), Clustering(most=rng.choice((3, 5, 8, None))), rng)
 
 
 def unsound(rng: random.Random) -> LitmusTest:
-    """Clusters of a clusterer that does no safety analysis, which validation convicts."""
+    """A random test with unsound clusters, chosen without the safety analysis."""
     mutant = CLUSTERING_MUTANTS["mutant/no-safety-analysis"]
     while True:
         test = mutant.cluster(racing(rng), rng)
@@ -65,7 +65,7 @@ def unsound(rng: random.Random) -> LitmusTest:
 def validation(
     name: str, make: Callable[[random.Random], LitmusTest], limit_s: float | None = None
 ) -> Figure:
-    """Times of verdicts over random graphs."""
+    """Time of translation validation over random graphs."""
     times = []
     outcomes = []
     cut_off = []
@@ -90,7 +90,7 @@ def validation(
 
 
 def choosing() -> Figure:
-    """Time of the clusterer itself."""
+    """Time of the clusterer."""
     times = []
     for number in range(TESTS):
         test = racing(random.Random(number))
@@ -99,7 +99,13 @@ def choosing() -> Figure:
 
 
 def report(progress: Callable[[str], None]) -> ClustersReport:
-    """The whole bench."""
+    """Run the whole benchmark.
+
+    Parameters
+    ----------
+    progress : callable
+        Receives the name of each part before it begins.
+    """
     progress("validation")
     figures = [
         validation(f"to validate {OPS} ops, sound", ours, LIMIT_S),
@@ -107,14 +113,14 @@ def report(progress: Callable[[str], None]) -> ClustersReport:
     ]
     progress("the clusterer")
     figures.append(choosing())
-    progress("the executor over JAX")
+    progress("the executor jax")
     from litmusfuzz.fuzz.bench.compiled import COPIES, GRAPHS, overhead  # it imports JAX
 
     speeds = overhead(ours)
     about = (
         f"{TESTS} random graphs of {OPS} reads, writes and updates of three variables, "
         f"clustered; budget {BUDGET.states:,} states.",
-        f"Executed: {GRAPHS} of them, {COPIES} copies on one thread, beside a loop of the same "
-        "calls of JAX's, what is seen of an outcome included.",
+        f"Executed: {GRAPHS} of them, {COPIES} copies on one thread, compared with a loop of the "
+        "same calls of JAX, reads of the outcome included.",
     )
     return ClustersReport(tuple(figures), about, REPEATS, tuple(speeds))

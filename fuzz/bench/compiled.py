@@ -1,4 +1,4 @@
-"""What the executor over JAX costs beyond JAX."""
+"""Benchmark of the executor `jax`: its overhead over the JAX calls that it makes."""
 
 from __future__ import annotations
 
@@ -29,60 +29,60 @@ LIMIT: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Used:
-    """A call of JAX's, and what with."""
+class _RecordedCall:
+    """A recorded call of JAX, with its arguments."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
-class _Noting(PreparedJaxTest):
-    """Notes each call of JAX's."""
+class _Recording(PreparedJaxTest):
+    """A prepared test that records each call of JAX."""
 
     def load(self, program: Program) -> _executor.Program:
-        """With functions that note that they are called."""
-        self.noted: list[_Used] = []
+        """Load the program with functions that record their calls."""
+        self.calls_made: list[_RecordedCall] = []
         computing = Computing(program, self._compiler)
         calls = [
-            (_noting(function, self.noted), bound, flagged)
+            (_recording(function, self.calls_made), bound, flagged)
             for function, bound, flagged in computing.calls
         ]
-        helpers = _Helpers(computing, self.noted)
+        helpers = _Helpers(computing, self.calls_made)
         return self.load_with(computing.program, [self.module.PythonBackend(calls, helpers)])
 
 
-def _noting(function: Callable[..., Any], noted: list[_Used]) -> Callable[..., Any]:
-    def noting(*arguments: Any) -> Any:
-        noted.append(_Used(function, arguments))
+def _recording(function: Callable[..., Any], calls_made: list[_RecordedCall]) -> Callable[..., Any]:
+    def recording(*arguments: Any) -> Any:
+        calls_made.append(_RecordedCall(function, arguments))
         return function(*arguments)
 
-    return noting
+    return recording
 
 
 class _Helpers:
-    """As `Computing`'s; to see a value is a call of JAX's as well."""
+    """The helpers of `Computing`; reading a value of the outcome is recorded as well."""
 
-    def __init__(self, computing: Computing, noted: list[_Used]) -> None:
+    def __init__(self, computing: Computing, calls_made: list[_RecordedCall]) -> None:
         self.element = computing.element
         self.stacked = computing.stacked
         self.number = computing.number
         self.moved = computing.moved
         self.truth = computing.truth
         self._computing = computing
-        self._noted = noted
+        self._calls_made = calls_made
 
     def read(self, value: Any) -> bytes:
-        """Of a value of the outcome."""
-        self._noted.append(_Used(np.asarray, (value,)))
+        """Elements of a value of the outcome."""
+        self._calls_made.append(_RecordedCall(np.asarray, (value,)))
         return self._computing.read(value)
 
 
-def calls_of(test: LitmusTest, compiler: Compiler) -> list[_Used]:
-    """What one execution of the test asks of JAX."""
+def calls_of(test: LitmusTest, compiler: Compiler) -> list[_RecordedCall]:
+    """The calls of JAX in one execution of the test."""
     (config,) = (c for c in JaxClusteredExecutor.configurations() if c.name == "controlled")
-    noting = _Noting(test, config, compiler)
-    noting.run(1, Noise(), seed=1)
-    return noting.noted
+    recording = _Recording(test, config, compiler)
+    recording.run(1, Noise(), seed=1)
+    return recording.calls_made
 
 
 def _per_copy(work: Callable[[], object], copies: int) -> float:
@@ -92,7 +92,7 @@ def _per_copy(work: Callable[[], object], copies: int) -> float:
 
 
 def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Speed]:
-    """Seconds for a copy, beside a loop of nothing but the same calls of JAX's."""
+    """Seconds for a copy, compared with a loop of only the same JAX calls."""
     (config,) = (c for c in JaxClusteredExecutor.configurations() if c.name == "inline")
     compiler = Compiler()
     ratios: list[float] = []
@@ -103,7 +103,7 @@ def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Speed]:
         prepared = PreparedJaxTest(test, config, compiler)
         noise = Noise(copies=COPIES)
 
-        def bare(calls: Sequence[_Used] = calls) -> None:
+        def bare(calls: Sequence[_RecordedCall] = calls) -> None:
             for _ in range(COPIES):
                 for each in calls:
                     each.function(*each.arguments)
@@ -121,7 +121,9 @@ def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Speed]:
     seconds = compiler.statistics.seconds / compiler.statistics.compiled
     return [
         Speed("an executed copy", Unit.SECONDS, copy_s, copies=COPIES),
-        Speed("the bare calls of JAX's that it makes", Unit.SECONDS, bare_s, copies=COPIES),
-        Speed("a copy, against its bare calls, at worst", Unit.TIMES, max(ratios), limit=LIMIT),
+        Speed("the JAX calls that it makes, alone", Unit.SECONDS, bare_s, copies=COPIES),
+        Speed(
+            "a copy, relative to its JAX calls, largest ratio", Unit.TIMES, max(ratios), limit=LIMIT
+        ),
         Speed("to compile one structure", Unit.SECONDS, seconds),
     ]

@@ -1,8 +1,8 @@
-"""One large membership test in a process of its own.
+"""Measures one large membership test of the benchmark `oracle` in a process of its own.
 
 Run as ``python -m litmusfuzz.fuzz.bench.large NUMBER``.
 
-Prints one line of JSON; `fuzz.bench.oracle.large` starts it and reads it.
+It prints one line of JSON, which `fuzz.bench.oracle.large` reads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from litmusfuzz.fuzz.bench.programs import looped
 
 
 def resident(field: str) -> int | None:
-    """Memory of the process in bytes: ``VmRSS`` now, ``VmHWM`` at most; None if not told.
+    """Memory of the process in bytes: ``VmRSS`` current, ``VmHWM`` peak; None if unknown.
 
-    Not `getrusage`: what a parent used at most is counted there as well.
+    `getrusage` does not serve: its peak includes that of the parent process.
     """
     try:
         text = Path("/proc/self/status").read_text(encoding="ascii")
@@ -38,8 +38,8 @@ def main() -> None:
     load_s, found = answers(test, rng, LARGE_BUDGET)
     after = resident("VmHWM")
     peak = after - before if before is not None and after is not None else None
-    told = {"load_s": load_s, "answers": found, "peak_bytes": peak}
-    sys.stdout.write(json.dumps(told) + "\n")
+    result = {"load_s": load_s, "answers": found, "peak_bytes": peak}
+    sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

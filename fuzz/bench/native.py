@@ -1,8 +1,7 @@
-"""How fast the native executor is: engines, schedulers, and TensorFlow beside them.
+"""Benchmark of the native executor: its engines and schedulers, compared with TensorFlow.
 
-All that is compared takes turns, one lap each, so that what else the machine does
-hits all alike. No mutant, no noise, no histogram left out: what is timed is what a
-campaign runs.
+The contenders alternate, one lap each, so that other load on the machine affects all of
+them alike. The timed code is the code that campaigns run, histogram included.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ RATIO: Final = 5.0
 IRIW: Final = "X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X"
 IRIW_OUTCOMES: Final = 15
 ROUND: Final = 16 * COPIES
-"""Copies after which we look whether all outcomes are there."""
+"""Copies between two checks for missing outcomes."""
 STILL: Final = Noise(copies=COPIES, shuffle=False)
 VARIED: Final = Noise(copies=COPIES)
 
@@ -51,26 +50,26 @@ ENGINES: Final = (
     ("concurrent.futures:ThreadPoolExecutor", 2),
 )
 OURS: Final = ("pool", "fifo", "stealing", "gang")
-"""Those of which the best has a limit: the others belong to their runtimes."""
-# The first is the one with a limit. Depths as in the executor's configurations.
+"""Engines of LitmusFuzz; the best of them has a limit."""
+# The first scheduler has a limit. Depths as in the executor's configurations.
 SCHEDULERS: Final = (("random", 0), ("pct", 3), ("pos", 0), ("urw", 0), ("surw", 0))
 EXECUTORS: Final = (("", "TensorFlow"), ("SINGLE_THREADED_EXECUTOR", "TensorFlow, static"))
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is done in one lap: most take some 50 milliseconds; those of a test, less.
+    """Amount of work in a lap: about 50 ms for the benchmark, less for its tests.
 
     Parameters
     ----------
     repeats : int
         Laps, of which the best counts.
     ops : int
-        Of an engine, at least.
+        Smallest number of ops in a lap of an engine.
     walks : int
-        Of a scheduler.
+        Executions in a lap of a scheduler.
     patience_s : float
-        How long IRIW may take before we give up.
+        Time limit for all outcomes of IRIW.
     """
 
     repeats: int = REPEATS
@@ -82,8 +81,8 @@ class Effort:
 def graph() -> LitmusTest:
     """36 ops, 28 of them on four variables, in four chains of seven accesses.
 
-    Each chain writes a constant and what it computes from two reads; an update is
-    among them. What two chains have in common is each variable.
+    Each chain writes a constant and a value computed from two reads, and contains an
+    update. Every chain uses all four variables.
     """
     chains = []
     for i in range(4):
@@ -94,7 +93,7 @@ def graph() -> LitmusTest:
 
 
 def ops(test: LitmusTest) -> tuple[int, int]:
-    """How many ops a test has, constants not counted, and how many are on resources."""
+    """Number of ops of a test, without constants, and number of those on resources."""
     nodes = [node for node in all_nodes(test.graph.nodes) if node.op != "Const"]
     return len(nodes), sum(bool(node.resources) for node in nodes)
 
@@ -109,9 +108,9 @@ class Lap:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Something that takes its turn: what it is called, and a lap of it.
+    """A contender of the benchmark: its figure, and a function that runs a lap.
 
-    `amount` is what a lap does, in ops or copies.
+    `amount` counts the ops or copies of a lap.
     """
 
     figure: Speed
@@ -119,10 +118,10 @@ class Contender:
     lap: Callable[[], Lap]
 
     def best(self, laps: list[Lap]) -> Speed:
-        """The fastest lap, of those on two threads if any was."""
+        """The fastest lap; among the laps that used two threads, if there are any."""
         figures = [replace(self.figure, value=self._value(lap), share=lap.share) for lap in laps]
         counting = [figure for figure in figures if figure.counts] or figures
-        # Laps are equally long: the fastest is the one with most per second.
+        # All laps do the same amount: the fastest has the most per second.
         fastest = max if self.figure.unit is Unit.PER_SECOND else min
         return fastest(counting, key=lambda figure: figure.value or 0.0)
 
@@ -133,7 +132,7 @@ class Contender:
 
 
 def race(contenders: list[Contender], repeats: int) -> list[Speed]:
-    """The best of each; they take turns."""
+    """The best lap of each contender; the contenders alternate."""
     laps: dict[int, list[Lap]] = defaultdict(list)
     for contender in contenders:
         contender.lap()  # to warm up
@@ -143,7 +142,7 @@ def race(contenders: list[Contender], repeats: int) -> list[Speed]:
     return [contender.best(laps[number]) for number, contender in enumerate(contenders)]
 
 
-# --- who takes part --------------------------------------------------------------------
+# --- contenders ------------------------------------------------------------------------
 
 
 def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
@@ -155,7 +154,7 @@ def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
 def _engines(
     test: LitmusTest, effort: Effort, open_until: ExitStack
 ) -> tuple[list[Contender], list[Speed]]:
-    """Those that are here, with one copy and with many; and those that are not."""
+    """Contenders for all available engines, and a figure for each missing one."""
     core = _executor.load(lower(test, split_updates=False))
     size, _ = ops(test)
     contenders, missing = [], []
@@ -170,8 +169,8 @@ def _engines(
             figure = Speed(name, Unit.NS_PER_OP, None, threads, copies)
             if (name, copies) == ("inline", COPIES):
                 figure = replace(figure, limit=INLINE_NS)
-            # One copy at a time is slow, above all where a thread must be woken for it,
-            # and what takes the GIL for each op is slow in any case.
+            # One copy at a time is slow, above all if a thread must be woken for it. An
+            # engine that takes the GIL for each op is always slow.
             wanted = effort.ops if copies > 1 else effort.ops // 10
             wanted //= 50 if settings.sort is Sort.PYTHON else 1
             count = max(1, wanted // size // copies) * copies
@@ -180,13 +179,13 @@ def _engines(
     return contenders, missing
 
 
-def _strategies(effort: Effort) -> list[Contender]:
+def _schedulers(effort: Effort) -> list[Contender]:
     core = _executor.load(lower(litmus("X=1; r0=Y || Y=1; r1=X"), split_updates=False))
 
     def lap(scheduler: str, depth: int) -> Lap:
         start = time.perf_counter()
         core.walk(scheduler, depth, effort.walks, 1)
-        return Lap(time.perf_counter() - start, 0.0)  # all on the thread that asks
+        return Lap(time.perf_counter() - start, 0.0)  # all on the calling thread
 
     contenders = []
     for name, depth in SCHEDULERS:
@@ -197,15 +196,17 @@ def _strategies(effort: Effort) -> list[Contender]:
     return contenders
 
 
-def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list[Contender]:
-    """Its executors, on one thread of a pool and on two.
+def tensorflow_contenders(
+    test: LitmusTest, effort: Effort, open_until: ExitStack
+) -> list[Contender]:
+    """Contenders for TensorFlow's executors, on pools of one and two threads.
 
     Raises
     ------
     Unavailable
-        Without TensorFlow.
+        If TensorFlow is not installed.
     """
-    # Its greetings are for those who start it themselves.
+    # Silence TensorFlow's messages at its import.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
         from litmusfuzz.fuzz.executors.tensorflow.baselines import UnobservedLoop
@@ -214,20 +215,20 @@ def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list
     size = ops(test)[0] * COPIES
     calls = max(1, effort.ops // 10 // size)
 
-    def lap(steady: UnobservedLoop) -> Lap:
+    def lap(loop: UnobservedLoop) -> Lap:
         start = time.perf_counter()
         for _ in range(calls):
-            steady()
+            loop()
         return Lap(time.perf_counter() - start)
 
     contenders = []
     for executor_type, name in EXECUTORS:
         for threads in (1, 2):
-            steady = open_until.enter_context(
+            loop = open_until.enter_context(
                 closing(UnobservedLoop(test, COPIES, threads=threads, executor_type=executor_type))
             )
             figure = Speed(name, Unit.NS_PER_OP, None, threads, COPIES)
-            contenders.append(Contender(figure, calls * size, partial(lap, steady)))
+            contenders.append(Contender(figure, calls * size, partial(lap, loop)))
     return contenders
 
 
@@ -235,9 +236,9 @@ def _tensorflow(test: LitmusTest, effort: Effort, open_until: ExitStack) -> list
 
 
 def iriw(effort: Effort) -> Speed:
-    """Time until a pool with random pop has shown all outcomes.
+    """Time until the engine `pool` has shown all outcomes of IRIW.
 
-    Its threads have started before; what they show meanwhile is not looked at.
+    One round before the measurement starts its threads; its outcomes do not count.
     """
     core = _executor.load(lower(litmus(IRIW), split_updates=False))
     figure = Speed("IRIW, pool, until all 15 outcomes", Unit.SECONDS, None, 2, COPIES, limit=IRIW_S)
@@ -254,7 +255,7 @@ def iriw(effort: Effort) -> Speed:
 
 
 def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure: Speed) -> Speed:
-    """Until they are there, and enough of the ops were on another thread to say so."""
+    """Run until all outcomes are seen and enough ops ran on another thread to count."""
     seen: set[tuple[int, ...]] = set()
     here = elsewhere = copies = 0
     start = time.perf_counter()
@@ -267,7 +268,7 @@ def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure:
         share = elsewhere / (here + elsewhere)
         copies += ROUND
         seconds = time.perf_counter() - start
-    # There is no sixteenth: it is forbidden.
+    # The sixteenth outcome is forbidden.
     assert len(seen) <= IRIW_OUTCOMES
     return replace(
         figure,
@@ -283,12 +284,12 @@ def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure:
 def report(
     progress: Callable[[str], None], *, compare: bool = True, effort: Effort = Effort()
 ) -> SpeedReport:
-    """All of it.
+    """Run the whole benchmark.
 
     Parameters
     ----------
     progress : callable
-        Explanation the name of each part before it begins.
+        Receives the name of each part before it begins.
     compare : bool
         Also run TensorFlow.
     effort : Effort
@@ -305,30 +306,30 @@ def report(
         if compare:
             progress("starting TensorFlow")
             try:
-                contenders += _tensorflow(test, effort, open_until)
+                contenders += tensorflow_contenders(test, effort, open_until)
             except Unavailable as error:
                 absent_tf = Speed("TensorFlow", Unit.NS_PER_OP, None, 2, COPIES)
                 missing.append(replace(absent_tf, note=str(error)))
-        progress("engines, in turns" + (", with TensorFlow" if compare else ""))
+        progress("engines, alternating" + (", with TensorFlow" if compare else ""))
         engines = race(contenders, effort.repeats)
         del contenders  # before their engines
-    progress("schedulers, in turns")
-    schedulers = race(_strategies(effort), effort.repeats)
+    progress("schedulers, alternating")
+    schedulers = race(_schedulers(effort), effort.repeats)
     progress("all outcomes of IRIW")
     return SpeedReport(
         figures=(*engines, *missing, *_compared(engines), *schedulers, iriw(effort)),
         about=(
             f"Graph: {size} ops, {on_variables} of them on variables; constants are not counted.",
-            "TensorFlow: session.run of copies side by side in one graph, built before; "
-            "it does not tell who ran what.",
-            f"A figure on two threads counts with {COUNTS_FROM:.0%} elsewhere or more.",
+            "TensorFlow: session.run of concurrent copies in one graph, built before; it does not "
+            "report which thread ran which op.",
+            f"A figure on two threads counts if {COUNTS_FROM:.0%} of the ops ran on the second.",
         ),
         repeats=effort.repeats,
     )
 
 
 def _compared(figures: list[Speed]) -> list[Speed]:
-    """The best engine of two threads, and how much longer TensorFlow takes."""
+    """The best engine on two threads, and the ratio of TensorFlow's time to its time."""
     many = [figure for figure in figures if figure.copies == COPIES]
     ours = [figure for figure in many if figure.name in OURS]
     two = min(ours, key=lambda figure: (not figure.counts, figure.value or math.inf))
@@ -340,9 +341,9 @@ def _compared(figures: list[Speed]) -> list[Speed]:
                 continue
             assert mine.value
             assert theirs.value
-            # Promised of the default one; the other shows what remains beside its best.
+            # The limit holds for TensorFlow's default executor; the other is for information.
             limit = RATIO if theirs.name == EXECUTORS[0][1] else None
-            name = f"{mine.name} beside {theirs.name}"
+            name = f"{mine.name}, compared with {theirs.name}"
             ratio = theirs.value / mine.value
             found.append(replace(mine, name=name, unit=Unit.RATIO, value=ratio, limit=limit))
     return found

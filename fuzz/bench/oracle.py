@@ -1,4 +1,4 @@
-"""How fast the explorer is: whole sets against the reference, membership, and their growth."""
+"""Benchmark of the explorer: whole allowed sets, membership of one outcome, and growth."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def best(action: Callable[[], _T], repeats: int = REPEATS) -> tuple[float, _T]:
-    """The least CPU time of several calls, and what the last returned."""
+    """Smallest CPU time of several calls, and the result of the last."""
     times: list[float] = []
     while True:
         start = time.process_time()
@@ -53,13 +53,13 @@ def best(action: Callable[[], _T], repeats: int = REPEATS) -> tuple[float, _T]:
 def whole_set(
     name: str, test: LitmusTest, limit_s: float | None = None, *, compare: bool = False
 ) -> Figure:
-    """Time to find a whole set; `compare` runs the reference beside it, once."""
+    """Time to find a whole allowed set; with `compare`, the ratio to the reference oracle."""
     load_s, explorer = best(lambda: Explorer(test, RFC))
     seconds, allowed = best(explorer.allowed_outcomes)
     made_s, _ = best(lambda: frozenset(explorer.allowed_outcomes().witnesses), 3)
     ratio = None
     if compare:
-        # Once: it takes many seconds, and its noise is small beside the ratio.
+        # Once: it takes many seconds, so that its noise is small.
         slow_s, slow = best(lambda: reference.allowed_outcomes(test, RFC, 1 << 40), 1)
         assert set(slow.witnesses) == set(allowed.witnesses)
         ratio = slow_s / (load_s + seconds)
@@ -82,15 +82,15 @@ def whole_set(
 OF_A_RUN: Final = "of a run"
 CHANGED: Final = "changed"
 Answer = tuple[str, Verdict, float]
-"""What was asked (`OF_A_RUN`, which is allowed, or `CHANGED`), the verdict, the time."""
+"""Kind of outcome (`OF_A_RUN`, which is allowed, or `CHANGED`), verdict, seconds."""
 
 
 def answers(test: LitmusTest, rng: random.Random, budget: Budget) -> tuple[float, list[Answer]]:
-    """Time to load, and verdicts on a random run's outcome, and on that one changed.
+    """Time to load, and verdicts on the outcome of a random run and on a changed outcome.
 
-    What comes of a total order is allowed: a bench in which the oracle says
-    otherwise stops. Changes are drawn until one is not allowed, so that the
-    second verdict is forbidden, or unknown.
+    The outcome of a run is allowed; the benchmark stops if the oracle says otherwise. The
+    changed outcome is the first random change that is not judged allowed, so that the
+    second verdict is forbidden or unknown.
     """
     load_s, explorer = best(lambda: Explorer(test, RFC, budget))
     seen = simulated(test, rng)
@@ -115,7 +115,7 @@ def judged(
     loads: Sequence[float],
     limits_s: tuple[float | None, float | None] = (None, None),
 ) -> list[Figure]:
-    """A figure for the outcomes of runs, and one for the changed."""
+    """A figure for the outcomes of runs, and one for the changed outcomes."""
     figures = []
     for what, limit_s in zip((OF_A_RUN, CHANGED), limits_s, strict=True):
         asked = [each for each in found if each[0] == what]
@@ -167,28 +167,28 @@ LARGE: Final = ((8, 31), 8, 8, "WXYZ")
 
 
 def large(number: int) -> tuple[float, list[Answer], int | None]:
-    """As `answers`, for one large test; and the memory that the questions took at most.
+    """As `answers`, for one large test, with the peak memory in bytes.
 
-    In a process of its own: what was used before would hide it.
+    It runs in a process of its own: earlier allocations would hide its peak.
     """
     command = [sys.executable, "-P", "-m", "litmusfuzz.fuzz.bench.large", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    told = json.loads(done.stdout)
-    found = [(what, Verdict(verdict), seconds) for what, verdict, seconds in told["answers"]]
-    return told["load_s"], found, told["peak_bytes"]
+    result = json.loads(done.stdout)
+    found = [(what, Verdict(verdict), seconds) for what, verdict, seconds in result["answers"]]
+    return result["load_s"], found, result["peak_bytes"]
 
 
 # --- growth ----------------------------------------------------------------------------
 
 
 def _point(size: int, make: Callable[[random.Random], LitmusTest]) -> tuple[int, Figure]:
-    """Membership of a random run's outcome at one place of a curve."""
+    """One point of a curve: membership of a random run's outcome."""
     figure, _ = membership("", make, tests=POINT_TESTS, budget=POINT_BUDGET)
     return size, figure
 
 
 def _largest(size: int, make: Callable[[random.Random], LitmusTest]) -> tuple[int, Figure]:
-    """A whole set at one place of a curve: of several tests the one with most outcomes."""
+    """One point of a curve: the whole set of the test with the most outcomes."""
     tests = [make(random.Random(seed)) for seed in range(POINT_TESTS)]
     test = max(tests, key=lambda t: len(Explorer(t, RFC).allowed_outcomes().witnesses))
     return size, whole_set("", test)
@@ -252,14 +252,14 @@ CURVES: Final = (
 
 
 def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchReport:
-    """All of it.
+    """Run the whole benchmark.
 
     Parameters
     ----------
     progress : callable
-        Explanation the name of each part before it begins.
+        Receives the name of each part before it begins.
     compare : bool
-        Also run the reference, for most of a minute.
+        Also run the reference oracle, for most of a minute.
     """
     figures: list[Figure] = []
     rng = random.Random(1)
@@ -276,7 +276,7 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         ("set of ten-thread SB", litmus(sb), 0.05),
     )
     for name, test, limit_s in sets:
-        progress(name + (", and by the reference" if compare and test is three else ""))
+        progress(name + (", also by the reference" if compare and test is three else ""))
         figures.append(whole_set(name, test, limit_s, compare=compare and test is three))
     for name, shape, names, values, limits_s in (
         ("4x4 unique", (4, 4), "XYZ", 0, (20e-6, 20e-6)),
@@ -304,19 +304,19 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         loads.append(load_s)
         peaks.append(peak)
     figures += judged("256 ops with a loop of 8", found, loads)
-    drawn = []
-    for number, draw in enumerate(CURVES, 1):
+    curves = []
+    for number, measure in enumerate(CURVES, 1):
         progress(f"growth, {number} of {len(CURVES)}")
-        drawn.append(draw())
+        curves.append(measure())
     measured = [peak for peak in peaks if peak is not None]
     return BenchReport(
         figures=tuple(figures),
-        curves=tuple(drawn),
+        curves=tuple(curves),
         peak=Peak(max(measured, default=None), LARGE_BUDGET.memory_bytes),
         budgets=(
             f"Budgets: {_budget(BUDGET)}; 256 ops {_budget(LARGE_BUDGET)}; "
             f"growth {_budget(POINT_BUDGET)}.",
-            "A run's outcome is of a total order, hence allowed: none was called forbidden.",
+            "The outcome of a run is allowed; no verdict called one forbidden.",
         ),
         repeats=REPEATS,
     )

@@ -1,4 +1,4 @@
-"""Random programs to measure on, and what a random total order of one shows."""
+"""Random tests for the benchmark of the oracle, and outcomes of random total orders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     import random
 
 STEP: Final = 1000
-"""What a loop's values differ by from one iteration to the next."""
+"""Difference between a loop's values in successive iterations."""
 _FIRST: Final = 100_000  # a loop's smallest value: no chain writes as much
 
 
 def chains(rng: random.Random, shape: tuple[int, int], names: str, values: int) -> LitmusTest:
-    """So many chains of so many reads and writes; values 1..`values`, 0 for unique ones."""
+    """Random reads and writes in `shape[0]` chains of `shape[1]` ops.
+
+    The written values are 1..`values`; 0 for unique values.
+    """
     number = 0
     parts = []
     for _ in range(shape[0]):
@@ -36,11 +39,10 @@ def chains(rng: random.Random, shape: tuple[int, int], names: str, values: int) 
 def looped(
     rng: random.Random, shape: tuple[int, int], ops: int, iterations: int, names: str
 ) -> LitmusTest:
-    """Chains, and a loop beside them with a chain of `ops` reads and writes in its body.
+    """Chains, and a concurrent loop with a chain of `ops` reads and writes in its body.
 
-    All values are unique. Of a read in the body the last iteration's value is
-    observed; iterations come one after another, since the counter waits for the
-    chain.
+    All values are unique. A read in the body is observed in the last iteration.
+    Iterations do not overlap, since the counter waits for the chain.
     """
     test = chains(rng, shape, names, 0)
     outside = [_constant("zero", 0), _constant("limit", iterations), _constant("unit", 1)]
@@ -78,20 +80,20 @@ def _constant(name: str, value: int) -> Node:
 
 
 def hidden(test: LitmusTest, rng: random.Random, share: float) -> LitmusTest:
-    """The test with that share of what it observes left out."""
+    """The test without a random `share` of its observed values."""
     kept = rng.sample(range(len(test.observe)), round(len(test.observe) * (1 - share)))
     return replace(test, observe=tuple(test.observe[i] for i in sorted(kept)))
 
 
 def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
-    """The outcome of a random total order of plain reads and writes, in chains and loops.
+    """The outcome of a random total order of a test from `chains` or `looped`.
 
-    Written from the semantics for these programs alone: it shares nothing with
-    the oracle that is measured, and costs little on hundreds of ops.
+    The code handles only such tests. It shares nothing with the measured oracle, and is
+    fast on hundreds of ops. At each step a random ready op instance executes.
 
     References
     ----------
-    semantics.md, section 3. Each instance is drawn from those that are ready.
+    semantics.md, section 3.
     """
     memory = {v.name: test.initial(v) for v in test.variables}
     values: dict[str, tuple[int, ...]] = {}
@@ -99,7 +101,7 @@ def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
     done: set[str] = set()
     while left:
         ready = [n for n in left if done.issuperset((*n.inputs, *n.after))]
-        # What has no effect comes at once: it tells nothing, and takes no turn.
+        # A ready op without effect executes at once: its position does not matter.
         node = next((n for n in ready if not n.resources), None) or rng.choice(ready)
         left.remove(node)
         done.add(node.name)
@@ -118,7 +120,7 @@ def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
 
 
 def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
-    """Op instances as nodes of one graph, and the instance that each loop's result is."""
+    """Op instances as nodes of one graph, and the instance of each result of a loop."""
     found: list[Node] = []
     results: dict[str, str] = {}
     for node in test.graph.nodes:
@@ -130,7 +132,7 @@ def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
         for number in range(test.bounds[node.name]):
             names = dict(attrs.captures) | carried
             names |= {n.name: f"{node.name}[{number}]/{n.name}" for n in attrs.body.nodes}
-            counter = carried[attrs.carried[0]]  # the iteration begins when it is there
+            counter = carried[attrs.carried[0]]  # the iteration waits for its counter
             found += [
                 replace(
                     n,
@@ -149,7 +151,7 @@ def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
 
 
 def changed(test: LitmusTest, outcome: Outcome, rng: random.Random) -> Outcome:
-    """The outcome with one to three values exchanged for others that are in it."""
+    """The outcome with one to three values replaced by other values of the outcome."""
     values = dict(outcome.values)
     pool = list(values.values())
     for name in rng.sample(list(values), rng.randint(1, 3)):

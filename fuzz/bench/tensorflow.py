@@ -1,8 +1,8 @@
-"""How fast campaigns on TensorFlow are, and how much of what is allowed they reach.
+"""Benchmark of campaigns on TensorFlow: throughput, overhead, and outcomes reached.
 
-What is compared takes turns on the same graphs, so that what else the machine does
-hits both. The graphs are of the family `dense`, in which TensorFlow has no defect that
-ends its process; the campaign draws `dag`, as users do.
+Two contenders alternate on the same graphs, so that other load on the machine affects
+both alike. The graphs are of the family `dense`, in which no known defect of TensorFlow
+crashes the process. The campaign uses the family `dag`, which users run too.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ REPEATS: Final = 5
 COUNT: Final = 3072
 """Executions of a graph, as in a campaign."""
 SINGLE: Final = 512
-"""Of one copy at a time, which is slow."""
+"""Executions of a graph with one copy at a time, which is slow."""
 CAMPAIGN_S: Final = 20.0
 IRIW_S: Final = 2.0
 IRIW_TRIES: Final = 10
 SEED: Final = 1
 SEVERAL: Final = 6
-"""Outcomes of a graph, at least."""
+"""Smallest number of allowed outcomes of a graph."""
 
 
 def graphs(first: int, count: int) -> list[LitmusTest]:
-    """Random tests that have several outcomes; those of one range are in no other."""
+    """Random tests with several outcomes, generated from the indices `first` and up."""
     found = []
     for index in range(first, first + 100 * count):
         test = generate("dense", SEED, index)
@@ -62,9 +62,9 @@ def graphs(first: int, count: int) -> list[LitmusTest]:
 
 
 def loop(executor: TensorFlowExecutor) -> Target:
-    """Our steps, counting and judging, beside a loop that looks at nothing.
+    """Throughput of steps with counting and judging, relative to a bare session loop.
 
-    On the same built graph; what it costs to build is told by `campaign`.
+    Both run the same built graph; `campaign` reports the cost of building.
     """
     from litmusfuzz.fuzz.executors.tensorflow import lowering, session
     from litmusfuzz.fuzz.executors.tensorflow.baselines import SessionLoop
@@ -88,7 +88,7 @@ def loop(executor: TensorFlowExecutor) -> Target:
                 builder = HistogramBuilder(test)
                 for _ in range(STEPS):
                     builder.add(live.step())
-                judge(oracle, builder.histogram())  # noqa: B023 - called in this turn only
+                judge(oracle, builder.histogram())  # noqa: B023 - called in this iteration only
 
             def run(plain: SessionLoop = plain) -> None:
                 for _ in range(STEPS):
@@ -99,7 +99,7 @@ def loop(executor: TensorFlowExecutor) -> Target:
         theirs += min(lap for _, lap in laps)
     copies = GRAPHS * STEPS * noise.copies
     return Target(
-        "copies per second, judged, beside a hand-written loop",
+        "copies per second, judged, relative to a bare session loop",
         theirs / ours,
         "%",
         least=0.7,
@@ -108,22 +108,22 @@ def loop(executor: TensorFlowExecutor) -> Target:
 
 
 def copies(executor: TensorFlowExecutor) -> Target:
-    """Outcomes per second of many copies in a run, beside one; building included."""
+    """Outcomes per second with many copies in a run, relative to one; building included."""
     many = one = 0.0
     for number, test in enumerate(graphs(10_000, GRAPHS)):
         with closing(executor.prepare(test, configuration("tf"))) as prepared:
 
-            def side_by_side(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
+            def together(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
                 prepared.run(COUNT, Noise(), number)
 
             def alone(prepared=prepared, number: int = number) -> None:  # type: ignore[no-untyped-def]
                 prepared.run(SINGLE, Noise(copies=1, steps=SINGLE), number)
 
-            laps = [(_seconds(side_by_side), _seconds(alone)) for _ in range(REPEATS)]
+            laps = [(_seconds(together), _seconds(alone)) for _ in range(REPEATS)]
         many += min(lap for lap, _ in laps) / COUNT
         one += min(lap for _, lap in laps) / SINGLE
     return Target(
-        "outcomes per second, beside one copy in a run",
+        "outcomes per second, relative to one copy in a run",
         one / many,
         "times",
         least=10.0,
@@ -132,7 +132,7 @@ def copies(executor: TensorFlowExecutor) -> Target:
 
 
 def campaign() -> list[Target]:
-    """What a campaign does with its time."""
+    """Shares of a campaign's time by activity."""
     with tempfile.TemporaryDirectory() as folder:
         chosen = (("tf", configuration("tf")),)
         settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
@@ -162,7 +162,7 @@ def campaign() -> list[Target]:
 
 
 def iriw(executor: TensorFlowExecutor) -> Target:
-    """How often IRIW shows all it may in two seconds, building included."""
+    """Number of tries in which IRIW shows all outcomes in two seconds, building included."""
     found = []
     with closing(executor.prepare(litmus(IRIW), configuration("tf"))) as prepared:
         prepared.run(1, Noise(), 0)  # to warm up
@@ -194,15 +194,21 @@ def _seconds(call: Callable[[], None]) -> float:
 
 
 def report(progress: Callable[[str], None]) -> TargetsReport:
-    """The whole bench."""
-    # Its greetings are for those who start it themselves.
+    """Run the whole benchmark.
+
+    Parameters
+    ----------
+    progress : callable
+        Receives the name of each part before it begins.
+    """
+    # Silence TensorFlow's messages at its import.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 
     progress("a campaign")
     shares = campaign()
     executor = TensorFlowExecutor()
-    progress("beside a hand-written loop")
+    progress("a bare session loop")
     figures = [loop(executor)]
     progress("copies")
     figures.append(copies(executor))
@@ -210,7 +216,7 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
     progress("all outcomes of IRIW")
     figures.append(iriw(executor))
     about = (
-        f"Wall-clock times, best of {REPEATS}, in turns; {GRAPHS} random graphs of {SEVERAL} "
+        f"Wall-clock times, best of {REPEATS}, alternating; {GRAPHS} random graphs of {SEVERAL} "
         f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
     )
     return TargetsReport(tuple(figures), about)

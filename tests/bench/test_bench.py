@@ -97,10 +97,10 @@ def test_the_large_part_runs_in_a_process_of_its_own() -> None:
         check=True,
         timeout=120,
     )
-    told = json.loads(done.stdout)
-    assert told["answers"][0][:1] == ["of a run"]
-    assert told["answers"][0][1] in ("allowed", "unknown")
-    assert told["peak_bytes"] is None or told["peak_bytes"] > 0
+    result = json.loads(done.stdout)
+    assert result["answers"][0][:1] == ["of a run"]
+    assert result["answers"][0][1] in ("allowed", "unknown")
+    assert result["peak_bytes"] is None or result["peak_bytes"] > 0
 
 
 # --- what is shown ---------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise Unavailable("no tensorflow")
 
-    monkeypatch.setattr(native, "_tensorflow", missing)
+    monkeypatch.setattr(native, "tensorflow_contenders", missing)
     figures = native.report(lambda _: None, effort=LITTLE).figures
     (found,) = [each for each in figures if each.name == "TensorFlow"]
     assert found.value is None

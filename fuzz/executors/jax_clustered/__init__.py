@@ -1,10 +1,10 @@
-"""Clusters compiled by XLA, everything else op by op with JAX, as a system under test.
+"""Executor `jax`: compiles clusters with XLA, and runs all other ops one by one with JAX.
 
-- `arrays`: model values -> JAX arrays and back; sets JAX's switches.
-- `ops`: what each op computes, in JAX.
-- `functions`: ops and clusters -> compiled functions, cached by structure.
-- `backend`: what the native core asks for, with those functions.
-- `executor`: the protocol.
+- `executor`: the executor protocol. Begin here.
+- `arrays`: converts values of the model to JAX arrays and back; configures JAX.
+- `ops`: implements each op with JAX.
+- `functions`: compiles ops and clusters to functions, cached by structure.
+- `backend`: gives these functions to the C++ core, which schedules them.
 
-Nothing here knows what is allowed.
+This package does not know which outcomes are allowed.
 """

@@ -1,10 +1,10 @@
-"""Model values as JAX arrays, on a device.
+"""Converts values of the model to JAX arrays on a device, and back.
 
-An array has the type's shape, then one axis for the lanes that are added to
-what has none. Every array is *committed* to its device: a function then runs
-where its operands are, and is compiled for one kind of operand only.
+An array has the shape of its type; a type without lanes may get one more axis for added
+lanes. Every array is *committed* to its device: a function then runs on the device of
+its operands, and is compiled for that kind of device only.
 
-Importing this sets JAX's switches, which must come before the first array.
+Importing this module configures JAX, which must happen before the first array.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 # int64 and float64 are dtypes of the model.
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
-# Virtual ones, for tests on several.
+# Virtual CPU devices, for tests on several devices.
 jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
-# A function is done when it returns: who runs when is the engine's business.
+# A call must end when it returns, so that the engine alone controls the schedule.
 jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
 
 
 def default_device() -> jax.Device:
-    """Where everything is that is not told to be elsewhere."""
+    """Device of values without a device of their own: the first CPU."""
     return jax.devices("cpu")[0]
 
 
@@ -45,7 +45,7 @@ def shape_of(test: LitmusTest, given: TensorType, lanes: int) -> tuple[int, ...]
     Parameters
     ----------
     lanes : int
-        Of what has none (`lanes_added`).
+        Lanes of values that have none (`lanes_added`).
     """
     added = lanes_added(test, given, lanes)
     return (*given.shape, added) if added > 1 else given.shape
@@ -58,7 +58,7 @@ def constant(
     lanes: int,
     device: jax.Device | None = None,
 ) -> jax.Array:
-    """A model value of that type, each int in all its lanes."""
+    """An array of the given type, with each int repeated in all lanes."""
     shape = shape_of(test, given, lanes)
     lane = np.array(tuple(ints), given.dtype)
     value = np.repeat(lane, int(np.prod(shape)) // lane.size).reshape(shape)
@@ -68,23 +68,23 @@ def constant(
 
 @jax.jit
 def element(value: jax.Array, number: int | np.integer[Any]) -> jax.Array:
-    """One of the elements of an enqueue-many's operand."""
+    """One element of the operand of a QueueEnqueueMany."""
     found: jax.Array = lax.dynamic_index_in_dim(value, number, keepdims=False)
     return found
 
 
 @jax.jit
 def stacked(*elements: jax.Array) -> jax.Array:
-    """What a dequeue-many returns."""
+    """Result of a QueueDequeueMany."""
     stack: jax.Array = jnp.stack(elements)
     return stack
 
 
 def truth(value: jax.Array) -> bool:
-    """Of a predicate: lane 0."""
+    """Truth of a predicate: lane 0."""
     return bool(np.asarray(value).flat[0])
 
 
 def to_numpy(value: jax.Array) -> npt.NDArray[Any]:
-    """Its elements; may share memory with it, and must not be written."""
+    """Elements of an array; may share its memory, and must not be written."""
     return np.asarray(value)

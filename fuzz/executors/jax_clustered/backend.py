@@ -1,8 +1,9 @@
-"""What the core asks for where JAX computes: `PythonBackend` in ``fuzz/native/bindings``.
+"""Backend of the C++ core that computes with JAX: the Python functions that the core calls.
 
 References
 ----------
-``fuzz/native/core/backend.h`` says what each of them does.
+`PythonBackend` in ``fuzz/native/bindings`` calls them; ``fuzz/native/core/backend.h``
+defines each function.
 """
 
 from __future__ import annotations
@@ -31,41 +32,41 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.native.lowering import Node, Program, Resource
 
 _Call = tuple["Callable[..., Any]", tuple[jax.Array, ...], tuple[int, ...]]
-"""A function, what is bound to it, and of what it may write the places that it
-writes on some paths only."""
+"""A function, its bound arguments, and the positions of variables that it writes on some
+paths only."""
 _COMPUTED: Final = ("pure", "read", "split update")
 _NOTHING_TO_DO: Final = ("NoOp", "Identity", "ReadVariableOp")
 
 
 def jax_devices(names: Sequence[str]) -> list[jax.Device]:
-    """JAX's devices, by the names that tests have for them.
+    """JAX's devices for the device names of a test.
 
     Raises
     ------
     Refused
-        Naming the one that is not there, and saying what is missing.
+        If JAX lacks a device; the message names it.
     """
     found = []
     for name in names:
         platform, _, number = name.partition(":")
         try:
-            there = jax.devices(platform)
+            available = jax.devices(platform)
         except RuntimeError:
             raise Refused(f"device {name} (JAX sees no {platform.upper()})") from None
-        if int(number) >= len(there):
-            raise Refused(f"device {name} (JAX has {len(there)} of them)")
-        found.append(there[int(number)])
+        if int(number) >= len(available):
+            raise Refused(f"device {name} (JAX has {len(available)} of them)")
+        found.append(available[int(number)])
     return found
 
 
 class Computing:
-    """The functions of one lowered test, and those that need none of its own.
+    """The compiled functions of one lowered test, and helpers that all tests share.
 
     Parameters
     ----------
     program : Program
-        Its constants and initial contents become arrays, and its nodes get the
-        numbers of their calls.
+        Its constants and initial contents become JAX arrays, and each node gets the
+        number of its call.
     compiler : Compiler
     """
 
@@ -84,7 +85,7 @@ class Computing:
         self.program = replace(program, resources=[self._filled(r) for r in program.resources])
 
     def _fill(self, node: Node) -> None:
-        """Give it its constant, or the number of its call."""
+        """Set the constant of a node, or the number of its call."""
         device = self.devices[node.device]
         if node.kind == "cluster":
             cluster = self._clusters[node.name]
@@ -108,7 +109,7 @@ class Computing:
         self.calls.append((call.function, call.bound, flagged))
 
     def _filled(self, resource: Resource) -> Resource:
-        """With arrays as its initial contents."""
+        """The resource with JAX arrays as its initial contents."""
         if resource.sort == "mutex":
             return resource
         device = self.devices[resource.device]
@@ -128,15 +129,15 @@ class Computing:
 
     @staticmethod
     def read(value: jax.Array) -> bytes:
-        """Its elements."""
+        """Elements of an array, as bytes."""
         return to_numpy(value).tobytes()
 
     def number(self, value: int, device: int) -> jax.Array:
-        """What a Size returns."""
+        """Result of a QueueSize."""
         made: jax.Array = jax.device_put(np.int32(value), self.devices[device])
         return made
 
     def moved(self, value: jax.Array, device: int) -> jax.Array:
-        """What a Recv returns."""
+        """Result of a Recv."""
         made: jax.Array = jax.device_put(value, self.devices[device])
         return made

@@ -1,8 +1,7 @@
-"""The executor protocol over JAX: clusters are compiled, the rest runs op by op.
+"""The executor `jax`: XLA compiles clusters, and JAX computes all other ops one by one.
 
-Who runs what when is decided by the same core, engines and schedulers as in the
-executor `native`; it asks JAX for whatever is computed
-(``fuzz/native/core/backend.h``).
+The C++ core, engines and schedulers of the executor `native` decide when each op runs.
+The core calls JAX for every computation (``fuzz/native/core/backend.h``).
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config
 
-_CHOSEN: Final = "clusters"
-"""Of a configuration: who chooses clusters, where a test has none."""
+_CLUSTERS: Final = "clusters"
+"""Setting: how a test without clusters is clustered, `greedy` or `none`."""
 
 
 def _config(made: Config, clusters: str = "greedy") -> Config:
-    return replace(made, settings=(*made.settings, (_CHOSEN, clusters)))
+    return replace(made, settings=(*made.settings, (_CLUSTERS, clusters)))
 
 
 def _configurations() -> Iterator[Config]:
@@ -70,42 +69,42 @@ _CONFIGURATIONS: Final = tuple(_configurations())
 
 
 class JaxClusteredExecutor:
-    """Resource graphs cut into clusters that XLA compiles."""
+    """Executor over JAX, with clusters that XLA compiles."""
 
     name: ClassVar[str] = "jax"
     support: ClassVar[Support] = EVERYTHING
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Engines and schedulers as those of `native`; all promise `rfc`.
+        """Configurations with the engines and schedulers of `native`; all guarantee `rfc`.
 
-        A test's own clusters are taken as they are; where it has none, all but
-        `unclustered` choose some (`fuzz.passes.clustering`). Two_devices puts what
-        has no device on two of JAX's; gpu on its first GPU, and cpu_and_gpu on that
-        and its first CPU in turn, where there is one.
+        A test's own clusters are compiled as they are. A test without clusters is
+        clustered by `fuzz.passes.clustering`, except in `unclustered`. Resources and
+        nodes without a device are placed on two CPU devices in `two_devices`, on the
+        first GPU in `gpu`, and round-robin on the first CPU and GPU in `cpu_and_gpu`.
         """
         return _CONFIGURATIONS
 
     @classmethod
     def configured(cls, name: str) -> Config:
-        """Any engine or scheduler, as those of `native`: ``engine=NAME;threads=N``.
+        """A configuration by engine or scheduler, as in `native`: ``engine=NAME;threads=N``.
 
         Raises
         ------
         UnknownEngine
-            In one line.
+            If there is no such engine or scheduler.
         """
         settings = EngineSettings.from_name(name)
         made = config_for(replace(settings, split=True))
         return _config(replace(made, name=settings.name))
 
     def check(self, config: Config) -> None:
-        """Start the configuration's engine and end it, and look for its devices.
+        """Start and stop the configuration's engine, and check for its devices.
 
         Raises
         ------
         Unavailable
-            Saying what is missing.
+            If an engine or device is missing; the message names it.
         """
         check_engine(config)
         devices = devices_for(config)
@@ -119,14 +118,14 @@ class JaxClusteredExecutor:
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
-        """Of JAX, its compiler, NumPy and Python."""
+        """Versions of JAX, its compiler, NumPy and Python."""
         names = ("jax", "jaxlib", "numpy")
         return {name: version(name) for name in names} | {"python": platform.python_version()}
 
     @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
-        """The test with the clusters that it runs as: its own, or those chosen."""
-        if test.clusters or dict(config.settings)[_CHOSEN] == "none":
+        """The test with its own clusters, or else with clusters that the clusterer chooses."""
+        if test.clusters or dict(config.settings)[_CLUSTERS] == "none":
             return test
         devices = devices_for(config)
         return cluster(test if len(devices) == 1 else place(test, devices))
@@ -140,12 +139,12 @@ class JaxClusteredExecutor:
         Raises
         ------
         Refused
-            For a device that is not there, or a cluster on several.
+            If a device is missing, or a cluster is on several devices.
         """
         return PreparedJaxTest(self.clustered(test, config), config, self.compiler())
 
     def compiler(self) -> Compiler:
-        """For all tests of this process. Made with the first one: it imports JAX."""
+        """The compiler of this process; created, and JAX imported, with the first test."""
         if self._compiler is None:
             from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
 
@@ -153,14 +152,14 @@ class JaxClusteredExecutor:
         return self._compiler
 
     def counters(self) -> Mapping[str, float]:
-        """So far: structures compiled, those wanted again, and the time that took."""
+        """Compiled structures, reused structures, and seconds of compiling, so far."""
         if self._compiler is None:
             return {}
         return asdict(self._compiler.statistics)
 
 
 class PreparedJaxTest(PreparedTest):
-    """A loaded test. Not to be run by several threads at once."""
+    """A loaded test. Not thread-safe."""
 
     def __init__(
         self,
@@ -173,7 +172,7 @@ class PreparedJaxTest(PreparedTest):
         super().__init__(test, config, strictness)
 
     def lowered(self, lanes: int) -> Program:
-        """The test as the core takes it, with so many lanes where it has none."""
+        """The program for the core; variables without lanes get `lanes` lanes."""
         return lower(
             self._test,
             split_updates=True,
@@ -184,7 +183,7 @@ class PreparedJaxTest(PreparedTest):
         )
 
     def load(self, program: Program) -> _executor.Program:
-        """The lowered test, in the core."""
+        """Load the lowered test into the core."""
         from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 
         computing = Computing(program, self._compiler)
@@ -194,5 +193,5 @@ class PreparedJaxTest(PreparedTest):
     def load_with(
         self, program: Program, backends: list[_executor.PythonBackend]
     ) -> _executor.Program:
-        """The program, in the core."""
+        """Load the program into the core."""
         return _executor.load(program, backends)

@@ -1,9 +1,9 @@
-"""Ops and clusters as compiled functions, each structure compiled once.
+"""Compiles ops and clusters to JAX functions, with a cache by structure.
 
-A *structure* is what is left of a function without its names and numbers: its
-ops, how they are wired, and the dtypes and shapes of what it is given.
-Constants, and the rows that a sparse op touches, are given to it as arguments,
-*bound* to each call. Tests that differ in no more share one function.
+The *structure* of a function consists of its ops, their connections, and the dtypes and
+shapes of its arguments, without names and numbers. Constants, and the rows that a sparse
+op uses, are additional arguments that are *bound* to each call. Tests that differ only
+in names and numbers thus share one compiled function.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
 
-_Shape: Any = jax.ShapeDtypeStruct  # whose own annotations are incomplete
+_Shape: Any = jax.ShapeDtypeStruct  # its annotations are incomplete
 LIMIT: Final = 2048
-"""Structures that are kept."""
+"""Largest number of cached structures."""
 QUICK: Final[Mapping[str, str | bool | int]] = MappingProxyType(
     {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
 )
-"""Options that make compiling three to four times as quick, and calls no slower."""
+"""XLA options that make compilation three to four times faster, and calls no slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A compiled function, and what is bound to it.
+    """A compiled function and its bound arguments: call ``function(*operands, *bound)``.
 
-    To be called as ``function(*operands, *bound)``; for what it returns see
-    `Compiler.op_call` and `Compiler.cluster_call`.
+    `Compiler.op_call` and `Compiler.cluster_call` define operands and results.
     """
 
     function: Callable[..., Any]
@@ -55,25 +54,24 @@ class Call:
 
 @dataclass(slots=True)
 class Statistics:
-    """How often a structure was wanted: compiled anew, or found."""
+    """Counts of requested structures: compiled, and found in the cache."""
 
     compiled: int = 0
     found: int = 0
     seconds: float = 0.0
-    """Spent on compiling, tracing included."""
+    """Seconds of compiling, tracing included."""
 
 
 class Compiler:
-    """Compiled functions by structure, the last `limit` of them.
-
-    Not for several threads at once.
+    """Cache of compiled functions by structure. Not thread-safe.
 
     Parameters
     ----------
     limit : int
-        Each keeps about 0.3 MiB.
+        Largest number of functions; the least recently used is dropped. A function takes
+        about 0.3 MiB.
     options : mapping, optional
-        XLA's, by their names in ``XLA_FLAGS``.
+        Options of XLA, by their names in ``XLA_FLAGS``.
     """
 
     def __init__(
@@ -87,18 +85,18 @@ class Compiler:
     def op_call(
         self, test: LitmusTest, node: Node, lanes: int, device: jax.Device | None = None
     ) -> Call:
-        """A pure op, a read, a write or an update.
+        """The call of a pure op, a read, a write or an update.
 
-        Given the contents of its variables, if it reads them, and its operands. A
-        pure op and a read return an array; a write and an update a tuple, the new
-        contents of each variable.
+        It takes the contents of the node's variables, if the node reads them, and its
+        operands. A pure op and a read return an array; a write and an update return a
+        tuple of the new contents of each variable.
         """
         kind = node.definition.kind
         block = single(test, node)
         if kind is Kind.PURE and isinstance(node.attrs, ConstAttrs):
             return Call(_same, tuple(_bound(test, block, lanes, device).values()))
         if node.op in ("Identity", "ReadVariableOp"):
-            return Call(_same)  # arrays never change: they may be shared
+            return Call(_same)  # arrays are immutable and may be shared
         contents = () if kind is Kind.WRITE else node.resources
         given = [_type(test, name) for name in (*contents, *node.inputs)]
         return self._call(test, block, given, lanes, device, alone=not kind.writes)
@@ -106,10 +104,10 @@ class Compiler:
     def cluster_call(
         self, test: LitmusTest, cluster: Cluster, lanes: int, device: jax.Device | None = None
     ) -> tuple[Function, Call]:
-        """A cluster.
+        """The call of a cluster.
 
-        Given the contents of `Function.initial`, then `Function.arguments`; returns
-        a tuple, the results of `Function.block`.
+        It takes the contents of `Function.initial`, then `Function.arguments`, and returns
+        the results of `Function.block` as a tuple.
         """
         function = convert(test, cluster)
         given = [_type(test, name) for name in (*function.initial, *function.arguments)]
@@ -135,8 +133,8 @@ class Compiler:
             start = time.perf_counter()
             place = SingleDeviceSharding(device)
             shapes = [_Shape(s, d, sharding=place) for d, s in arguments]
-            # Ahead of time: half a microsecond more a call than `jit`, which keeps its
-            # intermediate forms, and so seven times the memory.
+            # Ahead-of-time compilation: `jit` saves half a microsecond a call, but keeps
+            # intermediate forms, which take seven times the memory.
             lowered = _jitted(block, tuple(bound), alone=alone).lower(*shapes)
             function = lowered.compile(self.options)
             self._functions[key] = function
@@ -151,7 +149,7 @@ class Compiler:
 
 
 def _type(test: LitmusTest, name: str) -> TensorType:
-    """Of a value, or of a variable's contents."""
+    """Type of a value, or of a variable's contents."""
     return test.types.get(name) or test.type_of(name)
 
 
@@ -160,7 +158,7 @@ def _same(value: jax.Array) -> jax.Array:
 
 
 def structure(block: Block) -> Hashable:
-    """A block without its names and numbers."""
+    """The structure of a block: the block without names and numbers."""
     return _structure(block, {NO: -2, YES: -1}, count())
 
 
@@ -194,7 +192,7 @@ def _all_statements(block: Block) -> Iterator[Statement]:
 def _bound(
     test: LitmusTest, block: Block, lanes: int, device: jax.Device | None
 ) -> dict[str, jax.Array]:
-    """Constants and rows, by the first result of the statement that has them."""
+    """Bound constants and rows, by the first result of their statement."""
     found: dict[str, jax.Array] = {}
     for statement in _all_statements(block):
         node = statement.node
@@ -213,7 +211,7 @@ _Values = dict[str, jax.Array]
 
 
 def _jitted(block: Block, bound: tuple[str, ...], *, alone: bool) -> Any:
-    """The block as a function of its parameters, then what is bound."""
+    """The block as a function of its parameters, then its bound arguments."""
 
     def function(*arguments: jax.Array) -> Any:
         given = len(block.parameters)
@@ -227,7 +225,7 @@ def _jitted(block: Block, bound: tuple[str, ...], *, alone: bool) -> Any:
 
 
 def _evaluate(block: Block, values: _Values, bound: _Values) -> tuple[jax.Array, ...]:
-    """The block's results; `values` are of what stands before it."""
+    """The results of a block; `values` holds the earlier values."""
     values = dict(values)
     for statement in block.statements:
         operands = [values[name] for name in statement.operands]
@@ -256,9 +254,9 @@ def _branch(
 def _loop(
     statement: Statement, first: list[jax.Array], values: _Values, bound: _Values
 ) -> tuple[jax.Array, ...]:
-    """The loop, with its condition at the end of the body and once before.
+    """The loop, with its condition evaluated before it and at the end of each iteration.
 
-    XLA's own condition can change nothing; ours may hold writes.
+    The condition of `lax.while_loop` cannot change state; a test's condition may write.
     """
     assert isinstance(statement.node.attrs, LoopAttrs)
     condition, body = statement.blocks

@@ -1,7 +1,7 @@
-"""What each op computes, in JAX.
+"""Implements each op of the model with JAX.
 
-Values are integers below 2**24 (semantics.md, section 1), so that no order of
-additions matters. Integers wrap around.
+Values are integers below 2**24 (semantics.md, section 1), so that the order of additions
+does not matter. Integers wrap around.
 
 References
 ----------
@@ -37,7 +37,7 @@ _PURE: Final[dict[str, Callable[..., jax.Array]]] = {
     "Equal": jnp.equal,
     "Select": jnp.where,
     "ReluGrad": lambda gradients, features: jnp.where(features > 0, gradients, 0),
-    # Else a GPU multiplies what float32 holds in fewer bits.
+    # By default a GPU multiplies float32 with fewer bits.
     "MatMul": lambda a, b: jnp.matmul(a, b, precision=lax.Precision.HIGHEST),
 }
 
@@ -45,7 +45,7 @@ _SCATTERS: Final = {"Add": "add", "Mul": "multiply", "Min": "min", "Max": "max"}
 
 
 def indices_of(node: Node) -> tuple[int, ...] | None:
-    """The rows that a sparse op touches."""
+    """The rows that a sparse op reads or updates."""
     if isinstance(node.attrs, RowsAttrs):
         return node.attrs.indices
     return tuple(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else None
@@ -54,13 +54,14 @@ def indices_of(node: Node) -> tuple[int, ...] | None:
 def apply(
     node: Node, operands: Sequence[jax.Array], bound: jax.Array | None = None
 ) -> tuple[jax.Array, ...]:
-    """What a node without bodies returns, or leaves in each of its variables.
+    """The value of a node without bodies, or the new contents of each of its variables.
 
     Parameters
     ----------
-    operands
-        Of a read or update, first the contents of its variables.
-    bound
+    node : Node
+    operands : sequence of jax.Array
+        For a read or an update, first the contents of its variables.
+    bound : jax.Array, optional
         A constant's value, or the rows of a sparse op, shape ``(n,)``, int32.
     """
     kind = node.definition.kind
