@@ -206,3 +206,11 @@ def test_the_lock_pins_every_requirement_by_hash_and_names_no_index() -> None:
     locked = {line.partition("==")[0] for line in requirements}
     names = {re.split(r"[^A-Za-z0-9_.-]", each)[0].lower().replace("_", "-") for each in wanted}
     assert names - {"litmusfuzz"} <= locked
+
+
+def test_the_editable_package_consists_of_links() -> None:
+    """A copy in `.ci/package` (an editor's doing) would hide later changes."""
+    entries = list((ROOT / ".ci" / "package" / "litmusfuzz").iterdir())
+    copies = [each.name for each in entries if each.name != "__pycache__" and not each.is_symlink()]
+    assert entries
+    assert not copies
