@@ -6,7 +6,7 @@ import os
 import shlex
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 import pytest
@@ -22,8 +22,7 @@ from litmusfuzz.fuzz.campaign.replay import Replay, Replayed, replay_entry
 from litmusfuzz.fuzz.cli.common import Duration
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.fuzz.pytest_plugin import NOTE
-from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import GUARANTEES
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
+
+NOTE: Final = "litmus"
+"""Property of a test report that holds a note on a test that passed."""
 
 
 class Failed(Exception):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
 _OURS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE)
-NOTE: Final = "litmus"
-"""Under this name a report has a note on a test that passed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,6 +90,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Notes on tests that passed, as of known findings that did not show."""
+    if terminalreporter.config.stash.get(_LITMUS, None) is None:
+        return
+    from litmusfuzz.fuzz.pytest_items import NOTE
+
     noted = [
         f"{report.nodeid}: {text}"
         for report in terminalreporter.getreports("passed")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
-from litmusfuzz.oracles.allowed import ValueTooLarge as ValueTooLarge
+from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -44,7 +44,7 @@ from litmusfuzz.corpus.model import (
     steps,
 )
 from litmusfuzz.corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
-from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:

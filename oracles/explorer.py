@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Final, Never
 from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.oracles import _explorer
-from litmusfuzz.oracles.allowed import AllowedSet, ValueTooLarge
+from litmusfuzz.oracles.allowed import AllowedSet
+from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.events import (
     Access,
     Finished,

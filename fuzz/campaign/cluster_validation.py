@@ -15,7 +15,7 @@ from litmusfuzz.corpus.textfile import Entry, save
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
 from litmusfuzz.fuzz.campaign.relations import races
-from litmusfuzz.oracles.allowed import NoAllowedSet
+from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.records import Unsound

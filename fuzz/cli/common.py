@@ -174,7 +174,7 @@ def explore_or_fail(
     path: str, test: LitmusTest, model: Model, budget: int | None
 ) -> tuple[Explorer, AllowedSet]:
     """The explorer of a test and its allowed set, within the budget."""
-    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.errors import NoAllowedSet
 
     explorer = explorer_for(path, test, model, budget)
     try:
@@ -185,7 +185,7 @@ def explore_or_fail(
 
 def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
     """The explorer of a test."""
-    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 
     chosen = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)

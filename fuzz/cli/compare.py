@@ -140,7 +140,7 @@ class _LogJudge:
         """The verdict; None if no test of that name was given."""
         if name not in self.tests:
             return None
-        from litmusfuzz.oracles.allowed import NoAllowedSet
+        from litmusfuzz.oracles.errors import NoAllowedSet
 
         path, test = self.tests[name]
         if name != self.name:  # one after the other: each is loaded once

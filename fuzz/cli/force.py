@@ -167,7 +167,7 @@ def _order(
     file: str, test: LitmusTest, wanted: str, model: Model, budget: int | None
 ) -> tuple[Witness, Outcome]:
     """A total order with that outcome, and all of the outcome."""
-    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.reference import outcome_of
     from litmusfuzz.reports.allowed import shown
 

@@ -154,7 +154,7 @@ def _judged(
     file: str, test: LitmusTest, text: str, models: tuple[Model, ...], budget: int | None
 ) -> tuple[VerdictReport, int]:
     """The verdict of each model on one outcome, and the exit code."""
-    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.reports.allowed import VerdictReport
 
     values, status = parse_outcome(test, text)

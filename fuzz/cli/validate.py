@@ -110,7 +110,7 @@ def _by_function(
 
 def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
     from litmusfuzz.fuzz.passes.clustering import Rule, violations
-    from litmusfuzz.oracles.allowed import NoAllowedSet
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
     from litmusfuzz.oracles.model import RFC
     from litmusfuzz.oracles.translation import validate

@@ -38,7 +38,7 @@ from litmusfuzz.fuzz.generators.edits import (
     other_lanes,
     wrap,
 )
-from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC
 

@@ -37,7 +37,7 @@ from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
 from litmusfuzz.fuzz.executors.jax_clustered.functions import QUICK, Compiler
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.ssa import convert
-from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.errors import ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -61,7 +61,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles import explorer, reference
-from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC, Model

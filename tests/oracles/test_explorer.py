@@ -21,7 +21,7 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Digest, load, loads
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import explorer, reference
-from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.events import strictnesses, unfold
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model

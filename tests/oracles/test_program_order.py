@@ -8,7 +8,7 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import load, loads
 from litmusfuzz.oracles import explorer, reference
-from litmusfuzz.oracles.allowed import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.model import ACD, EXECUTOR
 
 SB = load(next(path for path in LITMUS if path.stem == "SB")).test

@@ -18,7 +18,7 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.listing import listing, serialized
 from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert
-from litmusfuzz.oracles.allowed import ValueTooLarge
+from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.model import RFC
 

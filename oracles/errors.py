@@ -1,0 +1,18 @@
+"""Reasons why a memory model gives no allowed set for a test."""
+
+
+class NoAllowedSet(ValueError):
+    """The model does not apply to the test, so no outcome is allowed or forbidden."""
+
+
+class NoProgramOrder(NoAllowedSet):
+    """The test has no program order, which the model ``acd`` requires.
+
+    Either the test has clusters, or program order adds a cycle: a member of a critical
+    section stands in the file before a node that the section waits for, and both touch
+    the same resource.
+    """
+
+
+class ValueTooLarge(NoAllowedSet):
+    """Some total order makes a value of 2**24 or more: the test is ill-formed."""
