@@ -86,7 +86,6 @@ _LOOP = re.compile(
 _SCATTERS = {None: "Update", "+": "Add", "-": "Sub", "*": "Mul", "min": "Min", "max": "Max"}
 _OPERATORS = {"+": "AddV2", "-": "Sub", "*": "Mul"}
 _TESTS = {"==": "Equal", "<": "Less"}
-_NO_MEMBER = ("Const", "CriticalSection")
 
 
 def litmus(
@@ -320,7 +319,7 @@ class _Builder:
     def cluster(self, text: str, inner: str) -> None:
         first = len(self.scope.nodes)
         self.sequence(inner)
-        members = [n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER]
+        members = [n.name for n in self.scope.nodes[first:] if _can_be_member(n)]
         name = self.names.numbered("k")
         self.statements[name] = text
         self.clusters.append(Cluster(name, tuple(members)))
@@ -460,7 +459,7 @@ class _Builder:
         if not self.sections or self.sections[-1][0] != mutex:
             raise MalformedTest(f"{mutex} is not the one locked last: {text!r}")
         _, first, after = self.sections.pop()
-        members = tuple(n.name for n in self.scope.nodes[first:] if n.op not in _NO_MEMBER)
+        members = tuple(n.name for n in self.scope.nodes[first:] if _can_be_member(n))
         name = self.names.numbered("s")
         self.add(Node(name, "CriticalSection", (), (mutex,), after, SectionAttrs(members)))
         self.scope.previous = (name,)
@@ -581,6 +580,11 @@ class _Builder:
     def declare(self, variable: str) -> None:
         if variable not in self.variables:
             self.variables.append(variable)
+
+
+def _can_be_member(node: Node) -> bool:
+    """True for what a section or cluster in short notation holds: not for constants."""
+    return not (node.definition.constant or node.members)
 
 
 def _blocks(text: str, rest: str) -> list[str]:

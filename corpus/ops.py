@@ -48,7 +48,7 @@ class MalformedTest(ValueError):
 
 
 class Kind(Enum):
-    """What an op does to its resources (semantics.md, section 2)."""
+    """Effect of an op on its resources (semantics.md, section 2)."""
 
     PURE = "pure"
     READ = "read"
@@ -60,11 +60,22 @@ class Kind(Enum):
     LOOP = "loop"
     TRANSFER = "transfer"
     """Passes a value on from one device to another."""
+    CLUSTER = "cluster"
+    """All of a cluster's members as one; in no test, only among an oracle's events."""
 
     @property
     def writes(self) -> bool:
-        """Whether it changes a resource; such an op has no result."""
+        """True if it changes a variable; such an op has no result."""
         return self in (Kind.WRITE, Kind.UPDATE)
+
+
+class QueueUse(Enum):
+    """What an op on a queue does with its elements."""
+
+    PUT = "put"
+    TAKE = "take"
+    SIZE = "size"
+    CLOSE = "close"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +153,44 @@ Attrs = ConstAttrs | RowsAttrs | SliceAttrs | MomentumAttrs | SectionAttrs | Cou
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """One row of the table.
+    """One row of the table: all that is asked about an op, but for what it computes.
 
-    `roles` names the resources, `operands` the data inputs; `dense` updates
-    are those that the model `executor` makes indivisible (semantics.md,
-    section 3).
+    Parameters
+    ----------
+    name : str
+        As in TensorFlow.
+    kind : Kind
+    operands : tuple of str
+        The data inputs, in order.
+    roles : tuple of str
+        The resources, in order.
+    attrs : type, optional
+        Of its attributes; none if None.
+    dtypes : tuple of str
+        Of the variables that it works on.
+    dense : bool
+        True for updates that the model `executor` makes indivisible (semantics.md, section 3).
+    scalars : tuple of str
+        Operands that are scalars, whatever the variable's shape: learning rates and the like.
+    kernel : str
+        Class of ops that share a kernel in TensorFlow, hence likely a cause of a defect;
+        the name if "".
+    scatter : bool
+        True if it changes the rows that its indices name.
+    nd : bool
+        True if its indices are vectors of coordinates, here each of one coordinate.
+    distinct : bool
+        True if no index may repeat: which of two values stays is not specified.
+    copies : bool
+        True if its result, or the contents that it leaves, are values that it was given.
+    queue : QueueUse, optional
+        For ops on queues.
+    several : bool
+        True if it moves several elements of a queue, each in a step of its own.
+    compares : bool
+        True if its result is bool.
+    matrices : bool
+        True if it works on whole matrices: a test with such an op has no lanes.
     """
 
     name: str
@@ -156,6 +200,16 @@ class OpDef:
     attrs: type[Attrs] | None = None
     dtypes: tuple[str, ...] = DTYPES
     dense: bool = False
+    scalars: tuple[str, ...] = ()
+    kernel: str = ""
+    scatter: bool = False
+    nd: bool = False
+    distinct: bool = False
+    copies: bool = False
+    queue: QueueUse | None = None
+    several: bool = False
+    compares: bool = False
+    matrices: bool = False
 
     @property
     def on(self) -> str:
@@ -166,13 +220,75 @@ class OpDef:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it touches a resource, or holds nodes that may."""
+        """True if it touches a resource, or holds nodes that may."""
         return self.kind not in (Kind.PURE, Kind.TRANSFER)
 
     @property
+    def has_value(self) -> bool:
+        """True if a node of it stands for a value."""
+        if self.kind is Kind.QUEUE:
+            return self.takes or self.sizes
+        return self.constant or bool(self.kind is Kind.READ or (self.pure and self.operands))
+
+    @property
+    def on_variables(self) -> bool:
+        """True if it reads or changes variables."""
+        return self.kind is Kind.READ or self.kind.writes
+
+    @property
+    def pure(self) -> bool:
+        """True if its result is a function of its operands alone."""
+        return self.kind in (Kind.PURE, Kind.TRANSFER)
+
+    @property
+    def constant(self) -> bool:
+        """True if its attributes hold its value."""
+        return self.attrs is ConstAttrs
+
+    @property
     def sparse(self) -> bool:
-        """Whether it touches some rows only, and so needs a variable with rows."""
+        """True if it touches some rows only, and so needs a variable with rows."""
         return self.attrs in (RowsAttrs, SliceAttrs)
+
+    @property
+    def whole_read(self) -> bool:
+        """True if its result are all contents of a variable."""
+        return self.kind is Kind.READ and not self.sparse
+
+    @property
+    def puts(self) -> bool:
+        """True if it puts elements into a queue."""
+        return self.queue is QueueUse.PUT
+
+    @property
+    def takes(self) -> bool:
+        """True if it takes elements out of a queue."""
+        return self.queue is QueueUse.TAKE
+
+    @property
+    def sizes(self) -> bool:
+        """True if its result is the number of elements in a queue."""
+        return self.queue is QueueUse.SIZE
+
+    @property
+    def closes(self) -> bool:
+        """True if it closes a queue."""
+        return self.queue is QueueUse.CLOSE
+
+    @property
+    def blocks(self) -> bool:
+        """True if it may wait for what other ops do: for an element, for space, for a lock."""
+        return self.kind is Kind.SECTION or self.puts or self.takes
+
+    @property
+    def kernel_class(self) -> str:
+        """Ops that share a kernel in TensorFlow have one class."""
+        return "read" if self.kind is Kind.READ else self.kernel or self.name
+
+    @property
+    def short_name(self) -> str:
+        """The name as reports show it where many stand in a row."""
+        return self.name.removeprefix("Resource")
 
 
 def _table() -> dict[str, OpDef]:
@@ -181,20 +297,19 @@ def _table() -> dict[str, OpDef]:
     rows = [
         OpDef("Const", pure, attrs=ConstAttrs),
         OpDef("NoOp", pure),
-        *(OpDef(n, pure, ("x",)) for n in ("Identity", "Neg", "Relu")),
-        *(
-            OpDef(n, pure, ("x", "y"))
-            for n in ("AddV2", "Sub", "Mul", "Maximum", "Minimum", "Less", "Equal")
-        ),
+        OpDef("Identity", pure, ("x",), copies=True),
+        *(OpDef(n, pure, ("x",)) for n in ("Neg", "Relu")),
+        *(OpDef(n, pure, ("x", "y")) for n in ("AddV2", "Sub", "Mul", "Maximum", "Minimum")),
+        *(OpDef(n, pure, ("x", "y"), compares=True) for n in ("Less", "Equal")),
         OpDef("Select", pure, ("condition", "t", "e")),
         OpDef("ReluGrad", pure, ("gradients", "features")),
-        OpDef("MatMul", pure, ("a", "b")),
-        OpDef("Send", Kind.TRANSFER, ("tensor",)),
-        OpDef("Recv", Kind.TRANSFER, ("sent",)),
-        OpDef("ReadVariableOp", read, (), var),
-        OpDef("ResourceGather", read, (), var, RowsAttrs),
-        OpDef("ResourceGatherNd", read, (), var, RowsAttrs),
-        OpDef("AssignVariableOp", write, ("value",), var),
+        OpDef("MatMul", pure, ("a", "b"), matrices=True),
+        OpDef("Send", Kind.TRANSFER, ("tensor",), copies=True),
+        OpDef("Recv", Kind.TRANSFER, ("sent",), copies=True),
+        OpDef("ReadVariableOp", read, (), var, copies=True),
+        OpDef("ResourceGather", read, (), var, RowsAttrs, copies=True),
+        OpDef("ResourceGatherNd", read, (), var, RowsAttrs, nd=True, copies=True),
+        OpDef("AssignVariableOp", write, ("value",), var, copies=True),
         OpDef("AssignAddVariableOp", update, ("value",), var, dense=True),
         OpDef("AssignSubVariableOp", update, ("value",), var, dense=True),
         OpDef(
@@ -204,16 +319,29 @@ def _table() -> dict[str, OpDef]:
             var,
             dtypes=FLOATS,
             dense=True,
+            scalars=("alpha",),
+            kernel="ResourceApply",
         ),
         *(
-            OpDef(f"ResourceScatter{n}", update, ("updates",), var, RowsAttrs)
-            for n in ("Update", "Add", "Sub", "Mul", "Min", "Max")
+            OpDef(
+                f"{kernel}{n}",
+                update,
+                ("updates",),
+                var,
+                RowsAttrs,
+                kernel=kernel,
+                scatter=True,
+                nd=nd,
+                distinct=n == "Update",
+                copies=n == "Update",
+            )
+            for kernel, nd, names in (
+                ("ResourceScatter", False, ("Update", "Add", "Sub", "Mul", "Min", "Max")),
+                ("ResourceScatterNd", True, ("Update", "Add", "Sub")),
+            )
+            for n in names
         ),
-        *(
-            OpDef(f"ResourceScatterNd{n}", update, ("updates",), var, RowsAttrs)
-            for n in ("Update", "Add", "Sub")
-        ),
-        OpDef("ResourceStridedSliceAssign", update, ("value",), var, SliceAttrs),
+        OpDef("ResourceStridedSliceAssign", update, ("value",), var, SliceAttrs, copies=True),
         *(
             OpDef(
                 f"ResourceApply{n}",
@@ -223,16 +351,32 @@ def _table() -> dict[str, OpDef]:
                 MomentumAttrs,
                 FLOATS,
                 dense=True,
+                scalars=("lr", "momentum"),
+                kernel="ResourceApply",
             )
             for n in ("Momentum", "KerasMomentum")
         ),
         OpDef("CriticalSection", Kind.SECTION, (), ("mutex",), SectionAttrs),
-        OpDef("QueueEnqueueV2", Kind.QUEUE, ("element",), ("queue",)),
-        OpDef("QueueDequeueV2", Kind.QUEUE, (), ("queue",)),
-        OpDef("QueueEnqueueManyV2", Kind.QUEUE, ("elements",), ("queue",)),
-        OpDef("QueueDequeueManyV2", Kind.QUEUE, (), ("queue",), CountAttrs),
-        OpDef("QueueSizeV2", Kind.QUEUE, (), ("queue",)),
-        OpDef("QueueCloseV2", Kind.QUEUE, (), ("queue",)),
+        *(
+            OpDef(
+                f"Queue{n}V2",
+                Kind.QUEUE,
+                operands,
+                ("queue",),
+                attrs,
+                copies=use in (QueueUse.PUT, QueueUse.TAKE),
+                queue=use,
+                several=n.endswith("Many"),
+            )
+            for n, operands, attrs, use in (
+                ("Enqueue", ("element",), None, QueueUse.PUT),
+                ("Dequeue", (), None, QueueUse.TAKE),
+                ("EnqueueMany", ("elements",), None, QueueUse.PUT),
+                ("DequeueMany", (), CountAttrs, QueueUse.TAKE),
+                ("Size", (), None, QueueUse.SIZE),
+                ("Close", (), None, QueueUse.CLOSE),
+            )
+        ),
         OpDef("If", Kind.BRANCH, ("predicate",)),
         OpDef("While", Kind.LOOP),
     ]
@@ -240,9 +384,10 @@ def _table() -> dict[str, OpDef]:
 
 
 OPS: Final = MappingProxyType(_table())
-EFFECT_OPS: Final = tuple(
-    name for name, op in OPS.items() if op.kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
-)
+MATRIX_OPS: Final = frozenset(name for name, op in OPS.items() if op.matrices)
+CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
+"""Stands for a cluster among an oracle's events; a test's nodes have ops of `OPS` only."""
+EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.on_variables)
 """The ops on variables."""
 
 
@@ -283,11 +428,11 @@ def result_type(
         if attrs.dtype == BOOL and not all(v in (0, 1) for v in _flat(attrs.value)):
             raise MalformedTest("a bool is 0 or 1", ("value",))
         return TensorType(attrs.dtype, attrs.shape)
-    if op.name == "NoOp":
+    if not op.has_value:
         return None
-    if op.name == "Identity" or op.kind is Kind.TRANSFER:
+    if op.copies:
         return inputs[0]
-    if op.name == "MatMul":
+    if op.matrices:
         return _matmul_type(*inputs)
     if op.name == "Select":
         condition, then, other = inputs
@@ -319,7 +464,7 @@ def result_type(
                 f"operands have one shape or are scalars, got {joined}, {each}",
                 ("inputs", position),
             )
-    return TensorType(BOOL, joined.shape) if op.name in ("Less", "Equal") else joined
+    return TensorType(BOOL, joined.shape) if op.compares else joined
 
 
 def _queue_type(
@@ -331,28 +476,26 @@ def _queue_type(
     whole: bool,
 ) -> TensorType | None:
     """Type of what a queue op returns; `queue` is the type of an element."""
-    many = "Many" in op.name
-    if many and (queue.shape or whole):
+    several = op.several
+    if several and (queue.shape or whole):
         raise MalformedTest(f"{op.name} takes a queue of scalars, got {queue}", ("resources", 0))
     if inputs:
         fits = (
             len(inputs[0].shape) == 1 and inputs[0].dtype == queue.dtype
-            if many
+            if several
             else inputs[0] == queue
         )
         if not fits:
-            want = f"{queue.dtype}[n]" if many else str(queue)
+            want = f"{queue.dtype}[n]" if several else str(queue)
             raise MalformedTest(f"must be {want}, got {inputs[0]}", ("inputs", 0))
         return None
-    if op.name == "QueueSizeV2":
+    if op.sizes:
         return TensorType("int32", ())
-    if op.name == "QueueDequeueV2":
-        return queue
     if isinstance(attrs, CountAttrs):
         if not 1 <= attrs.count <= MAX_ROWS:
             raise MalformedTest(f"must be 1 to {MAX_ROWS}, got {attrs.count}", ("count",))
         return TensorType(queue.dtype, (attrs.count,))
-    return None
+    return queue if op.takes else None
 
 
 def _matmul_type(a: TensorType, b: TensorType) -> TensorType:
@@ -393,9 +536,9 @@ def _effect_type(
         return TensorType(target.dtype, touched) if touched else target
     for position, (role, each) in enumerate(zip(op.operands, inputs, strict=True)):
         wanted: tuple[tuple[int, ...], ...] = (touched or target.shape,)
-        if role in ("alpha", "lr", "momentum"):
+        if role in op.scalars:
             wanted = ((),)
-        elif op.name.startswith("ResourceScatter") and "Nd" not in op.name:
+        elif op.scatter and not op.nd:
             wanted += ((),)
         if each.dtype != target.dtype or each.shape not in wanted:
             want = " or ".join(str(TensorType(target.dtype, w)) for w in wanted)
@@ -420,7 +563,7 @@ def _count_rows(op: OpDef, attrs: Attrs | None, rows: int) -> int:
     for position, index in enumerate(attrs.indices):
         if not 0 <= index < rows:
             raise MalformedTest(f"row {index} of {rows}", ("indices", position))
-    if op.name in ("ResourceScatterUpdate", "ResourceScatterNdUpdate"):
+    if op.distinct:
         seen: set[int] = set()
         for position, index in enumerate(attrs.indices):
             if index in seen:

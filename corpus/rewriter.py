@@ -282,7 +282,7 @@ class _Cut:
 
 def _live(body: Body, observed: set[str]) -> Body:
     """A graph or body less what nobody needs, and what is inside likewise."""
-    sources = {n.name for n in body.nodes if n.op == "Const" and not n.after}
+    sources = {n.name for n in body.nodes if n.definition.constant and not n.after}
     used = {*body.results, *observed}
     kept: list[Node] = []
     for node in reversed(body.nodes):

@@ -128,7 +128,7 @@ class Shapes:
                     self._join(name, value)
         elif node.definition.kind is Kind.PURE:
             self._join_equal(node.name, node.inputs)
-        elif node.resources and not node.definition.sparse and "Many" not in node.op:
+        elif node.resources and not node.definition.sparse and not node.definition.several:
             first, *others = node.resources
             for other in others:
                 self._join(first, other)

@@ -207,7 +207,7 @@ class _Search:
         groups: dict[int, list[int]] = {}
         by_instance: dict[tuple[str, str, str], list[int]] = {}
         for index, event in enumerate(self.events):
-            if event.node.op != "Cluster" and event.node.definition.dense:
+            if event.node.definition.dense:
                 groups[index] = by_instance.setdefault(_instance(event), [])
                 groups[index].append(index)
         yield from self._extended(groups, "an update is one step")
@@ -284,7 +284,7 @@ def _instance(event: Event) -> tuple[str, str, str]:
 def _name(event: Event) -> str:
     name = f"{event.frame}{event.node.name}"
     name = f"{event.run}.{name}" if event.run else name
-    return f"{name}[{event.part}]" if "Many" in event.node.op else name
+    return f"{name}[{event.part}]" if event.node.definition.several else name
 
 
 def _phrase(event: Event) -> str:
@@ -295,7 +295,7 @@ def _phrase(event: Event) -> str:
         Access.SNAPSHOT: "the snapshot",
         Access.WRITE_BACK: "the write-back",
     }
-    if event.node.op != "Cluster" and event.node.definition.kind is Kind.UPDATE:
+    if event.node.definition.kind is Kind.UPDATE:
         parts |= {Access.READ: "the read", Access.WRITE: "the write"}
     part = parts.get(event.access)
     return f"{part} of {_name(event)}" if part else _name(event)

@@ -43,7 +43,7 @@ from litmusfuzz.corpus.model import (
     enclosing,
     steps,
 )
-from litmusfuzz.corpus.ops import CountAttrs, Kind, MalformedTest, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, CountAttrs, Kind, MalformedTest, SectionAttrs
 from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.model import Axiom
 
@@ -135,7 +135,7 @@ class Event:
     def __str__(self) -> str:
         name = self.frame + self.node.name
         name = f"{self.run}.{name}" if self.run else name
-        element = f"[{self.part}]" if "Many" in self.node.op else ""
+        element = f"[{self.part}]" if self.node.definition.several else ""
         return f"{self.access.value}({','.join(self.variables)}) {name}{element}"
 
 
@@ -545,7 +545,7 @@ class _Unfolder:
         inner = [n for n in all_nodes(members) if n.resources]
         reads = [v for n in inner if n.definition.kind is not Kind.WRITE for v in n.resources]
         writes = [v for n in inner if n.definition.kind is not Kind.READ for v in n.resources]
-        node = Node(cluster.name, "Cluster", resources=tuple(dict.fromkeys(reads + writes)))
+        node = Node(cluster.name, CLUSTER.name, resources=tuple(dict.fromkeys(reads + writes)))
 
         store: dict[str, int] = {}
         snapshots: list[int] = []
@@ -732,7 +732,7 @@ class _Unfolder:
             "QueueSizeV2": Access.SIZE,
             "QueueCloseV2": Access.CLOSE,
         }[node.op]
-        many = "Many" in node.op
+        many = node.definition.several
         parts = 1
         if isinstance(node.attrs, CountAttrs):
             parts = node.attrs.count

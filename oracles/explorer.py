@@ -86,7 +86,7 @@ _ACCESSES: Final = {
         )
     )
 }
-_NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION)
+_NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION, Kind.CLUSTER)
 """Kinds of op that need no arithmetic."""
 _NO_CAPACITY: Final = 1 << 30
 _CONST, _RESULT, _PURE, _PICK, _FINISHED, _HELD, _STACK, _SEEN, _STORED = range(9)
@@ -347,7 +347,7 @@ class _Encoder:
             event.after,
             event.operands,
             list(event.guards),
-            event.part if "Many" in event.node.op else -1,
+            event.part if event.node.definition.several else -1,
         )
 
     def token(self, token: Token) -> _explorer._Token:
@@ -378,9 +378,9 @@ class _Encoder:
             return (_STORED, self.op(token.node), -1, part, inputs, (), ())
         assert isinstance(token, Pure)
         node = token.node
-        if node.op == "NoOp":
+        if not node.definition.has_value:
             return (_PURE, -1, -1, (), token.inputs, token.waits, ())
-        if node.op != "Const":
+        if not node.definition.constant:
             return (_PURE, self.op(node), -1, (), token.inputs, token.waits, ())
         return (_CONST, -1, -1, self.test.constant(node), (), token.waits, ())
 
@@ -404,7 +404,7 @@ class _Encoder:
             (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)
             sizes = (n, k, m)
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
-        nothing = node.op == "Cluster" or node.definition.kind in _NO_VALUE
+        nothing = node.definition.kind in _NO_VALUE
         name = "NoOp" if nothing else node.op
         return (name, nesterov, tuple(rows), self.row_size(node), sizes)
 

@@ -190,9 +190,9 @@ class _Walk:
         self.constants: dict[int, Ints] = {}
         self.shapes: dict[int, list[tuple[int, ...]]] = {}
         for index, token in enumerate(self.unfolding.tokens):
-            if isinstance(token, Pure) and token.node.op == "Const":
+            if isinstance(token, Pure) and token.node.definition.constant:
                 self.constants[index] = test.constant(token.node)
-            elif isinstance(token, Pure) and token.node.op != "NoOp":
+            elif isinstance(token, Pure) and token.node.definition.has_value:
                 self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
         self.known: dict[int, Ints] = {}  # values of tokens, computed on demand
         self.computed: list[list[int]] = [[]]  # tokens computed at each length of the prefix
@@ -351,7 +351,7 @@ class _Walk:
             self.memory[name] = event.access is Access.ACQUIRE
         elif event.access is Access.ENQUEUE:
             put = self.values(event.operands)[event.operands[0]]
-            if "Many" in event.node.op:
+            if event.node.definition.several:
                 put = put[event.part : event.part + 1]
             self.memory[name] = (*self.memory[name], put)
         elif event.access is Access.DEQUEUE:

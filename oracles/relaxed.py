@@ -71,7 +71,7 @@ def _before_closes(test: LitmusTest) -> Iterator[Edge]:
     """Orders that a well-formed test needs: every enqueue before its queue's Close."""
     for graph in test.graphs:
         for close in graph.nodes:
-            if close.op != "QueueCloseV2":
+            if not close.definition.closes:
                 continue
             (closing,) = [run.name for run in test.runs if run.graph == graph.name]
             for other in test.graphs:
@@ -84,7 +84,7 @@ def _before_closes(test: LitmusTest) -> Iterator[Edge]:
 
 
 def _enqueues(node: Node, queue: tuple[str, ...]) -> bool:
-    return any("Enqueue" in n.op and n.resources == queue for n in all_nodes([node]))
+    return any(n.definition.puts and n.resources == queue for n in all_nodes([node]))
 
 
 def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:

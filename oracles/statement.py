@@ -286,9 +286,9 @@ class Statement:
             if then is None or other is None or isinstance(holds, bool):
                 return then if holds is True else other
             return tuple(self.script.choose(holds, a, b) for a, b in zip(then, other, strict=True))
-        if isinstance(token, Pure) and token.node.op == "Const":
+        if isinstance(token, Pure) and token.node.definition.constant:
             return self.test.constant(token.node)
-        if isinstance(token, Pure) and token.node.op != "NoOp":
+        if isinstance(token, Pure) and token.node.definition.has_value:
             shapes = [self.test.type_of(name).shape for name in token.node.inputs]
             return self.math.pure(token.node, [self._known(t) for t in token.inputs], shapes)
         return None
@@ -447,7 +447,7 @@ class Statement:
             return {}
         if event.access is Access.ENQUEUE:
             element = self._known(event.operands[0])
-            if "Many" in event.node.op:
+            if event.node.definition.several:
                 element = element[event.part : event.part + 1]
             return {names[0]: element}
         if event.access is Access.WRITE_BACK:

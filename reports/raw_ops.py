@@ -240,11 +240,11 @@ class _Writer:
                 lines += [f"h{i} = {handle}" for i, handle in enumerate(handles)]
                 handles = [f"h{i}" for i in range(len(handles))]
             keys = node.definition.roles
-            if keys == ("var",) and not node.op.startswith("ResourceApply"):
+            if keys == ("var",) and node.definition.kernel_class != "ResourceApply":
                 keys = (
                     _TARGET.get(
                         node.op,
-                        "ref" if "Nd" in node.op and "Gather" not in node.op else "resource",
+                        "ref" if node.definition.nd and node.definition.scatter else "resource",
                     ),
                 )
             elif keys == ("queue",):
@@ -268,7 +268,7 @@ class _Writer:
             call = (
                 f'tf.constant({value}, tf.{attrs.dtype}, {list(attrs.shape)}, name="{node.name}")'
             )
-        elif "Dequeue" in node.op:
+        elif node.definition.takes:
             call += "[0]"
         scopes = [f'tf.device("{device(node.device)}")'] if node.device else []
         if waits:
@@ -283,7 +283,7 @@ class _Writer:
         attrs = node.attrs
         found: list[str] = []
         if isinstance(attrs, RowsAttrs):
-            rows = [[i] for i in attrs.indices] if "Nd" in node.op else list(attrs.indices)
+            rows = [[i] for i in attrs.indices] if node.definition.nd else list(attrs.indices)
             found.append(f"indices={rows}")
         elif isinstance(attrs, SliceAttrs):
             found += [f"{key}=[{getattr(attrs, key)}]" for key in ("begin", "end", "strides")]
@@ -293,7 +293,7 @@ class _Writer:
             found.append(f"n={attrs.count}")
         if node.definition.kind is Kind.READ:
             found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
-        elif "Dequeue" in node.op:
+        elif node.definition.takes:
             found.append(f"component_types=[tf.{self.dtypes[node.resources[0]]}]")
         return found
 

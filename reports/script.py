@@ -82,7 +82,7 @@ def _missing(test: LitmusTest, found: Finding) -> str:
         return "clusters of the test's own"
     if found.model not in ("rfc", "executor"):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
-    put = {n.resources[0] for n in _nodes(test) if n.op.startswith("QueueEnqueue")}
+    put = {n.resources[0] for n in _nodes(test) if n.definition.puts}
     if test.mutexes and len(test.runs) > 1 and len(put) > 1:
         return "several full queues and critical sections in several runs"  # as in `LiveSession`
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
@@ -330,7 +330,7 @@ class _Script:
         yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
         calls = fixed.CALL_OPTIONS if self.options else fixed.CALL
         if self.alone:
-            closes = any(node.op == "QueueCloseV2" for node in self.nodes)
+            closes = any(node.definition.closes for node in self.nodes)
             queues = bool(self.test.queues)
             yield _filled(
                 fixed.EXECUTE_ALONE,

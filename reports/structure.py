@@ -186,19 +186,19 @@ class Structure:
             given += [str(node.attrs.count)] if isinstance(node.attrs, CountAttrs) else []
             return f"{node.name}{' = ' if result else ': '}{target}.{op}({', '.join(given)})"
         if result:
-            nd = " (Nd)" if node.op == "ResourceGatherNd" else ""
+            nd = " (Nd)" if node.definition.nd else ""
             return f"{node.name} = {target}{nd}"
         values = [self.expression(name) for name in node.inputs]
         sign = _SIGNS.get(node.op.replace("ScatterNd", "Scatter"))
         if sign:
-            nd = " (Nd)" if "ScatterNd" in node.op else ""
+            nd = " (Nd)" if node.definition.nd else ""
             return f"{node.name}: {target} {sign} {values[0]}{nd}"
         if node.op == "ResourceApplyGradientDescent":
             return f"{node.name}: {target} -= {values[0]} * {values[1]}"
         named = [f"{r}={v}" for r, v in zip(node.definition.operands, values, strict=True)]
         if isinstance(node.attrs, MomentumAttrs) and node.attrs.use_nesterov:
             named.append("nesterov")
-        op = node.op.removeprefix("Resource")
+        op = node.definition.short_name
         return f"{node.name}: {op}({', '.join([*node.resources, *named])})"
 
 

@@ -270,7 +270,7 @@ class _Writer:
             missing: list[str] = []
             if top in self.registers:
                 known[top] = self.registers[top]
-            elif node is None or (node.op not in _VALUES and node.op != "Const"):
+            elif node is None or (node.op not in _VALUES and not node.definition.constant):
                 raise DoesNotFit(f"{top}: {node.op if node else 'a result'}")
             else:
                 missing = [each for each in node.inputs if each not in known]
@@ -283,7 +283,7 @@ class _Writer:
         return known[name]
 
     def made(self, node: Node, parts: list[str]) -> str:
-        if node.op == "Const":
+        if node.definition.constant:
             assert isinstance(node.attrs, ConstAttrs)
             if node.attrs.shape or node.attrs.dtype not in _C_TYPES:
                 raise DoesNotFit(f"{node.name} is {self.test.types[node.name]}")

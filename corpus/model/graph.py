@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model.names import head
-from litmusfuzz.corpus.ops import OPS, Attrs, OpDef, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, OPS, Attrs, OpDef, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Node:
     @property
     def definition(self) -> OpDef:
         """Its row of the op table."""
-        return OPS[self.op]
+        return CLUSTER if self.op == CLUSTER.name else OPS[self.op]
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import validation
 from litmusfuzz.corpus.model.client import Run
 from litmusfuzz.corpus.model.traversal import all_nodes
-from litmusfuzz.corpus.ops import ConstAttrs, Kind, TensorType, expand, model_size
+from litmusfuzz.corpus.ops import MATRIX_OPS, ConstAttrs, Kind, TensorType, expand, model_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ class LitmusTest:
     """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
 
     def __post_init__(self) -> None:
-        matrices = any(node.op == "MatMul" for node in self.nodes)
+        matrices = any(node.op in MATRIX_OPS for node in self.nodes)
         object.__setattr__(self, "whole", matrices)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(

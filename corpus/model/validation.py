@@ -399,7 +399,7 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
         if not node.attrs.members:
             raise MalformedTest("a section has at least one member", path)
         for position, name in enumerate(node.attrs.members):
-            if name not in names or names[name].op == node.op:
+            if name not in names or isinstance(names[name].attrs, SectionAttrs):
                 raise MalformedTest(f"no node {name!r} that can be a member", (*path, position))
             if name in node.attrs.members[:position]:
                 raise MalformedTest(f"{name!r} stands twice", (*path, position))
@@ -608,13 +608,13 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
     """
     for graph in graphs:
         for node in all_nodes(graph.nodes):
-            if node.op == "QueueCloseV2" and node not in graph.nodes:
+            if node.definition.closes and node not in graph.nodes:
                 path = ("graphs", graph.name, node.name)
                 raise MalformedTest("a queue is closed outside bodies", path)
     closed: set[str] = set()
     for graph in graphs:
         for node, above in predecessors(graph):
-            if node.op != "QueueCloseV2":
+            if not node.definition.closes:
                 continue
             path = ("graphs", graph.name, node.name)
             own = [run for run in runs if run.graph == graph.name]
@@ -626,7 +626,7 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
                 late = any(r.graph == other.name and r not in earlier for r in runs)
                 for put in other.nodes:
                     if not any(
-                        "Enqueue" in n.op and n.resources == node.resources
+                        n.definition.puts and n.resources == node.resources
                         for n in all_nodes([put])
                     ):
                         continue

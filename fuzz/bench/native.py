@@ -94,7 +94,7 @@ def graph() -> LitmusTest:
 
 def ops(test: LitmusTest) -> tuple[int, int]:
     """Number of ops of a test, without constants, and number of those on resources."""
-    nodes = [node for node in all_nodes(test.graph.nodes) if node.op != "Const"]
+    nodes = [node for node in all_nodes(test.graph.nodes) if not node.definition.constant]
     return len(nodes), sum(bool(node.resources) for node in nodes)
 
 

@@ -106,7 +106,7 @@ def simulated(test: LitmusTest, rng: random.Random) -> Outcome:
         left.remove(node)
         done.add(node.name)
         given = [values[name][0] for name in node.inputs]
-        if node.op == "Const":
+        if node.definition.constant:
             values[node.name] = test.constant(node)
         elif node.op == "ReadVariableOp":
             values[node.name] = memory[node.resources[0]]

@@ -142,17 +142,6 @@ def executor_class(executor: str, settings: Mapping[str, int | str | bool], mode
 _Place = tuple[str, str]
 """Something in a test, by what it is and its name."""
 
-_COPIES: Final = frozenset(
-    {
-        *("Identity", "Send", "Recv", "Equal", "Select"),
-        *("ReadVariableOp", "ResourceGather", "ResourceGatherNd"),
-        *("AssignVariableOp", "ResourceScatterUpdate", "ResourceScatterNdUpdate"),
-        *("ResourceStridedSliceAssign", "QueueEnqueueV2", "QueueEnqueueManyV2"),
-        *("QueueDequeueV2", "QueueDequeueManyV2"),
-    }
-)
-"""Ops that move values, or ask whether two are equal: no more than that is known of them."""
-
 
 class _Values:
     """Which places hold values of one stock, and in which stocks these may be renamed.
@@ -205,11 +194,11 @@ class _Values:
             self._join(inputs)
         elif node.op == "Select":
             self._join(places[1:])
-        elif node.op in _COPIES:
+        elif node.definition.copies:
             self._join(places)
-        elif node.op == "QueueSizeV2":
+        elif node.definition.sizes:
             self.computed.append(("value", name))
-        elif node.op not in ("Const", "NoOp", "QueueCloseV2", "CriticalSection"):
+        elif node.definition.operands:
             self.computed += places
 
 

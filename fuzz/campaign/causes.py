@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
@@ -14,16 +13,6 @@ from litmusfuzz.fuzz.campaign.relations import NodeRelations
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Outcome
-
-
-def op_class(node: Node) -> str:
-    """Ops that share a kernel in TensorFlow, hence likely a cause."""
-    if node.definition.kind is Kind.READ:
-        return "read"
-    for prefix in ("ResourceScatterNd", "ResourceScatter", "ResourceApply"):
-        if node.op.startswith(prefix):
-            return prefix
-    return node.op
 
 
 def symptom(outcome: Outcome) -> str:
@@ -46,7 +35,7 @@ def same_cause(before: str, after: Outcome) -> bool:
 
 def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
     """A key for findings that probably share a cause: what was seen, kernels."""
-    return " + ".join([symptom(outcome), *sorted(op_class(n) for n in test.effects)])
+    return " + ".join([symptom(outcome), *sorted(n.definition.kernel_class for n in test.effects)])
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
@@ -60,7 +49,10 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
-    label = (lambda n: n.op) if exact else op_class
+
+    def label(node: Node) -> str:
+        return node.op if exact else node.definition.kernel_class
+
     inside, around = NodeRelations(small), NodeRelations(large)
 
     def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
@@ -91,7 +83,7 @@ def finding_name(test: LitmusTest, outcome: Outcome) -> str:
 
 def name_for(what: str, test: LitmusTest) -> str:
     """A name with the ops, and a digest of the test alone: the same test, the same name."""
-    ops = "+".join(sorted(n.op.removeprefix("Resource") for n in test.effects))
+    ops = "+".join(sorted(n.definition.short_name for n in test.effects))
     text = dumps(Entry(replace(test, name="x", description="")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{what}-{ops[:72]}-{short}"

@@ -136,7 +136,7 @@ def plan(test: LitmusTest, promise: Model, limits: Limits) -> Plan:
             apart[outcome] = STRICTER
         elif outcome not in orders:
             apart[outcome] = ITERATIONS if outcome in unlimited else SPLIT
-    if any("Many" in node.op for node in test.nodes):
+    if any(node.definition.several for node in test.nodes):
         together = _together(test, model, orders)
         apart |= dict.fromkeys(orders.keys() - together.keys(), ELEMENTS)
         orders = together

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from litmusfuzz.corpus.document import Document, FileError, read_text
-from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.textfile import is_cause_name
 from litmusfuzz.fuzz.campaign.canonical import VERSION
-from litmusfuzz.fuzz.campaign.causes import op_class
 
 if TYPE_CHECKING:
     import os
@@ -36,7 +34,7 @@ SYMPTOMS: Final = (
     *("unsound", "crashed", "timed out", "out of memory"),
 )
 """Of a forbidden outcome what is wrong with it (`causes.symptom`); else the sort of finding."""
-KERNELS: Final = frozenset(op_class(Node("n", name)) for name, op in OPS.items() if op.has_effect)
+KERNELS: Final = frozenset(op.kernel_class for op in OPS.values() if op.has_effect)
 HEADER: Final = f"""\
 # Findings that are known: a night that shows no other is clean.
 # Reviewed like code; docs/decisions/0012-known-findings.md says what an entry may hide.
@@ -54,7 +52,7 @@ class Cause:
     symptoms : tuple of str
         Of `SYMPTOMS`; the finding has one of them.
     kernels : tuple of str
-        Kernels (`causes.op_class`) at fault: the finding's test has one of them.
+        Kernels (`OpDef.kernel_class`) at fault: the finding's test has one of them.
     beside : tuple of str, optional
         What else it may have; anything if None, for what is never minimized.
     classes : tuple of str
@@ -70,7 +68,7 @@ class Cause:
         """Whether a finding is one of this defect's."""
         if symptom not in self.symptoms or executor_class not in self.classes:
             return False
-        found = {op_class(node) for node in test.effects}
+        found = {node.definition.kernel_class for node in test.effects}
         if self.beside is not None and not found <= {*self.kernels, *self.beside}:
             return False
         return not found.isdisjoint(self.kernels)

@@ -110,7 +110,9 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         counts[prefix] = counts.get(prefix, 0) + 1
 
     for node in sketch.nodes:
-        new(node.name, "c" if node.op == "Const" else _PREFIXES.get(node.definition.kind, "t"))
+        new(
+            node.name, "c" if node.definition.constant else _PREFIXES.get(node.definition.kind, "t")
+        )
         for each in node.arguments:
             new(each, "a")
         for place, result in enumerate(node.results):

@@ -242,7 +242,7 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
 def drop_pure(test: LitmusTest) -> Iterator[Rewriter]:
     """A pure node's value becomes a constant."""
     for node in _nodes(test):
-        if _only_computes(node) and node.op != "Const":
+        if _only_computes(node) and not node.definition.constant:
             yield Rewriter.of(test).without({node.name}, test.types)
 
 
@@ -258,7 +258,7 @@ def bypass_pure(test: LitmusTest) -> Iterator[Rewriter]:
 
 def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
     """A value that is used becomes a constant, without an edge in its place."""
-    constants = {node.name for node in _nodes(test) if node.op == "Const"}
+    constants = {node.name for node in _nodes(test) if node.definition.constant}
 
     for node in _nodes(test):
         refs = (*node.inputs, *(outer for _, outer in captures_of(node)))
@@ -339,15 +339,15 @@ def plainer_ops(test: LitmusTest) -> Iterator[Rewriter]:
     """An op becomes the plainest of its kind; an update also a write."""
     for node in _nodes(test):
         kind = node.definition.kind
-        if kind is Kind.READ and node.op != "ReadVariableOp":
+        if kind is Kind.READ and not node.definition.whole_read:
             yield _with_op(test, node, "ReadVariableOp")
         elif kind is Kind.UPDATE:
             # In two steps, of which the first mostly fails: a scatter has another kernel.
             plainest = node.op == "AssignAddVariableOp"
             yield _with_op(test, node, "AssignVariableOp" if plainest else "AssignAddVariableOp")
-        elif node.op == "QueueEnqueueManyV2":
+        elif node.definition.several and node.definition.puts:
             yield _with_op(test, node, "QueueEnqueueV2")
-        elif node.op == "QueueDequeueManyV2":
+        elif node.definition.several:
             yield _with_op(test, node, "QueueDequeueV2")
 
 

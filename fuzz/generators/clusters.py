@@ -120,7 +120,7 @@ def _part(rng: random.Random, run: Sequence[Node]) -> list[Node]:
         first = rng.randrange(len(run))
         last = rng.randint(first, min(len(run), first + 8))
         # A constant waits for nothing: without it no path goes astray.
-        part = [n for n in run[first:last] if n.op != "Const" or rng.random() < 0.3]
+        part = [n for n in run[first:last] if not n.definition.constant or rng.random() < 0.3]
         if _weight(part) >= 2:
             return part
     return list(run)

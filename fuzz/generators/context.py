@@ -190,7 +190,7 @@ class BodyGenerator:
         kind = TensorType(context.dtype, touched)
         inputs = []
         for role in op.operands:
-            if role in ("alpha", "lr", "momentum"):
+            if role in op.scalars:
                 # Powers of two would do; small ints keep every product exact.
                 inputs.append(self.constant(context.scalar, rng.choice((1, 1, 2))))
             elif op.name == "ResourceScatterMul":
@@ -305,7 +305,7 @@ def attributes(
         rows = target.shape[0]
         count = rng.randint(1, rows)
         indices = rng.sample(range(rows), count)
-        if not op.name.endswith("Update") and rng.random() < 0.2:
+        if not op.distinct and rng.random() < 0.2:
             indices.append(rng.choice(indices))
         return RowsAttrs(tuple(indices)), (len(indices), *target.shape[1:])
     return None, target.shape

@@ -31,6 +31,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import (
     DTYPES,
     FLOATS,
+    OPS,
     Attrs,
     ConstAttrs,
     RowsAttrs,
@@ -328,7 +329,7 @@ class _Writer:
         before = len(self.nodes)
         self.ordered(points, order)
         if around == "section":
-            self.section("N", [n.name for n in self.nodes[before:] if n.op != "Const"])
+            self.section("N", [n.name for n in self.nodes[before:] if not n.definition.constant])
 
     def ordered(self, points: tuple[int, ...], order: str) -> None:
         """Write one or two points."""
@@ -366,7 +367,7 @@ class _Writer:
             less = any(part in op for part in _TAKES_AWAY)
             amount = self.plan.amount(number) * (-1 if less else 1)
             inputs = (self.operand(amount, read, how),)
-            if op.endswith("Descent"):
+            if OPS[op].scalars:
                 inputs = (self.constant(1), *inputs)
         name = self.add(
             point.kind.lower(),

@@ -122,7 +122,7 @@ def other_op(rng: random.Random, test: LitmusTest) -> Edited:
     if not nodes:
         return None
     node = rng.choice(nodes)
-    shape = test.type_of(node.resources[0]).shape if node.op in EFFECT_OPS else ()
+    shape = test.type_of(node.resources[0]).shape if node.definition.on_variables else ()
     others = [
         op
         for group in _AS_GOOD
@@ -187,7 +187,9 @@ def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
 
 def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
     """An op twice, with the same edges in."""
-    nodes = [node for node in _nodes(test) if node.resources and node.op != "CriticalSection"]
+    nodes = [
+        node for node in _nodes(test) if node.resources and node.definition.kind is not Kind.SECTION
+    ]
     if not nodes:
         return None
     node = rng.choice(nodes)
@@ -206,7 +208,11 @@ def wrap(rng: random.Random, test: LitmusTest) -> Edited:
     holding = [nodes for nodes in everywhere if any(n.resources for n in nodes)]
     if not holding:
         return None
-    ops = [n for n in rng.choice(holding) if n.definition.has_effect and n.op != "CriticalSection"]
+    ops = [
+        n
+        for n in rng.choice(holding)
+        if n.definition.has_effect and n.definition.kind is not Kind.SECTION
+    ]
     if not ops:
         return None
     first = rng.randrange(len(ops))
@@ -390,8 +396,8 @@ def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | Non
     filled = [each.nodes for graph in test.graphs for each in levels(graph) if each.nodes]
     if not filled:
         return None
-    level = [node for node in rng.choice(filled) if node.op != "Const"]
-    level = level or [node for node in filled[0] if node.op != "Const"] or list(filled[0])
+    level = [node for node in rng.choice(filled) if not node.definition.constant]
+    level = level or [node for node in filled[0] if not node.definition.constant] or list(filled[0])
     position = rng.randrange(len(level))
     return level[position], [node.name for node in level[:position]]
 
@@ -400,7 +406,7 @@ def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
     """Nodes that hang together by edges; constants that stand for themselves join nothing."""
     group: dict[str, set[str]] = {}
     for node in nodes:
-        if node.op == "Const" and not node.after:
+        if node.definition.constant and not node.after:
             continue
         joined = {node.name}.union(
             *(group[r] for r in node.sources.union(node.members) if r in group)

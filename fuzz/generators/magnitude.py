@@ -93,14 +93,14 @@ def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> l
         elif isinstance(token, Stored):
             seen = [values[part] for part in token.seen]
             value = _left(token.node, seen, [values[part] for part in token.operands])
-        elif isinstance(token, Pure) and token.node.op != "NoOp":
+        elif isinstance(token, Pure) and token.node.definition.has_value:
             value = _pure(test, token.node, [values[part] for part in token.inputs])
         values.append(value)
     return values
 
 
 def _pure(test: LitmusTest, node: Node, inputs: list[int]) -> int:
-    if node.op == "Const":
+    if node.definition.constant:
         return max(map(abs, test.constant(node)))
     if node.op in ("AddV2", "Sub"):
         return sum(inputs)
@@ -110,7 +110,7 @@ def _pure(test: LitmusTest, node: Node, inputs: list[int]) -> int:
         kind = test.types[node.inputs[0]]
         assert kind is not None
         return inputs[0] * inputs[1] * kind.shape[1]
-    if node.op in ("Less", "Equal"):
+    if node.definition.compares:
         return 1
     return max(inputs)
 

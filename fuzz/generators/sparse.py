@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _OPS: Final = {
     "read": ("ReadVariableOp",),
     "gather": ("ResourceGather", "ResourceGatherNd"),
-    "scatter": tuple(n for n in EFFECT_OPS if n.startswith("ResourceScatter")),
+    "scatter": tuple(n for n in EFFECT_OPS if OPS[n].scatter),
     "slice": ("ResourceStridedSliceAssign",),
     "write": ("AssignVariableOp",),
     "update": ("AssignAddVariableOp", "AssignSubVariableOp"),
-    "apply": tuple(n for n in EFFECT_OPS if n.startswith("ResourceApply")),
+    "apply": tuple(n for n in EFFECT_OPS if OPS[n].scalars),
 }
 _SPARSE: Final = ("gather", "scatter", "scatter", "slice")
 _DENSE: Final = ("read", "write", "update", "apply")

@@ -290,7 +290,7 @@ class StructuredGenerator(BodyGenerator):
             for n in self.nodes[first:]
             if isinstance(n.attrs, SectionAttrs)
         ]
-        members = [n.name for n in self.nodes[first:] if n.op not in ("Const", "CriticalSection")]
+        members = [n.name for n in self.nodes[first:] if not (n.definition.constant or n.members)]
         if frozenset(members) in within:
             # One that holds exactly what another holds lies neither inside nor outside.
             last = self.plain((last,))
@@ -404,7 +404,7 @@ class StructuredGenerator(BodyGenerator):
         puts = tuple(
             n.name
             for n in self.nodes
-            if any("Enqueue" in m.op and queue.name in m.resources for m in all_nodes([n]))
+            if any(m.definition.puts and queue.name in m.resources for m in all_nodes([n]))
         )
         self.shared.pay(1)
         name = self.add(

@@ -41,7 +41,7 @@ from litmusfuzz.corpus.model import (
     Run,
     Variable,
 )
-from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, RowsAttrs, SectionAttrs, TensorType
+from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, Kind, RowsAttrs, SectionAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.structured import observed, small
 from litmusfuzz.fuzz.passes.autodiff import (
@@ -457,7 +457,7 @@ def _shown(nodes: Sequence[Node]) -> list[str]:
     """What an outcome may have of a graph."""
     shown = []
     for node in nodes:
-        if node.op in ("ReadVariableOp", "ResourceGather"):
+        if node.definition.kind is Kind.READ:
             shown.append(node.name)
         elif isinstance(node.attrs, LoopAttrs):
             shown.append(f"{node.name}.{node.attrs.carried[1]}")

@@ -32,7 +32,7 @@ class _Prepared:
         for node in test.graph.nodes:
             kind = node.definition.kind
             operands = [values[name] for name in node.inputs]
-            if node.op == "Const":
+            if node.definition.constant:
                 values[node.name] = test.constant(node)
             elif kind is Kind.READ:
                 variable = node.resources[0]
@@ -43,7 +43,7 @@ class _Prepared:
                 seen = [memory[name] for name in node.resources]
                 stored = written(node, seen, operands, rows[node.resources[0]])
                 memory.update(zip(node.resources, stored, strict=True))
-            elif node.op != "NoOp":
+            elif node.definition.has_value:
                 shapes = [test.type_of(name).shape for name in node.inputs]
                 values[node.name] = pure(node, operands, shapes)
         return {Outcome.of(test, values | memory): count}

@@ -151,7 +151,7 @@ def _with_nodes(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
 
 
 def _on_variables(node: Node) -> bool:
-    return node.definition.kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
+    return node.definition.on_variables
 
 
 # --- order -------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def training_step(
     by_update: dict[str, list[Node]] = {}  # variable or gather: its reads
     for read in reads:
         if read.name in found:
-            key = read.resources[0] if read.op == "ReadVariableOp" else read.name
+            key = read.resources[0] if read.definition.whole_read else read.name
             by_update.setdefault(key, []).append(read)
     updates = []
     for same in by_update.values():

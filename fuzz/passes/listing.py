@@ -109,7 +109,7 @@ def _was(node: Node, names: Mapping[str, str]) -> str:
     if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
         return f"{node.name} = {node.op}({', '.join(operands)})"
     call = _call(node, operands) if node.resources else _expression(node, operands)
-    returns = not node.definition.kind.writes and node.op != "NoOp"
+    returns = node.definition.has_value
     return f"{node.name} = {call}" if returns else call
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 _BLOCKING: Final = (Kind.QUEUE, Kind.SECTION)
-_NEVER_BLOCK: Final = ("QueueSizeV2", "QueueCloseV2")
 
 
 def waits(test: LitmusTest) -> dict[str, int]:
@@ -102,7 +101,7 @@ def _level(
             mask = _with_bodies(node, node.attrs, own, done, fresh, found)
         else:
             mask = own | all_of(node.inputs)
-            if node.definition.kind is Kind.QUEUE and node.op not in _NEVER_BLOCK:
+            if node.definition.blocks:
                 mask |= next(fresh)
         found[node.name] = done[node.name] = mask
 

@@ -313,7 +313,7 @@ def _order(node: Node) -> dict[str, set[str]]:
 
 def _changes(node: Node) -> bool:
     """True if a node changes its resource; every queue op but Size does."""
-    on_queue = node.definition.on == "queue" and node.op != "QueueSizeV2"
+    on_queue = node.definition.on == "queue" and not node.definition.sizes
     return on_queue or node.definition.kind.writes
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import canonical
-from litmusfuzz.fuzz.campaign.causes import op_class, symptom
+from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
 from litmusfuzz.fuzz.campaign.nightly.planner import Plan
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
@@ -237,7 +237,7 @@ def test_a_crash_that_is_known_by_its_cause_is_so_each_time_that_it_is_told(
         "INSERT INTO deaths VALUES (1, 1, 'crashed', 'plain', 'tf/executor', 'signal 6', ?, ?, 1)",
         (row["file"], json.dumps(sorted({node.op for node in effects}))),
     )
-    kernels = tuple(sorted(set(map(op_class, effects))))
+    kernels = tuple(sorted({node.definition.kernel_class for node in effects}))
     cause = Cause(("crashed",), kernels, None, ("tf/executor",))
     told = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
     assert told.kept == {row["file"]}
@@ -478,7 +478,9 @@ def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain
     entry = load(store.folder / row["file"])
     kind = canonical.executor_class(STALE, dict(entry.finding.settings), entry.finding.model)
     symptoms = tuple({symptom(outcome) for outcome, _ in entry.finding.forbidden})
-    right = Cause(symptoms, tuple(sorted(map(op_class, entry.test.effects))), (), (kind,))
+    right = Cause(
+        symptoms, tuple(sorted(n.definition.kernel_class for n in entry.test.effects)), (), (kind,)
+    )
 
     def undecided(*entries: KnownFinding, found: bool = False) -> tuple[int, int]:
         # What was found is out of the way, unless it is asked for.

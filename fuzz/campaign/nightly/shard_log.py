@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
-from litmusfuzz.fuzz.campaign.causes import op_class
 from litmusfuzz.fuzz.campaign.event_log import EventLog, ExecutedTest
 from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.fuzz.executors.table import configuration
@@ -186,7 +185,7 @@ class ShardLog(EventLog):
             executor_class=self._class(config),
             message=message,
             file=self._relative(path),
-            ops=sorted({op_class(node) for node in entry.test.effects}),
+            ops=sorted({node.definition.kernel_class for node in entry.test.effects}),
         )
 
     def unsound(self, test: LitmusTest, path: Path, config: str, added: Outcome) -> None:

@@ -555,7 +555,7 @@ class _Lowering:
         if node.definition.kind in (Kind.READ, Kind.UPDATE):
             self.effect(node, lowered)
         elif node.definition.kind is Kind.QUEUE:
-            lowered.many = "Many" in node.op
+            lowered.many = node.definition.several
             if isinstance(node.attrs, CountAttrs):
                 lowered.parts = node.attrs.count
             elif lowered.many:

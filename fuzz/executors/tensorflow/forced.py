@@ -283,7 +283,7 @@ def _parts(test: LitmusTest, node: Node) -> int:
     """Number of elements that an op puts or takes, one event each."""
     if isinstance(node.attrs, CountAttrs):
         return node.attrs.count
-    return test.type_of(node.inputs[0]).shape[0] if "Many" in node.op else 1
+    return test.type_of(node.inputs[0]).shape[0] if node.definition.several else 1
 
 
 def _instance(key: EventKey) -> Instance:

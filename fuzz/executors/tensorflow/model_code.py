@@ -42,7 +42,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
     for unit in built.units:
         for node in unit.graph.nodes:
             kind = test.types[node.name]
-            if kind is None or kind.dtype == BOOL or node.op == "Const":
+            if kind is None or kind.dtype == BOOL or node.definition.constant:
                 continue
             for prefix in places[node.name]:
                 # If each run has nodes of its own, only the nodes of this unit's run.

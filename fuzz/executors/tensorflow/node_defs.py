@@ -148,7 +148,7 @@ def line(test: LitmusTest, node: Node) -> Line:
         result = const(literal(attrs.value, attrs.shape, attrs.dtype, whole=test.whole))
     elif isinstance(attrs, RowsAttrs):
         indices = np.array(attrs.indices, np.int32)
-        constants = (const(indices[:, None] if "Nd" in op else indices),)
+        constants = (const(indices[:, None] if node.definition.nd else indices),)
         result.attr["Tindices"].type = DATA_TYPES["int32"]
     elif isinstance(attrs, SliceAttrs):
         # The slice selects rows; TensorFlow takes the other axes whole.

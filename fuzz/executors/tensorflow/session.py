@@ -134,8 +134,8 @@ class LiveSession:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         nodes = list(self._test.nodes)
-        self._closes = any(node.op == "QueueCloseV2" for node in nodes)
-        self._put = {n.resources[0] for n in nodes if n.op.startswith("QueueEnqueue")}
+        self._closes = any(node.definition.closes for node in nodes)
+        self._put = {n.resources[0] for n in nodes if n.definition.puts}
         self.usable = True
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
