@@ -51,8 +51,13 @@ def module_of(path: Path) -> str:
     return ".".join(parts).removesuffix("__init__").removesuffix(".")
 
 
+FINDINGS: Final = ROOT / "corpus" / "findings"
+"""Standalone scripts for bug reports; no modules of the package."""
 SOURCES: Final = {
-    module_of(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))
+    module_of(path): path
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.parent != FINDINGS
 }
 PUBLIC: Final = ("", "__main__")
 """The package itself and its entry point: they stand above all layers."""

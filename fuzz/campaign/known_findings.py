@@ -91,8 +91,7 @@ class KnownFinding:
     since, expires : date, optional
         After its last day an entry knows nothing any more.
     name : str
-        Of the cause, as findings have it (`textfile.Finding.cause`); for an entry with a key,
-        any text.
+        Of the cause, in the form of `textfile.Finding.cause`; for an entry with a key, any text.
     """
 
     why: str

@@ -194,7 +194,12 @@ def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
     top = {line.partition("/")[0] for line in lines}
     assert top == {"litmusfuzz", record.partition("/")[0]}
     files = {line.partition(",")[0] for line in lines}
-    assert {"litmusfuzz/py.typed", "litmusfuzz/corpus/litmus/SB.yaml"} <= files
+    assert {
+        "litmusfuzz/py.typed",
+        "litmusfuzz/corpus/litmus/SB.yaml",
+        "litmusfuzz/corpus/findings/scatter-beside-read.yaml",
+        "litmusfuzz/corpus/findings/scatter-beside-read.py",
+    } <= files
     assert not [name for name in files if name.endswith((".cpp", ".cu")) or "/tests/" in name]
 
 

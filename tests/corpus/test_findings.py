@@ -1,0 +1,122 @@
+"""`corpus/findings`: one minimized finding for each cause, with its script; they still show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from helpers import LITMUS
+
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import dumps, load
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS
+
+FOLDER = LITMUS[0].parents[1] / "findings"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+CRASHES = {"async-compilation-close", "slice-assign-writes-freed-memory"}
+"""A crash has no outcome, so its file has no finding: the description has the signal."""
+
+# Replay stops at the first forbidden outcome, so a limit bounds the odds of a miss. On two cores
+# that ran four other processes, each test showed in at least 1 of 4,096 executions, of which some
+# 100,000 fit into two minutes: a test misses with (1 - 1/4096)**100_000 < 1e-10.
+SHOWS_QUICKLY = {
+    "cluster-spans-two-sections",
+    "cluster-writes-late",
+    "scatter-beside-read",
+    "scatter-beside-scatter",
+    "slice-assign-beside-add",
+    "slice-assign-beside-optimizer",
+    "slice-assign-beside-read",
+}
+LIMIT = "120s"
+RARE = "shows in less than 1 of 5,000 executions on busy cores"
+LEFT_TO_THE_NIGHTLY_RUN = {
+    "cluster-optimizer-beside-scatter-nd": RARE,
+    "cluster-reads-beside-scatter": "showed in 3 of 32,768 executions, and then in 0 of 65,536",
+    "cluster-update-beside-scatter": RARE,
+    "slice-assign-beside-scatter": RARE,
+    "slice-assign-writes-freed-memory": "some processes survive for minutes",
+}
+SHOWN_BY_ITS_SCRIPT = {
+    "async-compilation-close": "the executor waits for the compiler before it closes a session",
+    "single-threaded-executor-waits": "the configuration refuses queues",
+}
+
+needs_tensorflow = pytest.mark.skipif(not find_spec("tensorflow"), reason="needs TensorFlow")
+
+
+def test_each_finding_is_replayed_or_left_out_for_a_reason() -> None:
+    parts = [SHOWS_QUICKLY, set(LEFT_TO_THE_NIGHTLY_RUN), set(SHOWN_BY_ITS_SCRIPT)]
+    assert sorted(name for part in parts for name in part) == list(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_finding_bears_its_causes_name_and_has_a_script(name: str) -> None:
+    entry = load(FILES[name])
+    assert entry.test.name == name
+    assert dumps(entry) == FILES[name].read_text(encoding="utf-8")
+    assert compile((FOLDER / f"{name}.py").read_text(encoding="utf-8"), name, "exec")
+    if name in CRASHES:
+        assert entry.finding is None
+        assert ": signal 6: " in entry.test.description
+    else:
+        assert entry.finding is not None
+        assert entry.finding.cause == name
+        assert entry.finding.minimized
+
+
+@pytest.mark.parametrize("name", sorted(FILES.keys() - CRASHES))
+def test_the_outcomes_of_a_finding_are_forbidden(name: str) -> None:
+    entry = load(FILES[name])
+    assert entry.finding is not None
+    explorer = Explorer(entry.test, MODELS[entry.finding.model])
+    assert explorer.allowed_outcomes().witnesses.keys() == entry.allowed[entry.finding.model]
+    verdicts = {explorer.judge(outcome) for outcome, _ in entry.finding.forbidden}
+    assert verdicts == {Verdict.FORBIDDEN}
+
+
+def test_the_page_has_a_section_for_each_cause() -> None:
+    page = Path(__file__).parents[2] / "docs" / "tensorflow-findings.md"
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in FILES if f"\n`{name}`" not in text] == []
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("name", sorted(SHOWS_QUICKLY))
+def test_a_finding_still_shows_on_tensorflow(name: str) -> None:
+    command = [sys.executable, "-m", "litmusfuzz", "replay", str(FILES[name]), "--time", LIMIT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FORBIDDEN" in done.stdout
+
+
+@needs_tensorflow
+def test_closing_a_session_while_xla_compiles_still_crashes() -> None:
+    """Each of five processes ended with a signal when it was recorded; one is enough."""
+    script = FOLDER / "async-compilation-close.py"
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=600, check=False
+    )
+    codes = done.stdout.rpartition(": ")[2]
+    assert any(f"-{each:d}" in codes for each in (signal.SIGABRT, signal.SIGSEGV)), done.stdout
+
+
+@needs_tensorflow
+def test_the_single_threaded_executor_still_waits() -> None:
+    """No chance in it: the executor starts the dequeue first."""
+    script = FOLDER / "single-threaded-executor-waits.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
