@@ -105,7 +105,7 @@ class CoverReport:
             "test": self.test.name,
             "file": self.file,
             "executor": self.executor,
-            "config": self.config,
+            "configuration": self.config,
             "features": sorted(self.test.features),
             "left_out": self.left_out,
             "reached": [outcome.plain for outcome in self.reached],

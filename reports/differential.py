@@ -1,4 +1,4 @@
-"""One test on several executors: their histograms side by side, and totals over many tests."""
+"""Differential comparison: one test on several executors, and totals over many tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorResult:
-    """What one executor showed on a test, and the model that it is judged by."""
+    """The histogram of one executor on a test, and the model that judges it."""
 
     executor: str
     config: str
@@ -25,7 +25,7 @@ class ExecutorResult:
 
     @property
     def title(self) -> str:
-        """Its column's."""
+        """Title of its column."""
         return f"{self.executor}/{self.config}"
 
 
@@ -36,18 +36,18 @@ class DifferentialComparison:
     Parameters
     ----------
     test : LitmusTest
-    sides : tuple of ExecutorResult
+    results : tuple of ExecutorResult
     verdicts : mapping
-        By model, then outcome: every outcome that any side showed, and those of
-        `unseen`, under every side's model.
+        By model, then outcome: every outcome that any executor showed, and those of
+        `unseen`, under the model of every executor.
     index, family
-        Where a campaign drew it.
+        Number and family of the test in its campaign.
     unseen : tuple of Outcome
-        Allowed under one of the models, shown by none.
+        Outcomes that one of the models allows and no executor showed.
     """
 
     test: LitmusTest
-    sides: tuple[ExecutorResult, ...]
+    results: tuple[ExecutorResult, ...]
     verdicts: Mapping[str, Mapping[Outcome, str]]
     index: int = 0
     family: str = ""
@@ -55,25 +55,25 @@ class DifferentialComparison:
 
     @property
     def listed(self) -> list[Outcome]:
-        """What is forbidden on the side that shows it, then the most frequent, then unseen."""
+        """Outcomes forbidden for an executor that shows them, then the frequent, then unseen."""
         total: dict[Outcome, int] = {}
         bad = set()
-        for side in self.sides:
-            for outcome, count in side.histogram.items():
+        for result in self.results:
+            for outcome, count in result.histogram.items():
                 total[outcome] = total.get(outcome, 0) + count
-                if self.verdicts[side.model][outcome] == "forbidden":
+                if self.verdicts[result.model][outcome] == "forbidden":
                     bad.add(outcome)
         shown = sorted(total, key=lambda o: (o not in bad, -total[o], str(o)))
         return [*shown, *sorted(self.unseen, key=str)]
 
     def table(self, most: int | None = None) -> str:
-        """A line for each outcome: how often each executor showed it, what each model says."""
+        """A line for each outcome: its count on each executor, its verdict under each model."""
         rows = []
         for outcome in self.listed[:most]:
-            said = [verdicts[outcome] for verdicts in self.verdicts.values()]
-            counts = [str(side.histogram.get(outcome, 0)) for side in self.sides]
-            rows.append((outcome, [*counts, *(v if v == "allowed" else v.upper() for v in said)]))
-        titles = [*(side.title for side in self.sides), *self.verdicts]
+            words = [verdicts[outcome] for verdicts in self.verdicts.values()]
+            counts = [str(result.histogram.get(outcome, 0)) for result in self.results]
+            rows.append((outcome, [*counts, *(v if v == "allowed" else v.upper() for v in words)]))
+        titles = [*(result.title for result in self.results), *self.verdicts]
         text = outcome_table(self.test.names, titles, rows)
         more = len(self.listed) - len(rows)
         return f"{text}\nand {counted(more, 'more outcome')}" if more else text
@@ -81,11 +81,11 @@ class DifferentialComparison:
     def as_json(self) -> dict[str, Any]:
         """Plain data: the executors, and each outcome with all counts and verdicts."""
         return {
-            "executors": {side.title: side.model for side in self.sides},
+            "executors": {result.title: result.model for result in self.results},
             "outcomes": [
                 {
                     "outcome": outcome.plain,
-                    "counts": {side.title: side.histogram.get(outcome, 0) for side in self.sides},
+                    "counts": {each.title: each.histogram.get(outcome, 0) for each in self.results},
                     "verdicts": {m: verdicts[outcome] for m, verdicts in self.verdicts.items()},
                 }
                 for outcome in self.listed
@@ -95,10 +95,10 @@ class DifferentialComparison:
 
 @dataclass(slots=True)
 class DifferentialTotals:
-    """One executor over all graphs that others ran as well.
+    """Totals of one executor over the graphs that several executors ran.
 
-    Outcomes are counted once for each graph. `alone` are those that no other
-    showed; `missed` those that another showed and its own model allows, too.
+    Each outcome counts once for each graph. `alone` counts outcomes that no other executor
+    showed; `missed` those that another executor showed and this one's model allows.
     """
 
     model: str
@@ -109,14 +109,14 @@ class DifferentialTotals:
     missed: int = 0
     forbidden: int = 0
 
-    def add(self, side: ExecutorResult, of: DifferentialComparison) -> None:
-        """One more graph."""
-        verdicts = of.verdicts[self.model]
+    def add(self, result: ExecutorResult, comparison: DifferentialComparison) -> None:
+        """Count one more graph."""
+        verdicts = comparison.verdicts[self.model]
         others: set[Outcome] = set()
-        others = others.union(*(each.histogram for each in of.sides if each is not side))
-        mine = set(side.histogram)
+        others = others.union(*(r.histogram for r in comparison.results if r is not result))
+        mine = set(result.histogram)
         self.graphs += 1
-        self.executions += sum(side.histogram.values())
+        self.executions += sum(result.histogram.values())
         self.outcomes += len(mine)
         self.alone += len(mine - others)
         self.missed += sum(verdicts[outcome] == "allowed" for outcome in others - mine)

@@ -54,7 +54,7 @@ class ForcedReport:
         return {
             "test": self.test.name,
             "executor": self.executor,
-            "config": self.config,
+            "configuration": self.config,
             "model": self.witness.model,
             "events": list(self.witness.events),
             "expected": self.witness.outcome.plain,

@@ -1,4 +1,4 @@
-"""What is reported: counted while a run goes on, shown at any moment."""
+"""Record of a campaign: its counts so far, which can be shown at any moment."""
 
 from __future__ import annotations
 
@@ -21,31 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExecutorState:
-    """One executor in one configuration, so far.
+    """Counts of one executor in one configuration, so far.
 
-    Every one of its `graphs` is one of `tests`, which it ran, of `refused_graphs`,
-    or of `not_run`: the time was up, or its queue was full. They are all of the
-    campaign; where its executor is `spread` over several configurations, its share
-    of them.
+    Each of its `graphs` counts in `tests`, which it ran, in `refused_graphs`, or in
+    `not_run`: the time was up, or its queue was full. The graphs are all of the
+    campaign; if the executor is `spread` over several configurations, a share of them.
     """
 
     name: str
-    config: str
+    configuration: str
     guarantees: str = "rfc"
     model: str = "rfc"
-    """Judged by which."""
+    """Memory model that judges it."""
     spread: bool = False
     unavailable: str = ""
-    """Why it cannot run here."""
+    """Reason why it cannot run here."""
     state: str = "starting"
     graphs: int = 0
     families: Counter[str] = field(default_factory=Counter)
-    """What it ran, by family."""
+    """Graphs that it ran, by family."""
     tests: int = 0
     outcomes: int = 0
     minimizing_outcomes: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """By feature that it lacks; a graph with two counts for both."""
+    """Refused graphs by missing feature; a graph counts for each of its features."""
     refused_graphs: int = 0
     not_run: int = 0
     crashed: int = 0
@@ -53,43 +52,42 @@ class ExecutorState:
     restarts: int = 0
     busy_s: float = 0.0
     fuzzing_s: float = 0.0
-    """Of that, spent on graphs as drawn; the rest is minimizing, and starting."""
+    """Part of `busy_s` spent on generated graphs; the rest is minimizing and starting."""
     forbidden_graphs: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
-    """On executions of graphs as drawn."""
+    """Verdicts on executions of generated graphs."""
     reached: dict[str, list[float]] = field(default_factory=dict)
-    """By family, of each graph whose allowed outcomes are few and known: the share seen."""
+    """By family, the share of allowed outcomes seen, of each graph with few and known ones."""
     counters: dict[str, float] = field(default_factory=dict)
-    """What it counts of itself; see `fuzz.executors.protocol.Counts`."""
-
+    """Counters of the executor; see `fuzz.executors.protocol.Counts`."""
     clusterings: Counter[str] = field(default_factory=Counter)
-    """Of graphs that it put into clusters, what translation validation says."""
+    """Verdicts of translation validation on graphs that it clustered."""
     racing: int = 0
-    """Of these, how many have a cluster of two or more resource ops that races."""
+    """Graphs of `clusterings` with a racing cluster of two or more resource ops."""
 
     @property
     def title(self) -> str:
-        """Its name and configuration."""
-        return f"{self.name}/{self.config}"
+        """Name and configuration."""
+        return f"{self.name}/{self.configuration}"
 
     def refuse(self, features: Collection[str]) -> None:
-        """One graph more that it cannot run, for lack of these."""
+        """Count a graph that it cannot run for lack of these features."""
         self.refused_graphs += 1
         self.refused.update(features)
 
     def reach(self, family: str, share: float) -> None:
-        """One graph more of which so many allowed outcomes were seen, of all."""
-        # A blocked outcome, seen in part, may stand for one that was seen whole.
+        """Count a graph with the share of its allowed outcomes that were seen."""
+        # A blocked outcome that was seen in part may count for a complete one.
         self.reached.setdefault(family, []).append(min(1.0, share))
 
     def count(self, counters: Mapping[str, float]) -> None:
-        """Add to what it counts of itself."""
+        """Add to its counters."""
         for name, number in counters.items():
             self.counters[name] = self.counters.get(name, 0) + number
 
     @property
     def canary(self) -> bool:
-        """Whether it is there only to be reported; other mutants are like any executor."""
+        """True for the canary, which runs only to be reported."""
         return self.name == "mutant/canary"
 
     def as_json(self) -> dict[str, Any]:
@@ -100,7 +98,7 @@ class ExecutorState:
 
 
 def reached_json(reached: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Shares of allowed outcomes seen: on how many graphs, and on the median one."""
+    """Shares of allowed outcomes seen: number of graphs, median, and distribution."""
     return {
         "graphs": sum(map(len, reached.values())),
         "median": median_of(share for shares in reached.values() for share in shares),
@@ -108,7 +106,7 @@ def reached_json(reached: Mapping[str, Sequence[float]]) -> dict[str, Any]:
             family: {
                 "graphs": len(shares),
                 "median": median_of(shares),
-                # In percent: what several campaigns add up.
+                # Rounded to percent, so that several campaigns can be added up.
                 "shares": dict(sorted(Counter(round(share, 2) for share in shares).items())),
             }
             for family, shares in sorted(reached.items())
@@ -117,20 +115,20 @@ def reached_json(reached: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 
 def median_of(shares: Iterable[float]) -> float | None:
-    """With four digits; None of nothing."""
+    """The median with four digits; None without values."""
     known = list(shares)
     return round(median(known), 4) if known else None
 
 
 @dataclass(slots=True)
 class ReportedFinding:
-    """A finding, where its file is, and how many graphs showed the same shape.
+    """A finding, its file, and the number of graphs that showed the same shape.
 
-    Findings with the same `cause` are likely one defect; `reason` says in words
-    why the most frequent outcome is forbidden, "" if that took too long. `configs`
-    has the configurations of its executor that showed it, with the number of graphs;
-    `allowed_by` names models, weaker than what was promised, that allow it; `python` is
-    the interpreter that ran it, if it was not ours.
+    Findings with the same `cause` are likely one defect; `reason` says why the most
+    frequent outcome is forbidden, "" if the search took too long. `configs` has the
+    configurations of its executor that showed it, with the number of graphs;
+    `allowed_by` names models, weaker than the guaranteed one, that allow it; `python` is
+    the interpreter of another environment that ran it.
     """
 
     entry: Entry
@@ -147,23 +145,23 @@ class ReportedFinding:
         self.configs[self.entry.finding.configuration] += 1
 
     def again(self, config: str) -> None:
-        """One graph more."""
+        """Count one more graph that showed it."""
         self.more += 1
         self.configs[config] += 1
 
     def set_script(self, script: Script) -> None:
-        """Note what became of its script."""
+        """Set the result of its script."""
         assert self.entry.finding is not None
         self.entry = replace(self.entry, finding=replace(self.entry.finding, script=script))
 
 
 @dataclass(slots=True)
 class FamilyTotals:
-    """What a family of graphs cost and found.
+    """Costs and results of a family of graphs.
 
-    `graphs` is how many were drawn, `seconds` what it took to draw, run and judge them,
-    over all executors; minimizing is not in it. Of the graphs some showed a forbidden
-    outcome, some went over the oracle's budget. `findings` are those that were kept.
+    `graphs` counts the generated ones, `seconds` the time to generate, run and judge them,
+    over all executors, without minimizing. `forbidden_graphs` showed a forbidden outcome,
+    `unknown_graphs` went over the oracle's budget. `findings` counts those that were kept.
     """
 
     graphs: int = 0
@@ -179,7 +177,7 @@ class FamilyTotals:
 
 @dataclass(slots=True)
 class Unsound:
-    """Clusters that an executor chose, and that add an outcome; the file of their graph."""
+    """Clusters of an executor that add an outcome, and the file of their graph."""
 
     path: str
     test: LitmusTest
@@ -201,7 +199,7 @@ class Unsound:
 
 @dataclass(slots=True)
 class Death:
-    """A worker that crashed or hung: the test's file, and how it ended."""
+    """A worker that crashed or hung: the file of its test, and the message."""
 
     path: str
     message: str
@@ -212,14 +210,14 @@ class Death:
 class RunRecord:
     """A campaign, so far.
 
-    `families` has what each cost and found, `ops` the resource ops generated, by kind;
-    `forbidden_graphs` the graphs that showed a forbidden outcome; and of each
-    executor's on one of those, `left` the files in ``unreduced/`` of what was not minimized,
-    `unconfirmed` what, minimized, did not show again in a fresh process.
-    `clusterings` are those that tests came with, in `racing` of which a cluster of two
-    or more resource ops races, `unsound` those that executors chose.
-    `sides` sums up the graphs that several executors ran, of which `latest` is
-    the last; the first `kept` of them lie in the file `kept_in`, a line each.
+    `families` has costs and results by family, `ops` the generated resource ops by kind;
+    `forbidden_graphs` counts the graphs that showed a forbidden outcome. `left` names the
+    files in ``unreduced/`` that were not minimized, `unconfirmed` counts minimized findings
+    that did not show again in a fresh process. `clusterings` has the verdicts on clusters
+    that tests came with, `racing` the graphs with a racing cluster of two or more resource
+    ops, `unsound` clusters that executors chose. `differential` sums up the graphs that
+    several executors ran, of which `latest` is the last; the first `kept` of them are in
+    the file `kept_in`, a line each.
     """
 
     seed: int
@@ -242,7 +240,7 @@ class RunRecord:
     canary_runs: int = 0
     canary_reported: int = 0
     compared: int = 0
-    sides: dict[str, DifferentialTotals] = field(default_factory=dict)
+    differential: dict[str, DifferentialTotals] = field(default_factory=dict)
     latest: DifferentialComparison | None = None
     kept_in: str = ""
     kept: int = 0
@@ -252,7 +250,7 @@ class RunRecord:
     """In the notation of ``--noise``."""
     python: str | None = None
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Of what is tested, by executor."""
+    """Versions of the tested software, by executor."""
     elapsed_s: float = 0.0
     generating_s: float = 0.0
     judging_s: float = 0.0
@@ -260,20 +258,21 @@ class RunRecord:
     interrupted: bool = False
     problem: str = ""
 
-    def compare(self, sides: DifferentialComparison) -> None:
-        """One graph more that several executors ran."""
+    def compare(self, comparison: DifferentialComparison) -> None:
+        """Count a graph that several executors ran."""
         self.compared += 1
-        self.latest = sides
-        for side in sides.sides:
-            self.sides.setdefault(side.title, DifferentialTotals(side.model)).add(side, sides)
+        self.latest = comparison
+        for result in comparison.results:
+            totals = self.differential.setdefault(result.title, DifferentialTotals(result.model))
+            totals.add(result, comparison)
 
     @property
     def path(self) -> str:
-        """Its own file."""
+        """Path of its file."""
         return f"{self.out}/record-{self.seed}.json"
 
     def exit_code(self) -> int:
-        """0 clean, 1 a forbidden outcome, 2 broken, 3 only what decides nothing."""
+        """0 clean, 1 a forbidden outcome, 2 broken, 3 only undecided results."""
         if self.problem:
             return 2
         if self.findings or self.left or self.unsound:
@@ -289,7 +288,7 @@ class RunRecord:
         return 0
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `summary` has."""
         return {
             "seed": self.seed,
             "out": self.out,
@@ -314,11 +313,11 @@ class RunRecord:
             "clusterings": dict(sorted(self.clusterings.items())),
             "racing": self.racing,
             "unsound": [each.as_json() for each in self.unsound],
-            "side_by_side": {
+            "differential": {
                 "graphs": self.compared,
                 "file": self.kept_in,
                 "kept": self.kept,
-                "executors": {title: each.as_json() for title, each in self.sides.items()},
+                "executors": {title: each.as_json() for title, each in self.differential.items()},
             },
             "deaths": [asdict(each) for each in self.deaths],
             "canary": {"runs": self.canary_runs, "reported": self.canary_reported},
@@ -340,7 +339,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "cause": reported.cause,
         "reason": reported.reason,
         "executor": finding.executor,
-        "config": finding.configuration,
+        "configuration": finding.configuration,
         "model": finding.model,
         "minimized": finding.minimized,
         "confirmed": finding.confirmed,
@@ -349,7 +348,7 @@ def finding_json(reported: ReportedFinding) -> dict[str, Any]:
         "forbidden": [{"outcome": o.plain, "count": c} for o, c in finding.forbidden],
         "schedule": len(finding.schedule.choices) if finding.schedule else 0,
         "more_graphs": reported.more,
-        "configs": dict(reported.configs),
+        "configurations": dict(reported.configs),
         "allowed_by": list(reported.allowed_by),
         "python": reported.python,
         "seed": finding.seed,

@@ -1,4 +1,4 @@
-"""One file run again, on one executor or several."""
+"""Report of a replay: one test on one executor or several."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """What each executor showed, at least one of them; `not_run` says why others did not."""
+    """Reports of at least one executor; `not_run` has the reason for the others."""
 
     reports: tuple[ReplayReport, ...]
     not_run: Mapping[str, str]
-    sides: DifferentialComparison
+    comparison: DifferentialComparison
 
     @property
     def alone(self) -> bool:
-        """Whether one executor was asked for."""
+        """True if one executor was asked for."""
         return len(self.reports) + len(self.not_run) == 1
 
     @property
     def exit_code(self) -> int:
-        """As of the command line: 1 forbidden, 3 undecided, 0 clean."""
+        """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
         codes = {report.exit_code for report in self.reports}
         return next((code for code in (1, 3) if code in codes), 0)
 
     def text(self) -> str:
-        """Observed against allowed, side by side if there are several."""
+        """Observed against allowed outcomes; of several executors as a comparison."""
         if self.alone:
             return replay_text(self.reports[0])
-        lines = [self.sides.table(), ""]
+        lines = [self.comparison.table(), ""]
         for report in self.reports:
             lines += replay_notes(report)
         lines += [f"{title}: not run: {why}" for title, why in self.not_run.items()]
@@ -47,18 +47,18 @@ class Replays:
         """A line for each executor."""
         if self.alone:
             return replay_line(self.reports[0])
-        told = [f"{r.executor}/{r.config}: {replay_line(r)}" for r in self.reports]
-        told += [f"{title}: not run: {why}" for title, why in self.not_run.items()]
-        return "\n".join(told)
+        lines = [f"{r.executor}/{r.config}: {replay_line(r)}" for r in self.reports]
+        lines += [f"{title}: not run: {why}" for title, why in self.not_run.items()]
+        return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         if self.alone:
             return self.reports[0].as_json()
         return {
-            "test": self.sides.test.name,
+            "test": self.comparison.test.name,
             "file": self.reports[0].file,
-            **self.sides.as_json(),
+            **self.comparison.as_json(),
             "replays": [report.as_json() for report in self.reports],
             "not_run": dict(self.not_run),
             "exit_code": self.exit_code,

@@ -1,4 +1,4 @@
-"""The end of a run, as plain text: what was found, who ran what, and what was not run."""
+"""Summary at the end of a campaign, as text: findings, executors, and undecided results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _group(group: list[ReportedFinding]) -> str:
-    """One finding in full; of the others that likely have its cause, the files."""
+    """One finding in full, and the names of others that likely have the same cause."""
     first, *others = group
     lines = [finding(first)]
     if others:
@@ -37,9 +37,9 @@ def _wrapped(text: str, indent: int) -> str:
 
 
 def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
-    """What one executor ran, and what of the campaign's graphs it did not, and why."""
+    """Graphs that one executor ran, and those that it did not run, with the reasons."""
     if state.canary:
-        # Always wrong, so that we know that what is wrong is reported.
+        # It is always wrong: if it is reported, so are other wrong executors.
         yield (
             f"  {state.name}, which is always wrong: reported in {record.canary_reported}"
             f" of {counted(record.canary_runs, 'run')}"
@@ -51,7 +51,7 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
 
     judged = state.outcomes - state.minimizing_outcomes
     yield (
-        f"  {state.name}/{state.config}: {counted(state.tests, 'test')},"
+        f"  {state.title}: {counted(state.tests, 'test')},"
         f" {counted(judged, 'outcome')}, and {state.minimizing_outcomes} more while minimizing"
     )
     if state.refused_graphs:
@@ -68,26 +68,28 @@ def _executor(state: ExecutorState, record: RunRecord) -> Iterator[str]:
         yield f"    {_reached(state.reached)}"
     yield from _counters(state)
     if state.model != state.guarantees:
-        yield f"    judged by {state.model}; it promises {state.guarantees}, see --model"
+        yield f"    judged by {state.model}; it guarantees {state.guarantees}, see --model"
 
 
 def _reached(reached: Mapping[str, list[float]]) -> str:
-    """How many of the allowed outcomes were seen."""
-    told = reached_json(reached)
+    """The share of allowed outcomes that were seen."""
+    shares = reached_json(reached)
     return (
-        f"reached {told['median']:.0%} of the allowed outcomes of the median graph, of"
-        f" {told['graphs']} with several"
+        f"reached {shares['median']:.0%} of the allowed outcomes of the median graph, of"
+        f" {shares['graphs']} with several"
     )
 
 
-def _profiles(record: RunRecord) -> Iterator[str]:
-    """What each configuration got, of executors that go through several."""
+def _configurations(record: RunRecord) -> Iterator[str]:
+    """Results by configuration, of executors that go through several."""
     states = [each for each in record.executors if each.spread]
     if not states:
         return
     yield "  each graph in one configuration:"
     shown = [each for each in states if not each.unavailable]
-    yield textwrap.indent(profile_table([profile_row(e, record) for e in shown]), "    ")
+    yield textwrap.indent(
+        configuration_table([configuration_row(e, record) for e in shown]), "    "
+    )
     for each in states:
         if each.unavailable:
             yield _wrapped(f"{each.title} cannot run here: {each.unavailable}", 4)
@@ -96,19 +98,21 @@ def _profiles(record: RunRecord) -> Iterator[str]:
             yield _wrapped(f"{each.title} refused {each.refused_graphs}: {why}", 4)
     reached = [(family, s) for e in states for family, s in e.reached.items()]
     if reached:
-        together: dict[str, list[float]] = {}
+        by_family: dict[str, list[float]] = {}
         for family, shares in reached:
-            together.setdefault(family, []).extend(shares)
-        yield f"    {_reached(together)}"
+            by_family.setdefault(family, []).extend(shares)
+        yield f"    {_reached(by_family)}"
 
 
 def _listed(counts: Counter[str]) -> str:
     return "; ".join(f"{what} {n}" for what, n in counts.most_common())
 
 
-def profile_row(state: ExecutorState, record: RunRecord) -> dict[str, str]:
+def configuration_row(state: ExecutorState, record: RunRecord) -> dict[str, str]:
     """One line of a table of configurations."""
-    told = [each.configs[state.config] for each in record.findings if _of(each) == state.name]
+    shown = [
+        each.configs[state.configuration] for each in record.findings if _of(each) == state.name
+    ]
     median = reached_json(state.reached)["median"]
     return {
         "": state.title,
@@ -118,7 +122,7 @@ def profile_row(state: ExecutorState, record: RunRecord) -> dict[str, str]:
         "outcomes": f"{state.outcomes - state.minimizing_outcomes:,}",
         "reached": "-" if median is None else f"{median:.0%}",
         "forbidden": str(state.forbidden_graphs),
-        "findings": str(sum(n > 0 for n in told)),
+        "findings": str(sum(n > 0 for n in shown)),
         "refused": str(state.refused_graphs),
         "not run": str(state.not_run),
         "crashed": str(state.crashed),
@@ -131,25 +135,25 @@ def _of(reported: ReportedFinding) -> str:
     return reported.entry.finding.executor
 
 
-def profile_table(rows: list[dict[str, str]]) -> str:
-    """Configurations, a line each."""
+def configuration_table(rows: list[dict[str, str]]) -> str:
+    """A table with a line for each configuration."""
     return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
 def _clusterings(verdicts: Counter[str]) -> str:
-    """What translation validation says of them."""
-    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
-    return f"{counted(verdicts.total(), 'graph')}: {said}"
+    """Verdicts of translation validation."""
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
+    return f"{counted(verdicts.total(), 'graph')}: {counts}"
 
 
 def unsound_headline(found: Unsound) -> str:
-    """Two lines: the name and ops of a graph, and who chose clusters."""
+    """Two lines: name and ops of a graph, and the executor that chose the clusters."""
     ops = " + ".join(n.op for n in found.test.effects)
     return f"{found.test.name}: {ops}\n  clusters  chosen by {found.executor}"
 
 
 def _unsound(found: Unsound) -> str:
-    """Clusters that an executor chose, and should not have."""
+    """Unsound clusters of an executor."""
     lines = [unsound_headline(found)]
     lines += [f"    {each.name}: {', '.join(each.members)}" for each in found.test.clusters]
     lines.append(f"  add       {found.added}   which the graph without them forbids")
@@ -160,14 +164,14 @@ def _unsound(found: Unsound) -> str:
 
 
 def _counters(state: ExecutorState) -> Iterator[str]:
-    """What an executor counts of itself (`fuzz.executors.protocol.Counts`)."""
+    """Counters of an executor (`fuzz.executors.protocol.Counts`)."""
     rest = dict(state.counters)
     busy = max(state.busy_s, 1e-9)
     if "compiled" in rest:
         new, found, seconds = (rest.pop(name, 0) for name in ("compiled", "found", "seconds"))
         yield (
             f"    compiled {new:.0f} structures in {seconds:.1f} s, {seconds / busy:.1%} of its"
-            f" time; found {found:.0f} that were ({found / max(1, new + found):.1%})"
+            f" time; {found:.0f} were cached ({found / max(1, new + found):.1%})"
         )
     if rest:
         listed = ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in rest.items())
@@ -175,7 +179,7 @@ def _counters(state: ExecutorState) -> Iterator[str]:
 
 
 def _families(record: RunRecord) -> Iterator[str]:
-    """What each family cost and found; the most expensive first."""
+    """Costs and results of each family, the most expensive first."""
     ordered = sorted(record.families.items(), key=lambda each: (-each[1].seconds, each[0]))
     width = max(len(name) for name in ("family", *record.families))
     yield f"  {'family':{width}}  graphs  seconds  forbidden  findings  unknown"
@@ -186,18 +190,18 @@ def _families(record: RunRecord) -> Iterator[str]:
         )
 
 
-def _side_by_side(record: RunRecord) -> Iterator[str]:
-    """What several executors showed on the same graphs."""
+def _differential(record: RunRecord) -> Iterator[str]:
+    """Comparison of several executors on the same graphs."""
     if not record.compared:
         return
-    yield f"  side by side, on {counted(record.compared, 'graph')} that several executors ran:"
-    yield textwrap.indent(totals_table(record.sides), "    ")
+    yield f"  differential comparison on {counted(record.compared, 'graph')}:"
+    yield textwrap.indent(totals_table(record.differential), "    ")
     kept = "each" if record.kept == record.compared else f"the first {record.kept}"
     yield f"    {kept} with all histograms: {record.kept_in}"
 
 
 def summary(record: RunRecord) -> str:
-    """The end of a run."""
+    """The whole summary."""
     parts = [_group(group) for group in by_cause(record.findings)]
     parts += [_unsound(each) for each in record.unsound]
     lines = [f"seed {record.seed}: {counted(record.graphs, 'graph')} in {record.elapsed_s:.1f} s"]
@@ -206,13 +210,13 @@ def summary(record: RunRecord) -> str:
     for each in record.executors:
         if not each.spread:
             lines += _executor(each, record)
-    lines += _profiles(record)
+    lines += _configurations(record)
     if set(record.families) - {"dag"}:
         lines += _families(record)
     verdicts = ", ".join(f"{n} {v}" for v, n in sorted(record.verdicts.items())) or "none"
     lines.append(f"  outcomes judged: {verdicts}")
-    drawn = ", ".join(f"{op} {n}" for op, n in record.ops.most_common()) or "none"
-    lines.append(_wrapped(f"drawn: {drawn}", 2))
+    ops = ", ".join(f"{op} {n}" for op, n in record.ops.most_common()) or "none"
+    lines.append(_wrapped(f"generated: {ops}", 2))
     if record.unknown_graphs:
         lines.append(f"  over the oracle's budget: {counted(record.unknown_graphs, 'graph')}")
     if record.clusterings:
@@ -220,7 +224,7 @@ def summary(record: RunRecord) -> str:
             f"  clusters that tests came with, {_clusterings(record.clusterings)};"
             f" in {record.racing} one of several resource ops races"
         )
-    lines += _side_by_side(record)
+    lines += _differential(record)
     lines.append(
         f"  {counted(record.forbidden_graphs, 'graph')} showed a forbidden outcome: "
         f"{counted(len(record.findings), 'finding')} of "
@@ -233,11 +237,11 @@ def summary(record: RunRecord) -> str:
             f" {counted(len(record.unsound), 'finding')}, in {record.out}"
         )
     if record.left:
-        lines.append(f"  {len(record.left)} not minimized, in {record.out}/raw; to go on:")
+        lines.append(f"  {len(record.left)} not minimized, in {record.out}/unreduced; to continue:")
         lines.append(f"    litmusfuzz minimize {shlex.quote(record.path)}")
     if record.unconfirmed:
         lines.append(
-            f"  {record.unconfirmed} not seen again in a fresh process, in {record.out}/unconfirmed"
+            f"  {record.unconfirmed} not confirmed in a fresh process, in {record.out}/unconfirmed"
         )
     for what, deaths in (
         ("crashed", [d for d in record.deaths if not d.timed_out]),
@@ -245,7 +249,7 @@ def summary(record: RunRecord) -> str:
     ):
         if deaths:
             lines.append(
-                f"  the process {what} {counted(len(deaths), 'time')}, on tests as drawn or "
+                f"  the process {what} {counted(len(deaths), 'time')}, on generated tests or "
                 "while minimizing:"
             )
             lines += [f"    {death.path}: {death.message}" for death in deaths[:4]]

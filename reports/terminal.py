@@ -13,21 +13,20 @@ if TYPE_CHECKING:
 
     from litmusfuzz.reports.records import ExecutorState, ReportedFinding, RunRecord
 
-_REDRAW_S = 0.25
+_UPDATE_S = 0.25
 _LINE_S = 10.0
 _MAX_ROWS = 8
 
 
 class LiveView:
-    """Call it with the record as often as you like; it redraws at its own pace.
+    """A function of the record that updates the view at its own pace.
 
     Parameters
     ----------
     out : text stream
-        Where to draw. If it is no terminal: a line now and then, and each
-        finding when it comes.
+        If it is not a terminal, it gets a line now and then, and each finding at once.
     time_s : float
-        How long the run is meant to last.
+        Intended length of the campaign.
     """
 
     def __init__(self, out: TextIO, time_s: float) -> None:
@@ -58,7 +57,7 @@ class LiveView:
             self.live.__exit__(kind, error, traceback)
 
     def __call__(self, record: RunRecord) -> None:
-        """Redraw, or print what is new, if it is time."""
+        """Update the view, or print new findings and a line of progress."""
         new = record.findings[self.shown :]
         self.shown = len(record.findings)
         unsound = record.unsound[self.shown_unsound :]
@@ -73,13 +72,13 @@ class LiveView:
                 self.next = now + _LINE_S
                 print(status_line(record) + self._doing(record), file=self.out, flush=True)
         elif now >= self.next or new or (record.latest is not None and not self.table):
-            # What executors show of a graph, side by side, is drawn as soon as there is some.
+            # The first comparison of executors appears at once.
             self.table = record.latest is not None
-            self.next = now + _REDRAW_S
+            self.next = now + _UPDATE_S
             self.live.update(self._panel(record), refresh=True)
 
     def _doing(self, record: RunRecord) -> str:
-        """What takes long, if anything does."""
+        """The current slow step, if there is one."""
         finishing = ", time is up" if record.elapsed_s > self.time_s else ""
         return finishing + (f", minimizing {record.minimizing}" if record.minimizing else "")
 
@@ -103,7 +102,7 @@ class LiveView:
             if each.canary:
                 tests = f"{record.canary_reported}/{record.canary_runs}"
             rows.add_row(
-                f"{each.name}/{each.config}",
+                each.title,
                 each.state,
                 tests,
                 f"{each.outcomes:,}",
@@ -120,19 +119,19 @@ class LiveView:
         for reported in record.findings[-8:]:
             parts.append(escape(self._headline(reported)))
         left_s = round(self.time_s - record.elapsed_s)
-        left = f"{left_s} s left" if left_s >= 0 else "time is up, findings are finished"
+        left = f"{left_s} s left" if left_s >= 0 else "time is up, completing findings"
         title = f"litmusfuzz, seed {record.seed}, {left}"
         return Panel(Group(*parts), title=title, title_align="left")
 
 
 def _rows(states: list[ExecutorState]) -> list[ExecutorState]:
-    """Those to show: of an executor that goes through configurations, where it is."""
+    """States to show: of an executor that goes through configurations, the current ones."""
     busy = ("fuzzing", "minimizing", "starting")
     return [each for each in states if not each.spread or each.state in busy]
 
 
 def status_line(record: RunRecord) -> str:
-    """One line: how far, how fast, what was found."""
+    """One line: progress, speed, findings."""
     elapsed = max(record.elapsed_s, 1e-9)
     outcomes = sum(e.outcomes for e in record.executors if not e.canary)
     tests = sum(e.tests for e in record.executors)

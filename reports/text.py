@@ -1,4 +1,4 @@
-"""Plain text for people: tables of outcomes, findings.
+"""Plain text for tables of outcomes, replays and findings.
 
 Every function returns a string that ends without a newline.
 """
@@ -26,12 +26,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Without what moves a cursor, or what neither XML nor HTML can hold."""
+    """The text without control characters, and without those that XML and HTML forbid."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, two blanks between."""
+    """Columns as wide as their widest cell, with two blanks between."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(
@@ -53,7 +53,7 @@ def outcome_table(
 ) -> str:
     """Outcomes one a line, each with further cells behind it, under `titles`.
 
-    How they ended has a column where some did not complete.
+    The status has a column if some outcomes did not complete.
     """
     listed = list(rows)
     ended = any(outcome.status is not Status.COMPLETED for outcome, _ in listed)
@@ -68,10 +68,10 @@ def outcome_table(
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What running one file again came to.
+    """Result of one test on one executor.
 
-    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed
-    set, all of it if `complete`; `died` says how each worker that died did.
+    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed set, all of it
+    if `complete`; `died` has a message for each worker that died.
     """
 
     entry: Entry
@@ -86,21 +86,21 @@ class ReplayReport:
     died: tuple[str, ...]
     seconds: float
     schedule: str = ""
-    """What came of the recorded execution, if it was tried."""
+    """Result of the recorded execution, if it was followed."""
 
     @property
     def executions(self) -> int:
-        """How many there were."""
+        """Number of executions."""
         return sum(self.histogram.values())
 
     @property
     def forbidden(self) -> int:
-        """How many of them showed a forbidden outcome."""
+        """Number of executions with a forbidden outcome."""
         return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
 
     @property
     def shown(self) -> list[Outcome]:
-        """What was observed: what is forbidden first, then the most frequent."""
+        """Observed outcomes: forbidden ones first, then the most frequent."""
         return sorted(
             self.histogram,
             key=lambda o: (self.verdicts[o] != "forbidden", -self.histogram[o], str(o)),
@@ -113,19 +113,19 @@ class ReplayReport:
 
     @property
     def exit_code(self) -> int:
-        """As of the command line: 1 forbidden, 3 undecided, 0 clean."""
+        """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
         if self.forbidden:
             return 1
         undecided = self.died or "unknown" in self.verdicts.values()
         return 3 if undecided or self.entry.finding else 0
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `replay_text` has."""
         return {
             "test": self.entry.test.name,
             "file": self.file,
             "executor": self.executor,
-            "config": self.config,
+            "configuration": self.config,
             "model": self.model,
             "executions": self.executions,
             "forbidden": self.forbidden,
@@ -153,7 +153,7 @@ def replay_line(report: ReplayReport) -> str:
 
 
 def replay_text(report: ReplayReport) -> str:
-    """Observed against allowed: forbidden first, then by count, then what did not show."""
+    """Observed against allowed: forbidden outcomes, then by count, then unseen ones."""
     verdicts = report.verdicts
     rows = [
         (
@@ -171,7 +171,7 @@ def replay_text(report: ReplayReport) -> str:
 
 
 def replay_notes(report: ReplayReport) -> list[str]:
-    """What is to be said of a histogram."""
+    """Totals and remarks below a histogram."""
     lines = [
         f"{counted(report.executions, 'execution')} on {report.executor}/{report.config} "
         f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
@@ -179,10 +179,10 @@ def replay_notes(report: ReplayReport) -> list[str]:
     if report.schedule:
         lines.append(report.schedule)
     if not report.complete:
-        lines.append("the oracle ran out of its budget: what it did not reach is UNKNOWN")
+        lines.append("the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN")
     lines += [f"the worker died: {died}" for died in report.died]
     if report.died and report.forbidden:
-        lines.append("what a process shows before it dies of damaged memory proves little")
+        lines.append("a process that dies of damaged memory may have shown wrong outcomes before")
     if report.forbidden:
         lines.append(broken_rule(report.shown[0]))
     elif report.entry.finding:
@@ -191,14 +191,14 @@ def replay_notes(report: ReplayReport) -> list[str]:
 
 
 def broken_rule(outcome: Outcome) -> str:
-    """The rule of the RFC that a forbidden outcome breaks, as far as it tells."""
+    """The rule of the RFC that a forbidden outcome breaks, as far as the outcome shows it."""
     if outcome.torn:
         return 'torn: "The writes and reads themselves are atomic" (RFC)'
     return "no total order of the events yields it (RFC, rules 1 to 4)"
 
 
 def finding(reported: ReportedFinding) -> str:
-    """A finding: shape, outcome seen, nearest allowed one, rule, replay command."""
+    """A finding: shape, observed outcome, nearest allowed one, rule, replay command."""
     entry = reported.entry
     found = entry.finding
     assert found is not None
@@ -215,12 +215,12 @@ def finding(reported: ReportedFinding) -> str:
     if not found.minimized:
         lines.append("  minimized in part: the time was up")
     if not found.confirmed:
-        lines.append("  not yet seen again in a fresh process: replay it")
+        lines.append("  not yet confirmed in a fresh process: replay it")
     if reported.more:
         lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
     if len(reported.configs) > 1:
-        told = ", ".join(f"{name} {number}" for name, number in reported.configs.most_common())
-        lines.append(f"  in        {told}")
+        counts = ", ".join(f"{name} {number}" for name, number in reported.configs.most_common())
+        lines.append(f"  in        {counts}")
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")
         lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")
@@ -240,13 +240,13 @@ def violation(
     near: Outcome | None,
     model: str,
 ) -> list[str]:
-    """What was seen that `model` forbids, most frequent first, and what is allowed beside it."""
+    """Observed outcomes that `model` forbids, most frequent first, and the nearest allowed."""
     (seen, times), *others = forbidden
     lines = [f"  seen      {seen}   in {times} of {executions} executions on {on}"]
     if others:
         more = sum(count for _, count in others)
-        told = counted(len(others), "other forbidden outcome")
-        lines.append(f"            {told} in {more} more")
+        number = counted(len(others), "other forbidden outcome")
+        lines.append(f"            {number} in {more} more")
     if near is not None:
         lines.append(f"  nearest   {near}   is allowed under {model}")
     return [*lines, f"  broken    {broken_rule(seen)}"]

@@ -69,7 +69,7 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
     campaign = Campaign(settings, show, known=whole)
     # Where graphs took long, they are reduced elsewhere.
     campaign.remember(
-        {(each["name"], each["config"]): _seconds_each(each) for each in data["executors"]}
+        {(each["name"], each["configuration"]): _seconds_each(each) for each in data["executors"]}
     )
     for entry in (*(each.entry for each in parts), *unreduced):
         campaign.add_unreduced(entry)
@@ -175,7 +175,7 @@ def _reported(data: Mapping[str, Any], folder: Path) -> ReportedFinding:
         data["reason"],
         data["more_graphs"],
         # Its own configuration is counted as soon as it is there.
-        Counter(data["configs"]) - Counter((data["config"],)),
+        Counter(data["configurations"]) - Counter((data["configuration"],)),
         tuple(data["allowed_by"]),
         data["python"],
     )
@@ -188,7 +188,7 @@ def _executors(states: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, *tuple[C
         name = state["name"]
         if name == CANARY:
             continue
-        config = configuration(name, state["config"])
+        config = configuration(name, state["configuration"])
         if state["spread"] and executors and executors[-1][0] == name:
             executors[-1][1].append(config)
         else:

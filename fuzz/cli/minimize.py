@@ -124,7 +124,7 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     from litmusfuzz.reports.text import counted, finding
 
     if any(each is not None for each in others):
-        fail(f"{path}: is a record, which has all options but --time and --json")
+        fail(f"{path}: is a record: only --time and --json apply")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with LiveView(sys.stderr if as_json else sys.stdout, time_s) as view:

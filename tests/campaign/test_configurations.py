@@ -51,7 +51,7 @@ def ended(tmp_path_factory) -> RunRecord:
 
 
 def states(record: RunRecord) -> dict[str, ExecutorState]:
-    return {each.config: each for each in record.executors if each.spread}
+    return {each.configuration: each for each in record.executors if each.spread}
 
 
 def test_each_graph_runs_in_one_of_them(ended: RunRecord) -> None:
@@ -159,8 +159,8 @@ def unreduced(ended: RunRecord) -> Entry:
 def with_times(made: Campaign, **seconds: float) -> Campaign:
     """As if each had run a graph, which took so long."""
     for state in made.record.executors:
-        if state.config in seconds:
-            state.tests, state.fuzzing_s = 1, seconds[state.config]
+        if state.configuration in seconds:
+            state.tests, state.fuzzing_s = 1, seconds[state.configuration]
     return made
 
 

@@ -241,7 +241,7 @@ def test_what_several_showed_is_compared_when_all_have_run_it_or_the_time_is_up(
     assert not table.compared
     table.dispatcher.done(generated, third, None)  # it crashed
     (sides,) = table.compared
-    assert [side.title for side in sides.sides] == ["first/plain", "second/plain"]
+    assert [side.title for side in sides.results] == ["first/plain", "second/plain"]
     assert sides.verdicts == {"rfc": {outcome: "allowed"}}
     assert (sides.index, sides.family) == (generated.index, "dag")
     table.dispatcher.done(rest, first, None)

@@ -68,7 +68,7 @@ def test_each_is_judged_by_its_own_promise(ended: RunRecord) -> None:
     assert {f.entry.finding.executor for f in ended.findings if f.entry.finding} == {
         "mutant/stale-reads"
     }
-    stale, inline, split = ended.sides.values()
+    stale, inline, split = ended.differential.values()
     assert (inline.forbidden, split.forbidden) == (0, 0)
     assert stale.forbidden > 0
     assert inline.graphs == split.graphs > stale.graphs

@@ -289,7 +289,7 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> Non
     assert "*>0:r0=0; 1:r1=1; [X]=1; [Y]=1;" in (tmp_path / "sb.log").read_text()
     asked = ("force", str(LITMUS / "backpressure-blocked.yaml"), "--outcome", "_status=blocked")
     data = json.loads(litmusfuzz(*asked, "--model", "executor", "--json").stdout)
-    assert data["config"] == "controlled"
+    assert data["configuration"] == "controlled"
     assert data["outcome"] == data["expected"] == {"_status": "blocked", "X": 1, "Q": [1]}
     assert len(data["events"]) == 2
 

@@ -39,7 +39,7 @@ def test_replay_runs_on_the_engine_that_was_asked_for(
     done = litmusfuzz("replay", SB, "--executors", "native", "--count", "500", "--json", *options)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["config"] == config
+    assert report["configuration"] == config
 
 
 def test_a_run_records_the_engine_and_the_noise(litmusfuzz, tmp_path: Path) -> None:

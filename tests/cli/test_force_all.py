@@ -31,7 +31,7 @@ def test_a_configuration_that_guarantees_executor_is_the_default(
 ) -> None:
     result = litmusfuzz("force", "SB", "lost-update", "--executors", executor, "--json")
     data = json.loads(result.stdout)
-    assert [(each["test"], each["executor"], each["config"]) for each in data] == [
+    assert [(each["test"], each["executor"], each["configuration"]) for each in data] == [
         ("SB", executor, config),
         ("lost-update", executor, config),
     ]

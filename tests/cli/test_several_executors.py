@@ -42,13 +42,13 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
     assert result.returncode in ((1, 3) if undecided else (0, 1)), result.stderr
 
 
-def test_a_run_shows_executors_side_by_side(litmusfuzz, tmp_path: Path) -> None:
+def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
     result = litmusfuzz("run", *BOTH, *DRAWN, *FEW, "--out", "out")
     lines = result.stdout.splitlines()
     assert result.returncode == 1, result.stderr
     assert any(line.startswith("    refused ") and "loops" in line for line in lines)
-    assert not any("it promises" in line for line in lines)  # by which it is judged
-    start = next(n for n, line in enumerate(lines) if line.startswith("  side by side, on "))
+    assert not any("it guarantees" in line for line in lines)  # by which it is judged
+    start = next(n for n, line in enumerate(lines) if line.startswith("  differential comparison on "))
     assert lines[start + 1].split() == ["mutant/stale-reads/plain", "native/controlled"]
     assert lines[start + 2].split() == ["judged", "by", "executor", "executor"]
     assert lines[start + 8].split()[0] == "forbidden"
@@ -66,7 +66,7 @@ def test_a_run_on_several_as_data(litmusfuzz) -> None:
     stale, native, _ = data["executors"]
     assert stale["model"] == native["model"] == "executor"
     assert stale["tests"] + stale["refused_graphs"] == native["tests"] == data["graphs"] == 16
-    together = data["side_by_side"]
+    together = data["differential"]
     assert set(together["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
     assert together["graphs"] == together["kept"] == stale["tests"]
     assert together["executors"]["native/controlled"]["graphs"] == stale["tests"]
@@ -80,7 +80,7 @@ def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
     asked = ("--executors", "native:controlled*", "--families", "dag")
     data = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
     spread = [each for each in data["executors"] if each["spread"]]
-    assert {each["config"] for each in spread} >= {"controlled", "controlled_split"}
+    assert {each["configuration"] for each in spread} >= {"controlled", "controlled_split"}
     assert sum(each["graphs"] for each in spread) == data["graphs"] == 16
     assert {each["model"] for each in spread} == {"executor", "rfc"}
     assert data["command"].startswith("litmusfuzz run --executors 'native:controlled*'")
@@ -113,7 +113,7 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     assert process.wait(timeout=60) == 0
     text = shown.decode(errors="replace")
     assert "graph " in text
-    assert "side by side, on 16 graphs that several executors ran:" in text
+    assert "differential comparison on 16 graphs:" in text
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_replay_sets_histograms_side_by_side(litmusfuzz) -> None:
+def test_a_replay_compares_its_executors(litmusfuzz) -> None:
     """Two schedulers, both exhaustive in a thousand executions; one splits updates."""
     asked = ("replay", LOST, "--executors", "native:controlled,native:controlled_split")
     result = litmusfuzz(*asked, "--count", "1000")
@@ -164,7 +164,7 @@ def test_a_replay_sets_histograms_side_by_side(litmusfuzz) -> None:
         "native/controlled": "executor",
         "native/controlled_split": "rfc",
     }
-    assert [each["config"] for each in data["replays"]] == ["controlled", "controlled_split"]
+    assert [each["configuration"] for each in data["replays"]] == ["controlled", "controlled_split"]
     strict = litmusfuzz(*asked, "--model", "executor", "--count", "1000")
     assert strict.returncode == 1
 

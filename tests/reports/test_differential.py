@@ -66,10 +66,10 @@ def test_totals_count_what_one_shows_and_the_others_do_not() -> None:
     record.compare(DifferentialComparison(LOST, (loose, third), VERDICTS))
     assert record.compared == 3
     assert record.latest is not None
-    assert record.latest.sides == (loose, third)
-    assert record.sides == {
+    assert record.latest.results == (loose, third)
+    assert record.differential == {
         "tf/plain": DifferentialTotals("executor", 2, 203, 3, 0, 0, 1),
         "jax/plain": DifferentialTotals("rfc", 3, 125, 5, 1, 1, 0),
         "native/plain": DifferentialTotals("rfc", 1, 6, 2, 1, 0, 0),
     }
-    assert totals_table(record.sides).splitlines()[0].split() == [*record.sides]
+    assert totals_table(record.differential).splitlines()[0].split() == [*record.differential]

@@ -94,18 +94,18 @@ def test_the_end_of_a_run() -> None:
             "  jax/: 5 tests, 0 outcomes, and 0 more while minimizing",
             "    refused 6 (50.0%): loops 5 (41.7%), queues 2 (16.7%)",
             "    not run 1 (8.3%): it was busy, or the time was up",
-            "    judged by rfc; it promises executor, see --model",
+            "    judged by rfc; it guarantees executor, see --model",
             "  family  graphs  seconds  forbidden  findings  unknown",
             "  dag          4     12.0          0         0        1",
             "  loops        8      3.2          2         2        0",
             "  outcomes judged: 893 allowed, 7 forbidden",
-            "  drawn: AssignVariableOp 9, ReadVariableOp 3",
+            "  generated: AssignVariableOp 9, ReadVariableOp 3",
             "  over the oracle's budget: 1 graph",
             "  2 graphs showed a forbidden outcome: 2 findings of 1 likely cause, in findings",
             "  1 not minimized, in findings/raw; to go on:",
             "    litmusfuzz minimize findings/record-3.json",
-            "  1 not seen again in a fresh process, in findings/unconfirmed",
-            "  the process crashed 1 time, on tests as drawn or while minimizing:",
+            "  1 not confirmed in a fresh process, in findings/unconfirmed",
+            "  the process crashed 1 time, on generated tests or while minimizing:",
             "    o p/c.yaml: signal 6: free()",
             "    replay    litmusfuzz replay 'o p/c.yaml'",
         ]
@@ -117,7 +117,7 @@ def test_a_run_that_saw_nothing() -> None:
         [
             "seed 0: 0 graphs in 0.0 s",
             "  outcomes judged: none",
-            "  drawn: none",
+            "  generated: none",
             "  0 graphs showed a forbidden outcome: 0 findings of 0 likely causes, in o",
         ]
     )
@@ -138,7 +138,7 @@ def test_what_an_executor_tells_of_itself() -> None:
     assert lines[1:5] == [
         "  jax/plain: 9 tests, 0 outcomes, and 0 more while minimizing",
         "    clustered 7 graphs: 6 sound, 1 unknown; in 4 a cluster of several resource ops races",
-        "    compiled 40 structures in 5.0 s, 25.0% of its time; found 120 that were (75.0%)",
+        "    compiled 40 structures in 5.0 s, 25.0% of its time; 120 were cached (75.0%)",
         "    other thing 2.5",
     ]
     given = "  clusters that tests came with, 2 graphs: 1 sound, 1 unsound"
@@ -146,14 +146,14 @@ def test_what_an_executor_tells_of_itself() -> None:
     assert record.exit_code() == 3  # nothing was judged
 
 
-def test_executors_stand_side_by_side() -> None:
+def test_a_differential_comparison_has_a_column_for_each_executor() -> None:
     record = RunRecord(0, "o", compared=3, kept=2, kept_in="o/histograms-0.jsonl")
-    record.sides = {
+    record.differential = {
         "tf/plain": DifferentialTotals("executor", 3, 300, 7, 1, 2, 0),
         "jax/plain": DifferentialTotals("rfc", 3, 96, 8, 2, 1, 1),
     }
     assert summary(record).splitlines()[3:-1] == [
-        "  side by side, on 3 graphs that several executors ran:",
+        "  differential comparison on 3 graphs:",
         "                             tf/plain  jax/plain",
         "    judged by                executor  rfc",
         "    graphs                   3         3",
@@ -164,7 +164,7 @@ def test_executors_stand_side_by_side() -> None:
         "    forbidden                0         1",
         "    the first 2 with all histograms: o/histograms-0.jsonl",
     ]
-    assert record.as_json()["side_by_side"]["executors"]["tf/plain"]["missed"] == 2
+    assert record.as_json()["differential"]["executors"]["tf/plain"]["missed"] == 2
 
 
 def test_an_unsound_clustering_is_told_like_a_finding() -> None:

@@ -137,7 +137,7 @@ def test_a_finding_tells_what_is_not_certain() -> None:
     assert finding(reported(unsure, "o p/it's.yaml", more=3)).splitlines()[2:] == [
         '  broken    torn: "The writes and reads themselves are atomic" (RFC)',
         "  minimized in part: the time was up",
-        "  not yet seen again in a fresh process: replay it",
+        "  not yet confirmed in a fresh process: replay it",
         "  also      3 more graphs with this shape inside",
         "  replay    litmusfuzz replay 'o p/it'\"'\"'s.yaml'",
     ]
@@ -201,7 +201,7 @@ def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
 def test_a_replay_without_the_finding_says_so() -> None:
     report = replayed({BOTH: 1, LEFT: 1}, died=("killed by signal 9",), complete=False)
     assert replay_text(report).splitlines()[-3:] == [
-        "the oracle ran out of its budget: what it did not reach is UNKNOWN",
+        "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN",
         "the worker died: killed by signal 9",
         "the finding did not show again",
     ]
