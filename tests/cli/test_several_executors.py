@@ -48,7 +48,9 @@ def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
     assert result.returncode == 1, result.stderr
     assert any(line.startswith("    refused ") and "loops" in line for line in lines)
     assert not any("it guarantees" in line for line in lines)  # by which it is judged
-    start = next(n for n, line in enumerate(lines) if line.startswith("  differential comparison on "))
+    start = next(
+        n for n, line in enumerate(lines) if line.startswith("  differential comparison on ")
+    )
     assert lines[start + 1].split() == ["mutant/stale-reads/plain", "native/controlled"]
     assert lines[start + 2].split() == ["judged", "by", "executor", "executor"]
     assert lines[start + 8].split()[0] == "forbidden"

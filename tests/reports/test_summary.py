@@ -102,7 +102,7 @@ def test_the_end_of_a_run() -> None:
             "  generated: AssignVariableOp 9, ReadVariableOp 3",
             "  over the oracle's budget: 1 graph",
             "  2 graphs showed a forbidden outcome: 2 findings of 1 likely cause, in findings",
-            "  1 not minimized, in findings/raw; to go on:",
+            "  1 not minimized, in findings/unreduced; to continue:",
             "    litmusfuzz minimize findings/record-3.json",
             "  1 not confirmed in a fresh process, in findings/unconfirmed",
             "  the process crashed 1 time, on generated tests or while minimizing:",
