@@ -1,4 +1,4 @@
-"""Arithmetic of each op on exact integers, for the reference oracle.
+"""Arithmetic of each op: exact results for the reference oracle, bounds on magnitudes.
 
 A model value is a flat tuple of ints: the rows of one lane, or a whole matrix
 row-major (semantics.md, section 1). A tuple of one is a scalar and combines
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
@@ -191,3 +191,51 @@ def _scattered(node: Node, seen: Ints, updates: Ints, size: int) -> Ints:
             old, new = value[row * size + lane], updates[position * size + lane]
             value[row * size + lane] = exact((combine(old, new),), node)[0]
     return tuple(value)
+
+
+def largest_result(node: Node, inputs: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> int:
+    """Bound on the magnitude of `pure`'s result, and of each partial sum.
+
+    Parameters
+    ----------
+    inputs
+        Bounds on the magnitudes of its data inputs.
+    shapes
+        Their shapes; only MatMul needs them.
+    """
+    if node.definition.compares:
+        return 1
+    if node.op in ("AddV2", "Sub"):
+        return sum(inputs)
+    if node.op == "Mul":
+        return inputs[0] * inputs[1]
+    if node.op == "MatMul":
+        return inputs[0] * inputs[1] * shapes[0][1]
+    return max(inputs)
+
+
+def largest_stored(node: Node, seen: Sequence[int], operands: Sequence[int]) -> int:
+    """Bound on the magnitude of what a write, update or enqueue stores, in any resource.
+
+    Parameters
+    ----------
+    seen
+        Bounds on the contents of its resources; unused by a write.
+    operands
+        Bounds on its data inputs.
+    """
+    if node.definition.kind in (Kind.WRITE, Kind.QUEUE):
+        return operands[0]
+    if node.op == "ResourceApplyGradientDescent":
+        return seen[0] + operands[0] * operands[1]
+    if isinstance(node.attrs, MomentumAttrs):
+        lr, grad, momentum = operands
+        accum = seen[1] * momentum + max(1, lr) * grad
+        return seen[0] + lr * grad + max(1, lr) * accum * max(1, momentum)
+    repeats = 1
+    if isinstance(node.attrs, RowsAttrs):
+        repeats = max(node.attrs.indices.count(i) for i in node.attrs.indices)
+    if node.op == "ResourceScatterMul":
+        return int(seen[0] * max(1, operands[0]) ** repeats)
+    # The rest add, subtract, or store one of the two values.
+    return seen[0] + repeats * operands[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Verdict, digest
 from litmusfuzz.corpus.textfile import MAX_LISTED, Digest
-from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
+from litmusfuzz.oracles.bounds import largest_magnitude
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Budget, Explorer
 

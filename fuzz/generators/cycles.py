@@ -40,9 +40,9 @@ from litmusfuzz.corpus.ops import (
     TensorType,
 )
 from litmusfuzz.fuzz.generators import critical
-from litmusfuzz.fuzz.generators.size import count_all
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES
 from litmusfuzz.fuzz.support import EVERYTHING
+from litmusfuzz.oracles.bounds import count_all
 
 if TYPE_CHECKING:
     import random

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import DTYPES, FLOATS, MAX_MAGNITUDE, OPS, Kind
 from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator, Context
-from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
+from litmusfuzz.oracles.bounds import largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
 

@@ -17,9 +17,8 @@ from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MalformedTest
 from litmusfuzz.corpus.shapes import with_dtype
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators.edits import EDITS
-from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
-from litmusfuzz.fuzz.generators.size import count_all
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES, TRIES
+from litmusfuzz.oracles.bounds import count_all, largest_magnitude
 
 if TYPE_CHECKING:
     import random

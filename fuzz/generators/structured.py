@@ -40,8 +40,7 @@ from litmusfuzz.corpus.ops import (
     model_size,
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
-from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
-from litmusfuzz.fuzz.generators.size import count_all, count_races
+from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
 
 if TYPE_CHECKING:
     import random

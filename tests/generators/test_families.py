@@ -18,9 +18,8 @@ from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES, dag, generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
-from litmusfuzz.fuzz.generators.magnitude import largest_magnitude
-from litmusfuzz.fuzz.generators.size import count_all
 from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.bounds import count_all, largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import RFC

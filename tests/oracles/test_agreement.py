@@ -14,7 +14,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
-from litmusfuzz.fuzz.generators.size import count_all
+from litmusfuzz.oracles.bounds import count_all
 from litmusfuzz.oracles.model import GUARANTEES, RFC
 
 if TYPE_CHECKING:

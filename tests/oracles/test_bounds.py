@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.generators.size import count_all, count_races
 from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.bounds import count_all, count_races
 from litmusfuzz.oracles.model import RFC
 
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"

@@ -1,0 +1,266 @@
+"""Sizes of tests, and bounds on their values, without visiting every order.
+
+Generators ask for both: the reference oracle visits every order, and must come to an end.
+`count_all` counts orders by downsets, of which there are far fewer. It assumes that every
+loop reaches its bound and every conditional its larger branch: where data decides, the count
+is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.oracles.arithmetic import largest_result, largest_stored
+from litmusfuzz.oracles.events import (
+    Access,
+    Finished,
+    Gathered,
+    Held,
+    Known,
+    Pick,
+    Pure,
+    Result,
+    Seen,
+    Stack,
+    Stored,
+    parts_of,
+    strictnesses,
+    unfold,
+)
+from litmusfuzz.oracles.model import RFC
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.oracles.events import Event, Unfolding
+
+_STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)
+_RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
+"""Accesses that race with accesses of the same sort."""
+
+
+def largest_magnitude(test: LitmusTest) -> int:
+    """Upper bound on the magnitude of every value, intermediate values included.
+
+    semantics.md, section 1, wants each below 2**24. The reference oracle checks that exactly,
+    for the orders that it visits; this bound holds for all orders and costs little, but may
+    be far too large.
+
+    Notes
+    -----
+    The contents of a resource come from a chain of events that store, and each event
+    happens at most once. In each round, every such event acts on the largest contents of
+    the round before; after as many rounds as there are such events, nothing larger can be
+    reached. Loops are unrolled, and both branches of a conditional count.
+    """
+    unfolding = unfold(test, RFC)
+    memory = {v.name: max(map(abs, test.initial(v))) for v in test.variables}
+    for queue in test.queues:
+        elements = test.initial_elements(queue)
+        memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
+    storing = [e for e in unfolding.events if e.access in _STORING]
+    largest = max(memory.values(), default=0)
+    for _ in range(len(storing) + 1):
+        values = _values(test, unfolding, memory)
+        largest = max(largest, *values, 0)
+        stored = dict(memory)
+        for event in storing:
+            operands = [values[token] for token in event.operands]
+            for place, name in enumerate(event.variables):
+                if event.access is Access.WRITE_BACK:
+                    value = operands[2 * place]
+                else:
+                    value = largest_stored(
+                        event.node, [memory[v] for v in event.node.resources], operands
+                    )
+                stored[name] = max(stored[name], value)
+        if stored == memory:
+            break
+        memory = stored
+        largest = max(largest, *memory.values())
+    return largest
+
+
+def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> list[int]:
+    """Bound for each token, where `memory` bounds the contents of each resource."""
+    values: list[int] = []
+    for token in unfolding.tokens:
+        value = 0
+        if isinstance(token, (Result, Stack)):
+            done = token.event if isinstance(token, Result) else token.events[0]
+            event = unfolding.events[done]
+            if event.access is Access.SIZE:
+                value = next(q.capacity for q in test.queues if q.name == event.variables[0])
+            elif event.access in (Access.READ, Access.DEQUEUE):
+                value = memory[event.variables[0]]
+        elif isinstance(token, Pick):
+            value = max(values[token.then], values[token.other])
+        elif isinstance(token, (Held, Gathered)):
+            value = values[token.token]
+        elif isinstance(token, Known):
+            value = max(map(abs, token.value))
+        elif isinstance(token, Seen):
+            value = memory[unfolding.events[token.event].variables[token.place]]
+        elif isinstance(token, Stored):
+            seen = [values[part] for part in token.seen]
+            value = largest_stored(token.node, seen, [values[part] for part in token.operands])
+        elif isinstance(token, Pure) and token.node.definition.has_value:
+            value = _largest(test, token.node, [values[part] for part in token.inputs])
+        values.append(value)
+    return values
+
+
+def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
+    """Bound for the result of a pure node."""
+    if node.definition.constant:
+        return max(map(abs, test.constant(node)))
+    types = [test.types[name] for name in node.inputs]
+    return largest_result(node, inputs, [each.shape for each in types if each is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The events of one path through a test, and their order.
+
+    Parameters
+    ----------
+    events : tuple of Event
+    before : tuple of int
+        For each, the events that come before it, as bits by position.
+    """
+
+    events: tuple[Event, ...]
+    before: tuple[int, ...]
+
+
+def count_all(test: LitmusTest, limit: int) -> int:
+    """Number of orders that the reference oracle visits under `rfc`, at most `limit`.
+
+    Counts the orders of every choice of strictness if an op may block.
+    """
+    blocks = {"queues", "critical sections"} & test.features
+    total = 0
+    for strictness in strictnesses(test, RFC):
+        total += count(test, long_path(unfold(test, RFC, strictness)), limit - total)
+        if total >= limit or not blocks:
+            break
+    return min(total, limit)
+
+
+def count(test: LitmusTest, path: Path, limit: int) -> int:
+    """Number of total orders of one path, at most `limit`."""
+    filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
+    gates = [_Gate(event, path.events, filled) for event in path.events]
+    total = 0
+    ways = {0: 1}  # downsets of one size, with the number of orders of each
+    while ways:
+        larger: dict[int, int] = {}
+        for done, number in ways.items():
+            stuck = True
+            for i, (above, gate) in enumerate(zip(path.before, gates, strict=True)):
+                if not done >> i & 1 and not above & ~done and gate.open(done):
+                    stuck = False
+                    larger[done | 1 << i] = larger.get(done | 1 << i, 0) + number
+            if stuck:
+                total += number
+        ways = larger
+        # Every order of a prefix extends to at least one of the whole.
+        if total + sum(ways.values()) >= limit:
+            return limit
+    return total
+
+
+def count_races(test: LitmusTest) -> int:
+    """Number of unordered pairs of events on one resource whose order may be observable.
+
+    Counts events of different nodes only: instances of one node are often alike.
+    """
+    path = long_path(unfold(test, RFC))
+    found = 0
+    for i, j in combinations(range(len(path.events)), 2):
+        one, other = path.events[i], path.events[j]
+        ordered = path.before[i] >> j & 1 or path.before[j] >> i & 1
+        if one.node is not other.node and not ordered and set(one.variables) & set(other.variables):
+            found += _races(one.access, other.access)
+    return found
+
+
+def _races(one: Access, other: Access) -> bool:
+    """True if the order of two accesses to one resource may be observable."""
+    both = {one, other}
+    if both & {Access.WRITE, Access.UPDATE, Access.WRITE_BACK}:
+        return True
+    moves = both & {Access.ENQUEUE, Access.DEQUEUE}
+    # An acquire and a release come in the order in which they can.
+    return (Access.SIZE in both and bool(moves)) or (len(both) == 1 and one in _RACE_ALIKE)
+
+
+def long_path(unfolding: Unfolding) -> Path:
+    """Path on which every loop reaches its bound and every conditional its larger branch."""
+    weight = Counter(guard for event in unfolding.events for guard in event.guards)
+    picks = {token.predicate for token in unfolding.tokens if isinstance(token, Pick)}
+    taken = {
+        predicate: weight[(predicate, True)] >= weight[(predicate, False)]
+        for predicate in picks | {each for each, _ in weight}
+    }
+    bits: list[int] = []  # of each event; none if it is dead
+    live: list[Event] = []
+    for event in unfolding.events:
+        alive = all(taken[predicate] is wanted for predicate, wanted in event.guards)
+        bits.append(1 << len(live) if alive else 0)
+        live += [event] if alive else []
+    before: list[int] = []
+    behind: list[int] = []  # a token: the events that are done when it is ready
+    for event in unfolding.events:
+        while len(behind) <= max(event.needs, default=-1):
+            token = unfolding.tokens[len(behind)]
+            if isinstance(token, (Result, Seen, Stack, Finished)):
+                events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
+                masks = [before[e] | bits[e] for e in events if bits[e]]
+            elif isinstance(token, Pick):
+                chosen = token.then if taken[token.predicate] else token.other
+                masks = [behind[token.predicate], behind[chosen]]
+            else:
+                masks = [behind[part] for part in parts_of(token)]
+            behind.append(_union(masks))
+        masks = [behind[token] for token in event.needs]
+        before.append(_union(masks + [before[e] | bits[e] for e in event.after]))
+    kept = tuple(mask for mask, bit in zip(before, bits, strict=True) if bit)
+    return Path(tuple(live), kept)
+
+
+def _union(masks: list[int]) -> int:
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
+class _Gate:
+    """Tells when a resource lets an event happen: by the elements and locks that it holds."""
+
+    def __init__(
+        self, event: Event, events: tuple[Event, ...], filled: dict[str, tuple[int, int]]
+    ) -> None:
+        self.access = event.access
+        self.closed = self.more = self.fewer = 0
+        name = event.variables[0]
+        self.first, self.capacity = filled.get(name, (0, 1))
+        more = Access.ACQUIRE if event.access is Access.ACQUIRE else Access.ENQUEUE
+        fewer = Access.RELEASE if event.access is Access.ACQUIRE else Access.DEQUEUE
+        for i, other in enumerate(events):
+            if other.variables[0] == name:
+                self.more |= (other.access is more) << i
+                self.fewer |= (other.access is fewer) << i
+                self.closed |= (other.access is Access.CLOSE) << i
+
+    def open(self, done: int) -> bool:
+        """True if the event may happen after the events `done`."""
+        if self.access not in (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE):
+            return True
+        held = self.first + (done & self.more).bit_count() - (done & self.fewer).bit_count()
+        if self.access is Access.DEQUEUE:
+            return held > 0 or bool(done & self.closed)
+        return held < self.capacity
