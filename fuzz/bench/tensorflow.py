@@ -216,7 +216,7 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
     progress("all outcomes of IRIW")
     figures.append(iriw(executor))
     about = (
-        f"Wall-clock times, best of {REPEATS}, alternating; {GRAPHS} random graphs of {SEVERAL} "
+        f"Elapsed times, best of {REPEATS}, alternating; {GRAPHS} random graphs of {SEVERAL} "
         f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
     )
     return TargetsReport(tuple(figures), about)

@@ -1,4 +1,4 @@
-"""The bench: its programs, what it counts, what it shows. No test looks at a time."""
+"""Benchmark of the oracle: its tests, counts and report. No test checks a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak, bar, mill
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_simulated_is_allowed(seed: int) -> None:
+def test_simulated_outcomes_are_allowed(seed: int) -> None:
     """Loops too: the sets are the explorer's, which is tested against the reference."""
     rng = random.Random(seed)
     for test in (
@@ -83,7 +83,7 @@ def test_an_oracle_that_is_wrong_stops_the_bench(monkeypatch: pytest.MonkeyPatch
         oracle.answers(chains(random.Random(1), (2, 2), "X", 0), random.Random(1), Budget())
 
 
-def test_a_limit_that_is_missed_is_said() -> None:
+def test_a_missed_limit_is_reported() -> None:
     figure = oracle.whole_set("s", chains(random.Random(1), (2, 2), "X", 0), 1e-12)
     assert (figure.asked, figure.answered, figure.met) == (1, 1, False)
     assert "MISSED" in figure.cells()[-1]

@@ -1,4 +1,4 @@
-"""What `bench tensorflow` measures; how fast it is is not tested."""
+"""Benchmark of campaigns on TensorFlow: its graphs and figures. No test checks a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_promise_is_met_or_missed() -> None:
+def test_a_limit_is_met_or_missed() -> None:
     least = Target("a", 0.71, "%", least=0.7)
     most = Target("b", 12.34, "times", most=10.0)
     none = Target("c", 1234.5)
@@ -31,7 +31,7 @@ def test_a_promise_is_met_or_missed() -> None:
     assert [each["met"] for each in report.as_json()["figures"]] == [True, False, True]
 
 
-def test_graphs_have_several_outcomes_and_are_not_the_others() -> None:
+def test_graphs_have_several_outcomes_and_ranges_are_disjoint() -> None:
     first, second = tensorflow.graphs(0, 3), tensorflow.graphs(10_000, 3)
     assert len(first) == len(second) == 3
     assert not set(first) & set(second)
@@ -39,7 +39,7 @@ def test_graphs_have_several_outcomes_and_are_not_the_others() -> None:
         assert (number_allowed(test, EXECUTOR) or 0) >= tensorflow.SEVERAL
 
 
-def test_what_takes_turns_does_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alternating_contenders_give_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensorflow, "GRAPHS", 1)
     monkeypatch.setattr(tensorflow, "REPEATS", 1)
     executor = TensorFlowExecutor()

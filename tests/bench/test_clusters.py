@@ -1,4 +1,4 @@
-"""The bench of clusters: its programs, and what it shows. No test looks at a time."""
+"""Benchmark of clusters: its tests and report. No test checks a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_programs_have_twelve_ops(seed: int) -> None:
     assert sum(1 for node in all_nodes(test.graph.nodes) if node.resources) == clusters.OPS
 
 
-def test_ours_are_sound_and_the_others_are_not() -> None:
+def test_permitted_clusters_are_sound_and_the_mutant_makes_unsound_ones() -> None:
     for seed in range(5):
         ours, theirs = clusters.ours(random.Random(seed)), clusters.unsound(random.Random(seed))
         assert ours.clusters
@@ -28,7 +28,7 @@ def test_ours_are_sound_and_the_others_are_not() -> None:
         assert validate(theirs).verdict is Soundness.UNSOUND
 
 
-def test_what_is_over_budget_is_left_out_of_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_verdicts_are_left_out_of_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "TESTS", 2)
     monkeypatch.setattr(clusters, "BUDGET", clusters.Budget(states=1))
     figure = clusters.validation("v", clusters.ours, 1.0)

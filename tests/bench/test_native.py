@@ -1,4 +1,4 @@
-"""The bench of the native executor: its graph, what it counts, what it shows. Never a time."""
+"""Benchmark of the native executor: its graph, counts and report. No test checks a time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 LITTLE = native.Effort(repeats=2, ops=3_000, walks=100, patience_s=0.05)
 
 
-def test_the_graph_is_as_large_as_promised() -> None:
+def test_the_graph_has_36_ops() -> None:
     assert native.ops(native.graph()) == (36, 28)
 
 
-def test_iriw_has_so_many_outcomes() -> None:
+def test_iriw_has_fifteen_outcomes() -> None:
     allowed = Explorer(litmus(native.IRIW), RFC).allowed_outcomes()
     assert len(allowed.witnesses) == native.IRIW_OUTCOMES
 
@@ -36,7 +36,7 @@ def measured() -> Report:
 
 
 def test_each_engine_is_there_with_one_copy_and_many(measured: Report) -> None:
-    """All but those over runtimes that are missing, which say so."""
+    """Engines over missing runtimes have a note instead."""
     for name, threads in native.ENGINES:
         found = [each for each in measured.figures if each.name == name]
         if found[0].value is None:
@@ -61,7 +61,7 @@ def test_every_limit_is_on_a_figure(measured: Report) -> None:
     }
 
 
-def test_tensorflow_stands_beside_the_same_graph() -> None:
+def test_tensorflow_runs_the_same_graph() -> None:
     pytest.importorskip("tensorflow")
     figures = native.report(lambda _: None, effort=LITTLE).figures
     ratios = [each for each in figures if each.unit is Unit.RATIO]
@@ -80,7 +80,7 @@ def test_the_best_lap_is_one_on_two_threads_if_there_is_any() -> None:
     assert walk.best([lazy, slow]).value == pytest.approx(1e9)
 
 
-def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_framework_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise Unavailable("no tensorflow")
 

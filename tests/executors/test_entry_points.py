@@ -59,7 +59,7 @@ def test_the_guides_commands_do_what_they_say(guide, tmp_path: Path) -> None:
 
 
 def test_the_guides_executor_is_clean_and_shows_all_that_is_allowed(guide) -> None:
-    """Interleavings of at most 8 ops, 2,000 drawn: the rarest misses below (1 - 1/2^8)^2000."""
+    """2,000 random interleavings of at most 8 ops: misses one with (1 - 1/2^8)^2000."""
     options = ("--executors", "interleaver", "--count", "2000", "--model", "executor", "--json")
     done = litmusfuzz(guide, "replay", *PLAIN, *options)
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_with_one_is_told_in_one_line(tmp_path: Path, name: str) -> None:
+def test_a_defective_entry_point_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
     points = {each: target for each, (target, _) in WRONG.items()}
     modules = {"good": example(), "broken": "1 / 0\n"}
     environment = installed(tmp_path / "wrong", modules, points)

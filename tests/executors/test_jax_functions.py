@@ -1,4 +1,4 @@
-"""Ops and clusters compiled with JAX: bitwise what our arithmetic says, and shared."""
+"""Executor jax: compiled ops and clusters, bitwise as the reference arithmetic, and their cache."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ CLUSTERED = [test for path in LITMUS if (test := load(path).test).clusters]
 
 @pytest.fixture(scope="module")
 def compiler() -> Compiler:
-    """One for all tests: what is compiled once is found again."""
+    """One compiler for all tests, so that each structure is compiled once."""
     return Compiler(options=QUICK)
 
 
 @pytest.fixture(scope="module")
 def default() -> Compiler:
-    """As XLA compiles if it is not told otherwise."""
+    """A compiler with XLA's default options."""
     return Compiler()
 
 
@@ -131,7 +131,7 @@ COMPUTING = [
 
 
 @pytest.mark.parametrize("op", COMPUTING)
-def test_an_op_computes_what_our_arithmetic_says(op: str, compiler: Compiler) -> None:
+def test_an_op_agrees_with_the_reference_arithmetic(op: str, compiler: Compiler) -> None:
     rng = random.Random(op)
     for dtype in OPS[op].dtypes:
         for shape, attrs, scalars in variants(op):
@@ -191,7 +191,7 @@ def test_integers_wrap_around(dtype: str, compiler: Compiler) -> None:
         np.testing.assert_array_equal(call.function(*map(jax.device_put, operands)), wanted)
 
 
-def test_lanes_are_added_to_what_has_none() -> None:
+def test_lanes_are_added_to_values_without_lanes() -> None:
     rows, scalar = TensorType("int32", (3,)), TensorType("int32", ())
     with_rows = litmus("X[0]=1", shape=(3,))
     assert shape_of(with_rows, rows, 8) == (3, 8)
@@ -259,7 +259,7 @@ def check_clusters(
     return compared
 
 
-def test_random_clusters_do_what_their_members_do_in_order(compiler: Compiler) -> None:
+def test_random_clusters_equal_their_members_in_order(compiler: Compiler) -> None:
     rng = random.Random(3)
     compared = [
         check_clusters(rng, generate("clusters", 11, index), rng.choice((1, 8)), compiler)
@@ -269,14 +269,14 @@ def test_random_clusters_do_what_their_members_do_in_order(compiler: Compiler) -
 
 
 @pytest.mark.parametrize("test", CLUSTERED, ids=lambda test: test.name)
-def test_clusters_of_the_corpus_do_what_their_members_do_in_order(
+def test_clusters_of_the_corpus_equal_their_members_in_order(
     test: LitmusTest, default: Compiler
 ) -> None:
     check_clusters(random.Random(4), test, 8, default)
 
 
 def test_a_condition_may_write(compiler: Compiler) -> None:
-    """A loop's condition is XLA's no more: ours may count how often it was asked."""
+    """The condition of a litmus test may write, unlike that of XLA's loop."""
     test = litmus("cluster { loop 3 while X==0 { Y+=1 } }")
     (loop,) = (node for node in test.graph.nodes if node.op == "While")
     attrs: Any = loop.attrs
@@ -304,7 +304,7 @@ def test_a_cluster_without_values_returns_nothing(compiler: Compiler) -> None:
 COUNT = "cluster { r0=X; r1=r0+1; Y=r1 } || r2=Y"
 
 
-def test_names_and_constants_are_no_part_of_a_structure() -> None:
+def test_a_structure_excludes_names_and_constants() -> None:
     compiler = Compiler(options=QUICK)
     for text in (COUNT, "r5=V || cluster { r3=U; r4=r3+7; V=r4 }"):
         test = litmus(text)
@@ -314,7 +314,7 @@ def test_names_and_constants_are_no_part_of_a_structure() -> None:
     assert compiler.statistics.seconds > 0
 
 
-def test_rows_are_no_part_of_a_structure_but_their_number_is() -> None:
+def test_a_structure_excludes_rows_and_includes_their_number() -> None:
     compiler = Compiler(options=QUICK)
     shape = (4,)
     for rows, compiled in (("0,1", 1), ("3,2", 1), ("1", 2)):

@@ -1,4 +1,4 @@
-"""The TensorFlow executor: what each op computes, what is seen of it, and what noise may not do."""
+"""TensorFlow executor: results of each op, torn values, noise, and the built graph."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def execute(
 
 
 def only(histogram: Histogram) -> dict[str, Any]:
-    """The one outcome that was seen, as name -> value."""
+    """The values of the only outcome seen, by name."""
     assert len(histogram) == 1, histogram
     return dict(next(iter(histogram)).values)
 
@@ -213,7 +213,7 @@ def test_pure_ops(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalars_broadcast(dtype: str) -> None:
-    """A scalar operand, predicate or scatter update counts for all elements."""
+    """A scalar operand, predicate or scatter update applies to all elements."""
     test = litmus(
         const("s", 5, dtype),
         const("no", 0, BOOL),
@@ -237,7 +237,7 @@ def test_scalars_broadcast(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrices(dtype: str) -> None:
-    """With MatMul there are no lanes: unlike columns are a value, not a tear."""
+    """With MatMul there are no lanes: different columns are a value, not a torn one."""
     test = litmus(
         Node("m", "ReadVariableOp", (), ("M",)),
         const("b", ((1, 0, 2), (0, 1, -1)), dtype, (2, 3)),
@@ -301,7 +301,7 @@ def test_one_lane_is_a_copy() -> None:
     assert lane.tolist() == [[1, 2]]
 
 
-def test_tally_counts_equal_outcomes() -> None:
+def test_the_histogram_counts_equal_outcomes() -> None:
     test = litmus(
         Node("r", "ReadVariableOp", (), ("X",)),
         variables=(Variable("X", "int32", (2, 2), 0), Variable("Y", "float32", (), 0)),
@@ -321,7 +321,7 @@ def test_tally_counts_equal_outcomes() -> None:
 
 
 def chain(dtype: str = "int32", shape: Rows = (2, 64)) -> LitmusTest:
-    """One order only, through every way in which values and variables share memory."""
+    """A test with one outcome that covers every way in which values and variables share memory."""
     return litmus(
         const("c", 5, dtype, shape),
         const("one", 1, dtype, shape),
@@ -346,7 +346,7 @@ def chain(dtype: str = "int32", shape: Rows = (2, 64)) -> LitmusTest:
 @pytest.mark.parametrize("config", [PLAIN, GRAPPLER, SINGLE], ids=lambda c: c.name)
 @pytest.mark.parametrize("copies", [1, 16])
 def test_shared_memory_changes_nothing(copies: int, config: Any) -> None:
-    """Results, constants and initial values are what they are, in every step."""
+    """Results, constants and initial values are correct in every step."""
     histogram = execute(chain(), 20 * copies, Noise(copies, 10, padding=64), config)
     assert only(histogram) == {
         "c": (5, 5),
@@ -363,7 +363,7 @@ def test_shared_memory_changes_nothing(copies: int, config: Any) -> None:
 
 @pytest.mark.parametrize("config", [PLAIN, GRAPPLER, SINGLE], ids=lambda c: c.name)
 def test_every_effect_runs_once_before_the_final_read(config: Any) -> None:
-    """Nothing is observed, so that only the effects themselves ask to be run."""
+    """Nothing is observed, so that only the targets make the effects run."""
     nodes = [const("one", 1, "int32")]
     for i in range(40):
         after = (f"u{i - 1}",) if i % 4 else ()
@@ -481,18 +481,16 @@ def test_tensorflow_runs_the_graph_that_was_built() -> None:
     from tensorflow.core.protobuf import config_pb2
 
     from litmusfuzz.fuzz.executors.tensorflow.lowering import lower
-    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
 
     noise = Noise(5, padding=64)
     graph = built(racy(), noise, 3)
     live = LiveSession(lower(racy()), graph, Settings.of(PLAIN), noise.copies)
-    live._run_init()
-    options = config_pb2.CallableOptions(
-        fetch=[s.tensor for s in graph.units[0].observed], target=["race"]
-    )
-    options.run_options.output_partition_graphs = True
+    live.initialize()
+    fetched = [shown.tensor for shown in graph.units[0].observed]
+    options = config_pb2.RunOptions(output_partition_graphs=True)
     metadata = config_pb2.RunMetadata()
-    live._session._make_callable_from_options(options)(run_metadata=metadata)
+    callable_of(live.session, fetched, "race", options=options)(run_metadata=metadata)
     live.close()
 
     (partition,) = metadata.partition_graphs
@@ -565,7 +563,7 @@ def test_other_devices_are_refused() -> None:
 
 
 def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An op that the table gains is not taken for one that we lower."""
+    """An op that is only in the op table is not lowered by mistake."""
     row = replace(OPS["ReadVariableOp"], name="ReadTwice")
     for module in ("graph", "validation"):
         monkeypatch.setattr(f"litmusfuzz.corpus.model.{module}.OPS", {**OPS, "ReadTwice": row})
@@ -575,7 +573,7 @@ def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_failing_op_is_an_exception() -> None:
-    """What TensorFlow says of an op that fails is for the worker to report."""
+    """The worker reports TensorFlow's message."""
     import tensorflow as tf
 
     from litmusfuzz.fuzz.executors.tensorflow.lowering import lower

@@ -1,4 +1,4 @@
-"""TensorFlow's own clusters: what is read from its dump is what it runs."""
+"""TensorFlow executor: the clusters read from TensorFlow's dumps are those that it runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked():
         yield lifter
 
 
-def quiet_runs(worker: Worker, test: LitmusTest):
+def runs_without_noise(worker: Worker, test: LitmusTest):
     request = messages.Request(
         test=dumps(Entry(test)), config="autocluster", count=8, noise=asdict(QUIET)
     )
@@ -44,30 +44,30 @@ def members(test: LitmusTest) -> list[tuple[str, ...]]:
     return [each.members for each in test.clusters]
 
 
-def test_what_a_graph_shows_its_lifted_clusters_allow() -> None:
+def test_outcomes_are_allowed_by_the_clusters_read_from_the_dump() -> None:
     """Members, what waits for what, and the order in which XLA takes them.
 
     Without the safety checks, where clusters are large: a graph that is one cluster
     has one outcome, and what a wrong SSA order allows is another. Dense ops only:
     others tear outside clusters.
     """
-    drawn = [test for name, test in TESTS.items() if name.startswith("cl-")]
-    drawn += [generate("dag", 1, index) for index in range(30)]
+    tests = [test for name, test in TESTS.items() if name.startswith("cl-")]
+    tests += [generate("dag", 1, index) for index in range(30)]
     large = 0
     with closing(ExecutorClusters("tf-unchecked")) as lift:
-        for test in drawn:
+        for test in tests:
             if test.features or any(n.definition.sparse for n in test.graph.effects):
                 continue
             clustered = lift(test)
             explorer = Explorer(clustered, RFC)
-            for outcome in quiet_runs(lift.worker, test):
+            for outcome in runs_without_noise(lift.worker, test):
                 assert explorer.judge(outcome) is Verdict.ALLOWED, (clustered.clusters, outcome)
             large += any(len(each.members) > 2 for each in clustered.clusters)
     assert large >= 20
 
 
 @pytest.mark.parametrize(("write", "read"), [("a", "b"), ("b", "a")])
-def test_the_order_in_a_cluster_is_that_of_names(checked, write: str, read: str) -> None:
+def test_the_order_in_a_cluster_follows_names(checked, write: str, read: str) -> None:
     """X=1 and r=X, then Y=r after both: one cluster, with one outcome."""
     one = Node("one", "Const", attrs=ConstAttrs("int32", (), 1))
     both = (
@@ -78,23 +78,23 @@ def test_the_order_in_a_cluster_is_that_of_names(checked, write: str, read: str)
     variables = (Variable("X", "int32", ()), Variable("Y", "int32", ()))
     test = LitmusTest("names", variables, (Graph("main", (one, *both)),), (read,))
     assert members(checked(test)) == [tuple(sorted(("one", write, read, "d"), key="oneabd".find))]
-    (outcome,) = quiet_runs(checked.worker, test)
+    (outcome,) = runs_without_noise(checked.worker, test)
     assert outcome.plain == {read: int(write == "a"), "X": 1, "Y": int(write == "a")}
 
 
-def test_a_cloned_constant_is_a_member_only_where_all_that_need_it_are(checked) -> None:
-    """IRIW's two writes take one constant, and do not wait for each other."""
+def test_a_cloned_constant_is_a_member_only_if_all_its_consumers_are(checked) -> None:
+    """The two writes of IRIW use one constant, and do not wait for each other."""
     assert members(checked(TESTS["IRIW"])) == [("w0",), ("r0", "r1"), ("w1",), ("r2", "r3")]
 
 
-def test_clusters_that_the_format_has_no_words_for_are_told_in_one_line(checked) -> None:
-    """A clone of lr2 stands in the cluster that lr2 waits for."""
+def test_clusters_that_the_format_cannot_express_are_refused_in_one_line(checked) -> None:
+    """A clone of lr2 is in the cluster that lr2 waits for."""
     with pytest.raises(NoClusters, match=r"^not valid clusters: .*cycle.*lr2$"):
         checked(TESTS["momentum-nesterov-values"])
 
 
-def test_what_xla_cannot_compile_stays_outside(checked) -> None:
-    """Slices with strides, which TensorFlow would cluster and fail to compile."""
+def test_ops_that_xla_cannot_compile_are_in_no_cluster(checked) -> None:
+    """Slices with strides: TensorFlow would cluster them and fail to compile them."""
     rows = Node("rows", "Const", attrs=ConstAttrs("int32", (1, 2), 1))
     for strides, clustered in ((1, [("rows", "s")]), (2, [])):
         end = 1 if strides == 1 else 2
@@ -118,7 +118,7 @@ def test_what_xla_cannot_compile_stays_outside(checked) -> None:
             ),
         )
         assert members(checked(test)) == clustered
-        assert quiet_runs(checked.worker, test)
+        assert runs_without_noise(checked.worker, test)
 
 
 def test_a_configuration_without_clusters_refuses_and_another_environment_starts_anew() -> None:
@@ -140,8 +140,8 @@ def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
     assert reply.refused == messages.NO_CLUSTERS
 
 
-def test_what_we_join_and_it_keeps_apart(checked) -> None:
-    """Through a constant that two writes share; TensorFlow clones it first."""
+def test_a_pair_that_litmusfuzz_joins_and_tensorflow_keeps_apart(checked) -> None:
+    """Two writes share a constant, which TensorFlow clones before it clusters."""
     two = load(next(path for path in LITMUS if path.stem == "CoWW")).test
     assert pairs_kept_apart(checked(two)) == []
     assert pairs_kept_apart(checked(TESTS["IRIW"])) == [("w0", "w1")]

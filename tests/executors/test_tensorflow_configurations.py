@@ -1,4 +1,4 @@
-"""The profiles of TensorFlow do what their names say: seen in graphs, dumps and threads."""
+"""Configurations of TensorFlow have the effect they are named after: graphs, logs, threads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from litmusfuzz.oracles.model import GUARANTEES
 BY_NAME = {config.name: config for config in CONFIGURATIONS}
 NOISE = Noise(copies=8, steps=4)
 RACY = litmus("X=1; r2=Y; Y=r2+0; X=r2+1+2 || r0=Y; r1=X; Y=r1*2+r1*2", dtype="float32")
-"""With something to do for most optimizers."""
+"""A test on which most optimizers have an effect."""
 
 SHAPES = [
     load(next(path for path in LITMUS if path.stem == name)).test
@@ -49,8 +49,8 @@ def test_names_are_unique_and_plain_is_the_first() -> None:
     assert Settings.of(CONFIGURATIONS[0]) == Settings()
 
 
-def test_what_belongs_to_the_process_has_a_process_of_its_own() -> None:
-    """Else the first profile of a worker would decide for all that come after."""
+def test_settings_of_the_process_have_a_worker_process_of_their_own() -> None:
+    """Otherwise the first configuration of a worker would decide for all later ones."""
     by_environment: dict[object, set[str]] = {}
     for config in CONFIGURATIONS:
         by_environment.setdefault(config.environment, set()).add(Settings.of(config).of_the_process)
@@ -76,22 +76,22 @@ def execute(worker: Worker, test, name: str, count: int = 64):
 
 
 def of_one_process() -> list[str]:
-    """Those of the plain one's process, and of each other kind of process one."""
+    """All configurations of the environment of `plain`, and one of each other environment."""
     shared = [config.name for config in CONFIGURATIONS if config.environment == QUIET]
     return [*shared, "autocluster_lazy", "intra_op_8", "global_pool_16", "run_handler_pool"]
 
 
 @pytest.mark.parametrize("name", of_one_process())
-def test_each_profile_keeps_its_promise(worker: Worker, name: str) -> None:
-    """On dense ops: sparse ones tear in each profile (semantics.md, 7)."""
+def test_each_configuration_keeps_its_guarantee(worker: Worker, name: str) -> None:
+    """On dense ops: sparse ops tear in each configuration (semantics.md, 7)."""
     model = GUARANTEES[configuration("tf", name).guarantees]
     for test in SHAPES[:2] if Settings.of(BY_NAME[name]).compiled else SHAPES:
         seen = execute(worker, test, name)
         assert not judge(Explorer(test, model), seen).forbidden
 
 
-def test_a_function_orders_what_touches_one_variable(worker: Worker) -> None:
-    """X=1; r0=Y; Y=1; r1=X in the file: the edges that tracing adds leave one outcome."""
+def test_a_function_orders_ops_on_one_variable(worker: Worker) -> None:
+    """X=1; r0=Y; Y=1; r1=X: with the edges that tracing adds there is one outcome."""
     sb = SHAPES[0]
     (outcome,) = execute(worker, sb, "function", 512)
     assert outcome.plain == {"r0": 0, "r1": 1, "X": 1, "Y": 1}
@@ -101,13 +101,13 @@ def test_a_function_orders_what_touches_one_variable(worker: Worker) -> None:
     "stem", ["cl-sb", "cl-iriw", "cl-blog-legal", "cl-ssa-read-first", "cl-ssa-write-first"]
 )
 def test_a_compiled_function_is_the_cluster(worker: Worker, stem: str) -> None:
-    """Snapshot and write-back are all that others see of it, in the SSA order of the file."""
+    """Other ops see only its snapshot and write-back, in the SSA order of the file."""
     test = load(next(path for path in LITMUS if path.stem == stem)).test
     seen = execute(worker, test, "jit_compile", 256)
     assert not judge(Explorer(test, GUARANTEES["rfc"]), seen).forbidden
 
 
-def test_what_xla_does_not_compile_is_refused_by_name(worker: Worker) -> None:
+def test_ops_that_xla_does_not_compile_are_refused_by_name(worker: Worker) -> None:
     test = load(next(path for path in LITMUS if path.stem == "cl-rows-slice")).test
     request = messages.Request(
         test=dumps(Entry(test)), config="jit_compile", count=1, noise=asdict(NOISE)
@@ -139,7 +139,7 @@ for config in CONFIGURATIONS:
 
 
 def test_each_optimizer_runs_alone() -> None:
-    """TensorFlow logs each that it has run."""
+    """TensorFlow logs each optimizer that it runs."""
     logged = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         input=dumps(Entry(RACY)),
@@ -172,7 +172,7 @@ def test_each_optimizer_runs_alone() -> None:
 
 
 def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
-    """The layers around the races are one op each; the races' own are all there."""
+    """Each layer of the model code becomes one op; all ops of the test remain."""
     from tensorflow.core.protobuf import config_pb2
 
     from litmusfuzz.fuzz.executors.tensorflow import lowering, model_code, session
@@ -183,13 +183,14 @@ def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
         template = lowering.lower(RACY)
         built = model_code.surrounded(lowering.build(template, NOISE, rng), RACY, rng)
         live = session.LiveSession(template, built, Settings.of(BY_NAME[name]), NOISE.copies)
-        live._run_init()
-        # What nobody fetches optimizers drop, reads included.
+        live.initialize()
+        # Optimizers remove nodes that no fetch needs, reads included.
         fetched = [shown.tensor for shown in built.units[0].observed]
-        options = config_pb2.CallableOptions(fetch=fetched, target=["race"])
-        options.run_options.output_partition_graphs = True
+        options = config_pb2.RunOptions(output_partition_graphs=True)
         metadata = config_pb2.RunMetadata()
-        live._session._make_callable_from_options(options)(run_metadata=metadata)
+        run = session.callable_of(live.session, fetched, "race", options=options)
+        run(run_metadata=metadata)
+        del run  # before its session
         live.close()
         ops[name] = Counter(node.op for node in metadata.partition_graphs[0].node)
     assert ops["model_code"]["BiasAdd"] > 0
@@ -200,7 +201,7 @@ def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
 
 
 def pools() -> Counter[str]:
-    """How many threads of each name this process has."""
+    """Number of threads of each name in this process."""
     return Counter(
         (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()
     )
@@ -219,8 +220,10 @@ def pools() -> Counter[str]:
         ("single_threaded", "python", 0),
     ],
 )
-def test_ops_run_on_the_threads_that_the_profile_names(name: str, pool: str, threads: int) -> None:
-    """An op in Python says which thread runs it."""
+def test_ops_run_on_the_threads_that_the_configuration_names(
+    name: str, pool: str, threads: int
+) -> None:
+    """A Python op reports its thread."""
     import tensorflow as tf
 
     from litmusfuzz.fuzz.executors.tensorflow.session import callable_of

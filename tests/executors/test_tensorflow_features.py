@@ -1,4 +1,4 @@
-"""Beyond one straight graph on TensorFlow: what is seen, and how what blocks is told."""
+"""TensorFlow executor: queues, sections, several runs, and blocked or failed executions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def execute(test: LitmusTest, count: int, noise: Noise, seed: int = 1) -> Histog
 
 @pytest.mark.parametrize("path", FEATURED, ids=lambda path: path.stem)
 def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
-    """That each allowed one can be reached, forced orders show (`litmusfuzz cover`)."""
+    """Forced orders (`litmusfuzz cover`) show that each allowed outcome is reachable."""
     test = load(path).test
     seen = execute(test, 24, Noise(copies=8, steps=2, padding=64))
     assert sum(seen.values()) >= 16  # as many sessions as a test that fails has
@@ -57,14 +57,14 @@ def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("copies", [1, 5])
-def test_what_blocks_hides_its_run_and_not_its_effects(copies: int) -> None:
+def test_a_blocked_run_hides_its_values_and_not_its_effects(copies: int) -> None:
     test = litmus("X=1; r0=Q?; Y=1 || r1=Z", queues={"Q": 1})
     seen = execute(test, 12, Noise(copies, padding=8))
     hidden = Outcome.of(test, {"X": (1,), "Y": (0,), "Z": (0,), "Q": ()}, Status.BLOCKED)
     assert seen.keys() == {hidden}
 
 
-def test_a_run_that_is_done_shows_what_it_saw_beside_one_that_blocks() -> None:
+def test_a_completed_run_shows_its_values_when_another_run_blocks() -> None:
     (outcome,) = execute(load(BY_NAME["blocked-hides-run-not-effects"]).test, 12, Noise(4))
     assert str(outcome) == "_status=blocked other.t2=4 other.r2=4 X=4 P=[] Q=[]"
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_done_shows_what_it_saw_beside_one_that_blocks() -> None:
     ],
 )
 @pytest.mark.parametrize("copies", [1, 6])
-def test_to_look_into_a_full_queue_lets_nobody_go_on(
+def test_reading_a_full_queue_lets_no_blocked_op_go_on(
     text: str, queues: dict[str, int], copies: int
 ) -> None:
     """Who waits to put would, if something were taken out, and then what comes after it.
@@ -97,11 +97,11 @@ SECTIONS = {
     "waits": "lock M; {}S!0; P!1; P!2; unlock M ||| r0=S?; lock M; Q!7; unlock M",
     "has had it": "r0=S?; lock M; {}P!1; P!2; unlock M ||| lock M; Q!7; unlock M; S!0",
 }
-"""A run waits to put, in a section; the other waits for its lock, or has had it before."""
+"""One run is blocked on an enqueue in a section; the other waits for its lock or had it."""
 
 
 @pytest.mark.parametrize(
-    ("other", "full", "told"),
+    ("other", "full", "shown"),
     [
         ("waits", "", "P=[1] Q=[] S=[]"),
         ("waits", "R!9; ", None),
@@ -109,18 +109,18 @@ SECTIONS = {
         ("has had it", "R!9; ", "P=[1] Q=[7] R=[9] S=[]"),
     ],
 )
-def test_what_a_lock_that_we_set_free_may_have_changed_is_not_told(
-    other: str, full: str, told: str | None
+def test_a_copy_that_a_freed_lock_may_have_changed_is_dropped(
+    other: str, full: str, shown: str | None
 ) -> None:
-    """With two full queues we end the run that waits."""
+    """With two full queues the executor cancels the blocked run, which frees its lock."""
     queues = dict.fromkeys("PQRS" if full else "PQS", 1)
     test = litmus(SECTIONS[other].format(full), queues=queues)
-    if told is None:
+    if shown is None:
         with pytest.raises(Refused, match="sections in several runs"):
             execute(test, 1, Noise(1))
     else:
         (outcome,) = execute(test, 4, Noise(2))
-        assert str(outcome) == f"_status=blocked {told}"
+        assert str(outcome) == f"_status=blocked {shown}"
 
 
 @pytest.mark.parametrize("name", ["close-many-too-few", "close-one-too-many"])
@@ -129,8 +129,8 @@ def test_an_op_that_fails_ends_its_own_copy_only(name: str) -> None:
     assert {outcome.status for outcome in seen} == {Status.FAILED}
 
 
-def test_nothing_is_left_of_the_step_before() -> None:
-    """Elements and a lock that stay behind would show in the next."""
+def test_a_step_leaves_nothing_for_the_next() -> None:
+    """Elements or a lock from one step would show in the next."""
     test = litmus("Q!1; lock M; X=1; unlock M", queues={"Q": 2})
     (outcome,) = execute(test, 40, Noise(4, steps=10, padding=0))
     assert outcome.plain == {"X": 1, "Q": [1]}
@@ -143,8 +143,8 @@ def test_one_graph_can_run_several_times() -> None:
     assert not judge(Explorer(test, EXECUTOR), seen).forbidden
 
 
-def test_quiet_means_that_no_other_thread_runs() -> None:
-    """Hashing lets go of the interpreter's lock, so that it runs while we look."""
+def test_quiescent_means_that_no_other_thread_runs() -> None:
+    """Hashing releases the interpreter's lock, so that its thread runs during the check."""
     begun, stop = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -181,7 +181,7 @@ def queued() -> LitmusTest:
     )
 
 
-def test_contents_are_dealt_to_their_copies_and_may_be_torn() -> None:
+def test_queue_contents_go_to_their_copies_and_may_be_torn() -> None:
     elements = np.array([[[1, 1], [2, 2]], [[3, 3], [4, 4]], [[5, 6], [7, 7]]], np.int32)
     x = np.zeros(4, np.int32)
     batch = Batch({"r": x, "X": x}, {"Q": (np.array([2, 0, 1, 0], np.int32), elements)})

@@ -1,4 +1,4 @@
-"""Total orders on TensorFlow as it is: each that is allowed is followed, and no other is."""
+"""Forced total orders on TensorFlow: every allowed order is followed, and no other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNSPLIT = unsplit(EXECUTOR)
 PLAIN = configuration("tf")
 SLOW_S = 60.0
 PARTS = 4
-"""Of the corpus, so that several workers share it."""
+"""Parts of the corpus, so that several processes share it."""
 
 
 def prepared(test):
@@ -41,7 +41,7 @@ def orders(test, model=UNSPLIT):
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None:
-    """Each test of the corpus that TensorFlow can express, that is, without clusters."""
+    """Every test of the corpus without clusters, which TensorFlow cannot be given."""
     forced_in: dict[str, int] = {}
     with closing(Worker("tf")) as worker:
         for path in LITMUS[part::PARTS]:
@@ -76,7 +76,7 @@ def test_an_order_that_is_not_allowed_is_not_followed() -> None:
         assert executor.force([others[0], late, *others[1:]], SLOW_S).plain["X"] == 1
 
 
-def test_a_blocked_order_is_followed_and_what_is_left_then_does_nothing() -> None:
+def test_a_blocked_order_is_followed_and_the_remaining_ops_do_nothing() -> None:
     test = litmus("X=3; r0=Q? || Y=1", queues={"Q": 1})
     (order,) = orders(test).values()
     with prepared(test) as executor:
@@ -86,7 +86,7 @@ def test_a_blocked_order_is_followed_and_what_is_left_then_does_nothing() -> Non
             executor.force(order[:1], SLOW_S)
 
 
-def test_the_halves_of_an_update_are_not_forced_apart() -> None:
+def test_orders_that_split_an_update_are_refused() -> None:
     test = litmus("X+=1 || X+=1")
     lost = next(order for o, order in orders(test, RFC).items() if o.plain == {"X": 1})
     with prepared(test) as executor:
@@ -96,7 +96,7 @@ def test_the_halves_of_an_update_are_not_forced_apart() -> None:
         assert executor.force(whole, SLOW_S).plain == {"X": 2}
 
 
-def test_elements_of_a_many_op_are_not_forced_apart() -> None:
+def test_orders_that_separate_elements_of_a_many_op_are_refused() -> None:
     test = litmus("Q!1,2 || Q!9", queues={"Q": 4})
     by_contents = {str(outcome): order for outcome, order in orders(test).items()}
     with prepared(test) as executor:
@@ -105,7 +105,7 @@ def test_elements_of_a_many_op_are_not_forced_apart() -> None:
         assert str(executor.force(by_contents["Q=[9,1,2]"], SLOW_S)) == "Q=[9,1,2]"
 
 
-def test_time_that_is_up_is_told() -> None:
+def test_a_timeout_is_reported() -> None:
     test = litmus("X=1; r0=X")
     (order,) = orders(test).values()
     with prepared(test) as executor:
@@ -130,8 +130,8 @@ def test_more_instances_than_there_can_be_gates_are_refused() -> None:
 # --- what if the gates were wrong -------------------------------------------------------
 
 
-def test_gates_of_two_ops_that_are_confused_are_noticed(monkeypatch) -> None:
-    """Whichever is let through first is the other one."""
+def test_exchanged_gates_of_two_ops_are_noticed(monkeypatch) -> None:
+    """Opening one gate lets the other op run."""
 
     def confused(test):
         made = with_gates(test)
@@ -146,7 +146,7 @@ def test_gates_of_two_ops_that_are_confused_are_noticed(monkeypatch) -> None:
             executor.force(order, SLOW_S)
 
 
-def test_a_gate_that_holds_nothing_back_is_noticed(monkeypatch) -> None:
+def test_a_gate_without_effect_is_noticed(monkeypatch) -> None:
     """The read begins with the run, the write when the client has asked for it.
 
     That takes some hundred microseconds; were the read later in every second try, all 20

@@ -1,4 +1,4 @@
-"""TensorFlow's other ways in: who compiles, who lowers, who locks, who sends."""
+"""TensorFlow executor: front ends for XLA, While and If, `tf.CriticalSection`, and workers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(worker: Worker, test: LitmusTest, config: str, count: int) -> messages
 
 
 def execute(worker: Worker, test: LitmusTest, config: str, count: int = 24) -> Histogram:
-    """What is seen, all of which the profile's promise allows."""
+    """Outcomes seen, all of which the configuration's guarantee allows."""
     reply = asked(worker, test, config, count)
     assert not reply.refused
     seen = messages.histogram(test, reply)
@@ -66,7 +66,7 @@ def execute(worker: Worker, test: LitmusTest, config: str, count: int = 24) -> H
 
 
 def run_alone(test: LitmusTest, config: str, *, logging: str) -> str:
-    """What TensorFlow writes into its log in a process of one configuration."""
+    """Log of TensorFlow in a process of one configuration."""
     environment = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": logging}
     environment = os.environ | dict(configuration("tf", config).environment) | environment
     return subprocess.run(
@@ -95,16 +95,16 @@ prepared.run(16, Noise(copies=2, steps=4), 1)
 # Compiled in the background.
 
 
-def test_what_is_compiled_in_the_background_keeps_its_promise() -> None:
-    """Sessions are closed as soon as their steps are done, and no process ends with them."""
+def test_background_compilation_keeps_the_guarantee() -> None:
+    """Sessions are closed as soon as their steps are done, and no process crashes."""
     with closing(Worker("tf")) as worker:
         for stem in ("SB", "MP", "IRIW", "lost-update"):
             execute(worker, named(stem), "autocluster_async", 64)
         assert worker.starts == 1
 
 
-def test_xla_compiles_beside_the_runs_and_what_it_has_begun_it_ends() -> None:
-    """Some runs find it still at work; those that close a session wait for it."""
+def test_xla_compiles_in_the_background_and_finishes_before_the_session_closes() -> None:
+    """Some runs start before the compiler is done; closing a session waits for it."""
     log = run_alone(named("SB"), "autocluster_async", logging="device_compiler=2,xla_compiler=2")
     begun = log.count("Starting asynchronous compilation")
     assert begun > 0
@@ -122,8 +122,8 @@ BODIES = [
 
 @pytest.mark.parametrize("config", ["functional", "functional_kernels"])
 @pytest.mark.parametrize("stem", BODIES)
-def test_bodies_that_are_functions_keep_the_promise(worker: Worker, stem: str, config: str) -> None:
-    """What blocks included: kernels are stricter in the ways that semantics.md allows."""
+def test_bodies_as_functions_keep_the_guarantee(worker: Worker, stem: str, config: str) -> None:
+    """Blocked executions included: kernels are stricter in ways that semantics.md allows."""
     if (stem, config) == ("devices-window", "functional_kernels"):
         assert "several devices" in asked(worker, named(stem), config, 1).refused
     else:
@@ -135,7 +135,7 @@ def test_bodies_that_are_functions_keep_the_promise(worker: Worker, stem: str, c
     [("functional", "Enter", "While"), ("functional_kernels", "While", "Enter")],
 )
 def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, gone: str) -> None:
-    """Seen in the graph that is executed."""
+    """Checked in the graph that TensorFlow executes."""
     import numpy as np
     from tensorflow.core.protobuf import config_pb2
 
@@ -148,10 +148,9 @@ def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, g
     built = lowering.build(template, NOISE, rng, front_end=settings.front_end)
     live = session.LiveSession(template, built, settings, NOISE.copies)
     live.step()
-    options = config_pb2.CallableOptions(target=["race"])
-    options.run_options.output_partition_graphs = True
+    options = config_pb2.RunOptions(output_partition_graphs=True)
     metadata = config_pb2.RunMetadata()
-    live._session._make_callable_from_options(options)(run_metadata=metadata)
+    session.callable_of(live.session, (), "race", options=options)(run_metadata=metadata)
     live.close()
     ops = [node.op for node in metadata.partition_graphs[0].node]
     assert there in ops
@@ -176,8 +175,8 @@ NOT_EXPRESSED = {
 }
 
 
-def test_sections_that_a_user_writes_keep_the_promise(worker: Worker) -> None:
-    """Or are refused, in words that name what cannot be written."""
+def test_tf_critical_sections_keep_the_guarantee(worker: Worker) -> None:
+    """Or the test is refused, and the message names the node."""
     refused = {}
     for stem in SECTIONS:
         reply = asked(worker, named(stem), "critical_section", 12)
@@ -193,8 +192,8 @@ def test_sections_that_a_user_writes_keep_the_promise(worker: Worker) -> None:
     assert 2 * len(refused) < len(SECTIONS)  # 23 of 57 when this was written
 
 
-def test_the_lock_waits_for_what_the_members_take_and_others_for_its_release() -> None:
-    """As `tf.CriticalSection.execute` has it: both edges are its own, not the test's."""
+def test_the_lock_waits_for_inputs_of_members_and_successors_wait_for_its_release() -> None:
+    """`tf.CriticalSection.execute` adds both edges."""
     import numpy as np
 
     from litmusfuzz.fuzz.executors.tensorflow import lowering, sections
@@ -238,20 +237,20 @@ def connected():
         "h-loop-increments",
     ],
 )
-def test_two_workers_keep_the_promise(connected: Worker, stem: str) -> None:
-    """A session leaves nothing to the next: the workers are the same for all."""
+def test_two_workers_keep_the_guarantee(connected: Worker, stem: str) -> None:
+    """A session leaves nothing for the next, although all share the same workers."""
     execute(connected, named(stem), "two_workers", 36)
     assert connected.starts == 1
 
 
-def test_what_may_block_on_workers_is_refused_by_name(connected: Worker) -> None:
+def test_features_that_block_are_refused_on_workers_by_name(connected: Worker) -> None:
     for stem, feature in (("rule-fifo-1", "queues"), ("section-increments", "critical sections")):
         assert asked(connected, named(stem), "two_workers", 1).refused == (
             f"{feature} in configuration two_workers"
         )
 
 
-def test_what_has_no_device_is_spread_over_the_workers() -> None:
+def test_nodes_without_a_device_are_spread_over_the_workers() -> None:
     import numpy as np
 
     from litmusfuzz.fuzz.executors.tensorflow import lowering
@@ -263,7 +262,7 @@ def test_what_has_no_device_is_spread_over_the_workers() -> None:
 
 
 def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process() -> None:
-    """A session would wait for it for ever: a hang. The other worker ends with its parent."""
+    """Otherwise the session would hang. The other worker exits with its parent."""
     with closing(Worker("tf")) as worker:
         execute(worker, named("SB"), "two_workers", 1)
         assert worker.pid is not None

@@ -1,4 +1,4 @@
-"""What the tests of the executor over JAX need: one compiler, and any strictness."""
+"""Helpers of the tests of the executor jax: one compiler, and any strictness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CONFIGS: Final = {config.name: config for config in JaxClusteredExecutor.configurations()}
 COMPILER: Final = Compiler()
-"""For all tests of a process: each structure is compiled once."""
+"""Compiler for all tests of a process, so that each structure is compiled once."""
 
 
 def prepared(test: LitmusTest) -> Iterator[PreparedJaxTest]:

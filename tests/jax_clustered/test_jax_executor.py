@@ -1,4 +1,4 @@
-"""The executor over JAX: all that it can do, against all that is allowed, both ways."""
+"""Executor jax: the outcomes it can show equal the allowed set, on each test of the corpus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLUSTERED = [path for path in LITMUS if load(path).test.clusters]
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
-    """With its own clusters; where it has none, with ours."""
+    """With the test's own clusters, or else with clusters that the clusterer chooses."""
     test = JaxClusteredExecutor.clustered(load(path).test, CONFIGS["controlled"])
     found = all_outcomes(test, TRACES)
     assert found is not None, f"more than {TRACES} executions"
@@ -70,12 +70,12 @@ def check_on_threads(config: str, paths) -> None:
     ("config", "paths"),
     [("plain", LITMUS), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
 )
-def test_on_threads_nothing_is_shown_that_is_not_allowed(config: str, paths) -> None:
+def test_threads_show_only_allowed_outcomes(config: str, paths) -> None:
     check_on_threads(config, paths)
 
 
 @pytest.mark.parametrize("config", ["gpu", "cpu_and_gpu"])
-def test_on_a_gpu_nothing_is_shown_that_is_not_allowed(config: str) -> None:
+def test_a_gpu_shows_only_allowed_outcomes(config: str) -> None:
     try:
         JaxClusteredExecutor().check(CONFIGS[config])
     except Unavailable as missing:
@@ -113,7 +113,7 @@ def test_a_constant_alone_may_have_rows_and_lanes_are_added_to_it() -> None:
         assert set(seen) <= set(explorer.allowed_outcomes(test, RFC).witnesses)
 
 
-def test_lanes_are_added_where_a_test_has_none() -> None:
+def test_lanes_are_added_to_a_test_without_lanes() -> None:
     test = litmus("cluster {r0=X; Y=r0} || X=1 || r1=Y", shape=(2,))
     executor = PreparedJaxTest(test, CONFIGS["plain"], COMPILER)
     seen = executor.run(200, Noise(copies=8, lanes=16), seed=1)
@@ -121,7 +121,7 @@ def test_lanes_are_added_where_a_test_has_none() -> None:
     assert set(seen) <= set(explorer.allowed_outcomes(test, RFC).witnesses)
 
 
-def test_a_device_that_is_not_there_is_refused_by_name() -> None:
+def test_a_missing_device_is_refused_by_name() -> None:
     test = litmus("X=1")
     elsewhere = replace(test, variables=(replace(test.variables[0], device="cpu:9"),))
     with pytest.raises(Refused, match=r"device cpu:9 \(JAX has 4 of them\)"):
@@ -145,7 +145,7 @@ class Failing(PreparedJaxTest):
 
 
 @pytest.mark.parametrize("config", ["plain", "controlled"])
-def test_what_a_computation_raises_ends_the_run_and_is_told(config: str) -> None:
+def test_an_exception_in_a_computation_ends_the_run_and_is_reported(config: str) -> None:
     executor = Failing(litmus("r0=X; Y=r0+1 || X+=2"), CONFIGS[config], COMPILER)
     for _ in range(3):
         with pytest.raises(ValueError, match="out of luck"):

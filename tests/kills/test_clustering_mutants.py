@@ -72,7 +72,7 @@ def killed(mutant: ClusteringMutant, test: LitmusTest) -> bool:
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.mutant)
-def test_it_is_killed_by_one_and_survives_another(kill: Kill) -> None:
+def test_each_mutant_is_killed_by_one_graph_and_survives_another(kill: Kill) -> None:
     mutant = CLUSTERING_MUTANTS[f"mutant/{kill.mutant}"]
     assert killed(mutant, graph(kill.killed_by))
     assert not killed(mutant, graph(kill.survived_by))

@@ -1,4 +1,4 @@
-"""Each mutant of the executor over JAX is killed by one shape, and survives another.
+"""Each mutant of the executor jax is killed by one shape, and survives another.
 
 By running: those whose defect is in the clustering are convicted without a run in
 ``test_clustering_mutants.py``, by the same graphs. Under the controlled engine a seed
@@ -94,7 +94,7 @@ def test_it_survives_another(kill: Kill) -> None:
 
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_the_executor_survives_both(kill: Kill) -> None:
-    """As it is, and as the mutant with its defect switched off."""
+    """The executor itself, and the mutant's control."""
     sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     assert not forbidden(JaxClusteredExecutor, kill.killed_by)
     assert not forbidden(JaxClusteredExecutor, kill.survived_by)
@@ -102,6 +102,6 @@ def test_the_executor_survives_both(kill: Kill) -> None:
     assert not forbidden(sound, kill.survived_by)
 
 
-def test_no_mutant_is_forgotten() -> None:
+def test_every_mutant_has_a_kill() -> None:
     here = {kill.mutant.name for kill in KILLS}
     assert here == {n for n in names() if executor_class(n).__module__ == mutants.__name__}

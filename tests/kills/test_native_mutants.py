@@ -164,7 +164,7 @@ def test_a_race_kills_it(kill: Kill) -> None:
     assert any(forbidden(test, model_of(kill), seen) for seen in rounds)
 
 
-def test_no_mutant_is_forgotten() -> None:
+def test_every_mutant_has_a_kill() -> None:
     here = {kill.mutant.name for kill in (*KILLS, *RACES)}
     assert here == {n for n in names() if executor_class(n).__module__ == mutants.__name__}
 
@@ -177,7 +177,7 @@ def test_it_survives_another(kill: Kill) -> None:
 
 @pytest.mark.parametrize("kill", [*KILLS, *RACES], ids=str)
 def test_the_executor_survives_both(kill: Kill) -> None:
-    """As it is, and as the mutant with its defect switched off."""
+    """The executor itself, and the mutant's control."""
     config = next(c for c in NativeExecutor.configurations() if c.name == kill.config)
     sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     for shape in (kill.killed_by, kill.survived_by):

@@ -33,7 +33,7 @@ SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 NOISE = Noise(copies=32, steps=8)
 COUNT = 256
 ROUNDS = 60
-"""Sessions until one shows it."""
+"""Sessions until one shows the forbidden outcome."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ KILLS = [
 
 
 def execute(executor: type[TensorFlowExecutor], test: LitmusTest, seed: int) -> set[Outcome]:
-    """What one session shows."""
+    """Outcomes of one session."""
     (config, *_) = executor.configurations()
     prepared = executor().prepare(test, config)
     try:
@@ -139,19 +139,19 @@ def test_its_shape_kills_it_and_it_survives_another(kill: Kill) -> None:
 
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_tensorflow_survives_both(kill: Kill) -> None:
-    """As it is, and as the mutant with its defect switched off."""
+    """The executor itself, and the mutant's control."""
     sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
     for test in (kill.killed_by.test(), kill.survived_by.test()):
         assert not forbidden(test, EXECUTOR, execute(TensorFlowExecutor, test, 0))
         assert not forbidden(test, EXECUTOR, execute(sound, test, 0))
 
 
-def test_what_breaks_only_the_executors_promise_is_silent_under_rfc() -> None:
+def test_mutants_that_break_only_the_executor_model_are_silent_under_rfc() -> None:
     for mutant in (mutants.SplitUpdates, mutants.NoWindow):
         test = next(kill for kill in KILLS if kill.mutant is mutant).killed_by.test()
         assert not forbidden(test, RFC, execute(mutant, test, 0))
 
 
-def test_no_mutant_is_forgotten() -> None:
+def test_every_mutant_has_a_kill() -> None:
     here = {kill.mutant.name for kill in KILLS} | {mutants.UncheckedClusters.name}
     assert here == {n for n in names() if executor_class(n).__module__ == mutants.__name__}

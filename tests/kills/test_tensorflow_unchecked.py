@@ -62,7 +62,7 @@ def forbidden(worker: Worker, path: Path, sessions: int) -> list[dict]:
     return [outcome.plain for outcome in seen - allowed]
 
 
-def test_without_its_checks_it_is_convicted_statically_of_blogs_outcome() -> None:
+def test_without_its_checks_validation_finds_the_outcome_of_blog() -> None:
     """And of nothing on S, where the pairs that it joins are a read, then a write."""
     blog, s = validated("tf-unchecked", BLOG, S)
     assert blog["verdict"] == "unsound"
@@ -73,7 +73,7 @@ def test_without_its_checks_it_is_convicted_statically_of_blogs_outcome() -> Non
     assert s["broken"] == []
 
 
-def test_with_its_checks_it_is_cleared_statically_of_blogs_and_convicted_of_ours() -> None:
+def test_with_its_checks_validation_finds_only_the_outcome_of_the_known_defect() -> None:
     """A defect of TensorFlow 2.21: docs/tensorflow-findings.md."""
     blog, forwarded = validated("tf", BLOG, FORWARDED)
     assert blog["verdict"] == "sound"
@@ -91,7 +91,7 @@ def test_with_its_checks_it_is_cleared_statically_of_blogs_and_convicted_of_ours
 @pytest.mark.parametrize(
     ("source", "kills", "survives"), [("tf-unchecked", BLOG, S), ("tf", FORWARDED, BLOG)]
 )
-def test_execution_says_the_same(source: str, kills: Path, survives: Path) -> None:
+def test_execution_agrees_with_validation(source: str, kills: Path, survives: Path) -> None:
     """BLOG's outcome showed in 59 of 60 sessions of 512 executions, ours in all of 60.
 
     With one session in ten that shows nothing, all twelve do with probability 1e-12.

@@ -1,4 +1,4 @@
-"""How often the rules on pairs refuse what would be sound, over random graphs with company.
+"""Counts how often the rules refuse a sound pair of nodes, over random graphs.
 
 ``python -m tests.passes.refusals --tests 2000`` draws graphs, makes of each
 refused pair the smallest cluster that holds both, and validates that. What is
@@ -98,7 +98,7 @@ def report(tally: Tally) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count, and print."""
+    """Count refusals and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

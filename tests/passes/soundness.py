@@ -1,10 +1,10 @@
-"""Random graphs of every family: the analysis agrees, and what the clusterer permits is sound.
+"""Checks on random graphs that the safety analysis is exact and permitted clusters are sound.
 
 ``python -m tests.passes.soundness --tests 10000 --workers 2 --seed 1`` draws the
 graphs, compares `unsafe_pairs` with an independent definition, clusters each in
 several ways, and validates every clustering. It prints how many there were, and
 exits with 1 on any disagreement or conviction, whose test it writes as a corpus
-file. `make nightly` runs it large, `make test` a few hundred graphs of it.
+file. ``make nightly`` runs many, ``make test`` runs a few hundred graphs.
 
 A clustering that is too large for the oracle's budget is `unknown`: counted.
 """
@@ -48,7 +48,7 @@ UNKNOWN_MAX: Final = 0.02
 
 
 def sources(node: Node) -> set[str]:
-    """Where edges into a node come from."""
+    """Sources of the edges into a node."""
     outer = [name for _, name in captures_of(node)]
     return {name.split(".")[0] for name in [*node.inputs, *node.after, *outer]}
 
@@ -99,7 +99,7 @@ def pairs_by_path_search(nodes: Sequence[Node]) -> set[tuple[str, str]]:
 
 @dataclass
 class Tally:
-    """What was asked, and what came of it."""
+    """Counts of checks and of their results."""
 
     tests: int = 0
     pairs: int = 0
@@ -108,7 +108,7 @@ class Tally:
     members: Counter[int] = field(default_factory=Counter)
     """Clusterings by the most ops on variables that one cluster has."""
     problems: list[tuple[str, str]] = field(default_factory=list)
-    """What is wrong, and the test as a file."""
+    """Failed checks, each with the test as a file."""
 
     def add(self, other: Tally) -> None:
         """Add what another process counted."""
@@ -120,7 +120,7 @@ class Tally:
 
 
 def clusterings(test: LitmusTest, rng: random.Random) -> Iterator[LitmusTest]:
-    """In order, in random orders, small, and as regions: what the default rules permit."""
+    """Clusterings that the default rules permit: in order, in random order, small, and regions."""
     yield cluster(test)
     yield cluster(test, Clustering(), rng)
     yield cluster(test, Clustering(least=1, most=rng.choice((1, 2, 3, 4))), rng)
@@ -154,7 +154,7 @@ def region(test: LitmusTest, rng: random.Random) -> tuple[tuple[str, ...], ...]:
 
 
 def ask(family: str, seed: int, index: int, tally: Tally) -> None:
-    """Draw one test, and ask all of it."""
+    """Generate one test and check it."""
     test = replace(generate(family, seed, index), clusters=())
     tally.tests += 1
     for graph in test.graphs:
@@ -181,7 +181,7 @@ def ask(family: str, seed: int, index: int, tally: Tally) -> None:
 
 
 def part(families: Sequence[str], seed: int, numbers: range) -> Tally:
-    """Ask some of the tests, families in turn."""
+    """Check some of the tests, alternating between families."""
     tally = Tally()
     for number in numbers:
         ask(families[number % len(families)], seed, number // len(families), tally)
@@ -189,7 +189,7 @@ def part(families: Sequence[str], seed: int, numbers: range) -> Tally:
 
 
 def without(rule: Rule, families: Sequence[str], seed: int, tests: int) -> Tally:
-    """What is convicted if a rule is left out: the rule is needed if anything is."""
+    """Counts of unsound clusterings if a rule is left out; the rule is needed if there are any."""
     tally = Tally()
     for number in range(tests):
         test = generate(families[number % len(families)], seed, number // len(families))
@@ -204,7 +204,7 @@ def without(rule: Rule, families: Sequence[str], seed: int, tests: int) -> Tally
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 if anything is wrong, 2 if too much is unknown."""
+    """Exit status: 1 if a check failed, 2 if too many verdicts are unknown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)

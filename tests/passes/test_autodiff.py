@@ -1,4 +1,4 @@
-"""Autodiff: bit for bit what TensorFlow and JAX say, and steps that train."""
+"""Automatic differentiation: gradients equal TensorFlow's and JAX's bit for bit; training."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DIFFERENTIABLE = {*ELEMENTWISE, "MatMul"}
 GRAPHS = 120
 
 
-def drawn(seed: int) -> tuple[LitmusTest, str]:
+def generated(seed: int) -> tuple[LitmusTest, str]:
     """A random straight graph over up to three variables, and its last value."""
     rng = random.Random(f"autodiff/{seed}")
     dtype = rng.choice(FLOATS)
@@ -124,7 +124,7 @@ def drawn(seed: int) -> tuple[LitmusTest, str]:
             rng.shuffle(inputs)
             add(op, *inputs)
     graph = Graph("main", tuple(nodes))
-    return LitmusTest("drawn", tuple(variables), (graph,)), nodes[-1].name
+    return LitmusTest("generated", tuple(variables), (graph,)), nodes[-1].name
 
 
 def reads_of(test: LitmusTest) -> dict[str, Variable]:
@@ -134,7 +134,7 @@ def reads_of(test: LitmusTest) -> dict[str, Variable]:
 
 
 def valued(test: LitmusTest) -> dict[str, Array]:
-    """All values of a graph that only reads, by our arithmetic."""
+    """All values of a graph that only reads, by the reference arithmetic."""
     shown = tuple(n.name for n in test.graph.nodes)
     (outcome,) = allowed_outcomes(replace(test, observe=shown), RFC).witnesses
     values = {}
@@ -151,8 +151,8 @@ def valued(test: LitmusTest) -> dict[str, Array]:
 
 @cache
 def with_gradients(seed: int) -> tuple[LitmusTest, str, dict[str, Array], dict[str, Array]]:
-    """A drawn graph, its last value, all values, and its gradients by our pass."""
-    test, target = drawn(seed)
+    """A generated graph, its last value, all values, and its gradients by the pass."""
+    test, target = generated(seed)
     wrt = reads_of(test)
     added, found = gradients(test.graph.nodes, test.types, target, wrt, FreshNames(test.types).like)
     whole = replace(test, graphs=(Graph("main", (*test.graph.nodes, *added)),))
@@ -168,7 +168,7 @@ def evaluated(
     op: Callable[..., Any],
     constant: Callable[..., Any],
 ) -> dict[str, Any]:
-    """All values of a graph, by someone else's ops."""
+    """All values of a graph, by the ops of another framework."""
     values = dict(leaves)
     for node in test.graph.nodes:
         if isinstance(node.attrs, ConstAttrs):
@@ -342,7 +342,7 @@ def test_a_product_with_ones_broadcasts_and_its_gradient_is_the_sum() -> None:
     assert outcome.plain == {"X": [2 - 2 * (1 - 1), 5 - 2 * (4 + 2)]}
 
 
-def test_a_loop_on_the_way_is_refused_by_name() -> None:
+def test_a_gradient_through_a_loop_is_refused_by_name() -> None:
     body = (const("one", 1, "int32"), Node("up", "AddV2", ("i", "one")))
     condition = (const("limit", 2, "int32"), Node("more", "Less", ("i", "limit")))
     loop = Node(
@@ -359,7 +359,7 @@ def test_a_loop_on_the_way_is_refused_by_name() -> None:
     assert found_in(test, "t").keys() == {"r"}
 
 
-def test_a_conditional_on_the_way_is_refused_by_name() -> None:
+def test_a_gradient_through_a_conditional_is_refused_by_name() -> None:
     branch = BranchAttrs((("a", "r"),), Body((), ("a",)), Body((), ("a",)), ("out",))
     flag = const("flag", 1, BOOL)
     test = straight(
@@ -369,7 +369,7 @@ def test_a_conditional_on_the_way_is_refused_by_name() -> None:
         found_in(test, "t")
 
 
-def test_a_transfer_on_the_way_is_refused_by_name() -> None:
+def test_a_gradient_through_a_transfer_is_refused_by_name() -> None:
     sent = Node("s", "Send", ("r",), device="cpu:0")
     test = straight(sent, Node("q", "Recv", ("s",), device="cpu:1"), Node("t", "Neg", ("q",)))
     with pytest.raises(NotDifferentiable, match=r"q \(Recv\): no gradient passes through it"):
@@ -388,7 +388,7 @@ def test_conditions_and_features_pass_no_gradient() -> None:
         found_in(test, "less")
 
 
-def test_a_loss_that_is_not_there_and_an_unknown_step_are_refused() -> None:
+def test_a_missing_loss_and_an_unknown_step_are_refused() -> None:
     test = straight(Node("t", "Neg", ("r",)))
     with pytest.raises(NotDifferentiable, match="no node 'loss'"):
         with_training_step(test, "loss")
@@ -425,12 +425,12 @@ def test_the_neuron_of_devices_takes_a_step(op: str, rate: int) -> None:
     assert [n.op for n in test.graph.nodes if n.definition.kind.writes] == [op, op]
 
 
-def test_a_step_that_the_dtype_does_not_take_is_refused() -> None:
+def test_a_step_of_an_unsupported_dtype_is_refused() -> None:
     with pytest.raises(MalformedTest, match="takes float32 or float64"):
         with_training_step(neuron("int32"), "e", Step("ResourceApplyGradientDescent"))
 
 
-def test_two_reads_of_a_variable_are_one_change() -> None:
+def test_two_reads_of_a_variable_give_one_update() -> None:
     """w = 3 read twice, e = w*w: de/dw = 3 + 3."""
     again = Node("s", "ReadVariableOp", resources=("X",))
     test = with_training_step(straight(again, Node("e", "Mul", ("r", "s")), init=3), "e")
@@ -439,7 +439,7 @@ def test_two_reads_of_a_variable_are_one_change() -> None:
 
 
 @pytest.mark.parametrize("nd", [False, True])
-def test_a_gather_is_changed_by_a_scatter(nd: bool) -> None:  # noqa: FBT001
+def test_a_gather_is_updated_by_a_scatter(nd: bool) -> None:  # noqa: FBT001
     """Rows 1, 0, 1 of [5, 7], squared: each is changed by 2 of itself, once for each time."""
     name = "ResourceGatherNd" if nd else "ResourceGather"
     nodes = (
@@ -477,7 +477,7 @@ def looped(steps: int) -> LitmusTest:
     )
 
 
-def test_a_loop_trains_in_turn_by_a_control_edge_to_the_next_read() -> None:
+def test_a_control_edge_to_the_next_read_orders_the_iterations_of_training() -> None:
     """w goes from 7 to 7-4 = 3 and to 3+4 = 7; unordered, both may see 7: -1 or, of one lost, 3."""
     (outcome,) = allowed_outcomes(with_training_step(looped(2), "e"), RFC).witnesses
     assert outcome.plain == {"loop.last": 3, "w": 7}
@@ -504,7 +504,7 @@ def test_a_step_inside_a_branch_stays_there() -> None:
         assert outcome.plain == {"X": left}
 
 
-def test_names_that_are_taken_are_left_alone() -> None:
+def test_names_in_use_are_not_reused() -> None:
     test = straight(Node("d_r", "Neg", ("r",)), Node("d_r_2", "Mul", ("d_r", "r")))
     names = [node.name for node in with_training_step(test, "d_r_2").graph.nodes]
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""The clusterer: what it joins, which rule refuses what, SSA order, regions."""
+"""The clusterer: joined nodes, the rule that refuses each pair, SSA order, regions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_chains_are_joined_along_edges_and_not_to_each_other() -> None:
     assert members(cluster(litmus("X=1; Y=2 || r0=Y; r1=X"))) == [{"w0", "w1"}, {"r0", "r1"}]
 
 
-def test_blogs_problem_is_refused() -> None:
+def test_the_problem_of_blog_is_refused() -> None:
     test = litmus("X=6; r0=Y || Y=8; X=7")
     assert members(cluster(test)) == [{"w0"}, {"w1", "w2"}]
     assert refusals(test) == [Refusal("w0", "r0", Rule.UNSAFE_PAIR)]
@@ -57,29 +57,29 @@ def test_sizes() -> None:
     assert Rule.SIZE in {each.rule for each in refusals(test, Clustering(most=3))}
 
 
-def test_a_cluster_of_one_is_of_what_can_be_compiled() -> None:
+def test_a_cluster_of_one_node_contains_a_compilable_node() -> None:
     test = litmus("X=1; Q!1 || r0=Y", queues={"Q": 1})
     found = {each.members for each in cluster(test, Clustering(least=1, most=1)).clusters}
-    # The constant waits for nothing, and the enqueue for room: w1 is in none.
+    # The constant waits for nothing, the enqueue for capacity: w1 is in no cluster.
     assert found == {("c1_0",), ("w0",), ("r0",)}
 
 
 def test_the_same_graph_gives_the_same_clusters() -> None:
     test = litmus("r0=X; Y=r0; Z=1 || r1=Z; X=2; Y+=1")
     assert cluster(test) == cluster(test)
-    drawn = {cluster(test, Clustering(most=3), random.Random(seed)) for seed in range(20)}
-    assert len(drawn) > 1
+    generated = {cluster(test, Clustering(most=3), random.Random(seed)) for seed in range(20)}
+    assert len(generated) > 1
     again = {cluster(test, Clustering(most=3), random.Random(seed)) for seed in range(20)}
-    assert drawn == again
+    assert generated == again
 
 
-def test_names_of_clusters_are_nobody_elses() -> None:
+def test_names_of_clusters_are_unique() -> None:
     test = litmus("c0=X; Y=1")
     assert [each.name for each in cluster(test).clusters] == ["c1"]
 
 
 def test_a_path_through_an_op_that_cannot_be_compiled_is_a_cycle() -> None:
-    """From the write to the size and on: the queue op stays outside, between the two."""
+    """A path leads from the write through the QueueSize, which must not be in a cluster."""
     test = litmus("X=1; r0=size Q; Y=1", queues={"Q": 1})
     (node,) = (n for n in test.graph.nodes if n.name == "w1")
     both = replace(node, after=(*node.after, "w0"))
@@ -108,7 +108,7 @@ clusters:
     assert [each.members for each in found] == [("a", "c")]
 
 
-def test_devices_are_not_mixed() -> None:
+def test_a_cluster_has_one_device() -> None:
     test = litmus("X=1; Y=1; Z=1")
     here = {"X": "cpu:0", "Y": "cpu:0", "Z": "cpu:1"}
     test = replace(test, variables=tuple(replace(v, device=here[v.name]) for v in test.variables))
@@ -202,7 +202,7 @@ def test_regions_are_disjoint_and_hold_something(regions: tuple[tuple[str, ...],
         Clustering(regions=regions)
 
 
-# --- what may never come -----------------------------------------------------------------
+# --- blocking ops -------------------------------------------------------------------------
 
 LEAVES_EARLY = """
 queues:
@@ -250,10 +250,10 @@ graphs:
       body:
         nodes:
           step: {op: Const, dtype: int32, shape: [], value: 1}
-          turn: {op: AddV2, inputs: [i, step]}
+          product: {op: AddV2, inputs: [i, step]}
           got: {op: QueueDequeueV2, resources: [Q]}
-          seen: {op: AssignVariableOp, resources: [Z], inputs: [turn]}
-          early: {op: AssignVariableOp, resources: [X], inputs: [turn]}
+          seen: {op: AssignVariableOp, resources: [Z], inputs: [product]}
+          early: {op: AssignVariableOp, resources: [X], inputs: [product]}
           next: {op: AddV2, inputs: [i, step], after: [early]}
           late: {op: AssignVariableOp, resources: [Y], inputs: [v], after: [early]}
         results: [next, got]
@@ -315,8 +315,8 @@ graphs:
 
 
 @pytest.mark.parametrize("text", [LEAVES_EARLY, CARRIED, TAKEN, RELEASED, PURE])
-def test_members_wait_alike(text: str) -> None:
-    """One that waits for what never comes holds back the other: convicted, hence refused."""
+def test_nodes_with_different_blocking_inputs_are_kept_apart(text: str) -> None:
+    """In one cluster the blocked node would block the other: unsound, hence refused."""
     test = written(text)
     assert validate(replace(test, clusters=(Cluster("k", ("early", "late")),))).verdict is (
         Soundness.UNSOUND
@@ -385,13 +385,13 @@ def test_a_pure_loop_may_be_made_to_wait(text: str) -> None:
     assert validate(found).verdict is Soundness.SOUND
 
 
-def test_members_that_all_wait_for_it_may_share_a_cluster() -> None:
+def test_nodes_with_equal_blocking_inputs_may_share_a_cluster() -> None:
     test = litmus("r0=Q?; X=r0; Y=r0", queues={"Q": 1})
     assert {"w0", "w1"} in members(cluster(test))
     assert validate(cluster(test)).verdict is Soundness.SOUND
 
 
-def test_where_nothing_blocks_all_wait_alike() -> None:
+def test_without_blocking_ops_all_nodes_have_equal_waits() -> None:
     test = litmus("r0=X; loop 2 { r0=r0+1 }; Y=r0 || X=1")
     assert not any(each.rule is Rule.DIFFERENT_WAITS for each in refusals(test))
 
@@ -400,8 +400,8 @@ def test_where_nothing_blocks_all_wait_alike() -> None:
 
 
 @pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
-def test_each_refused_pair_is_convicted(path) -> None:
-    """Issue 4, done when 2: for each kind of refused pair an outcome that clustering adds."""
+def test_each_refused_pair_adds_an_outcome(path) -> None:
+    """For each kind of refused pair, clustering adds an outcome."""
     test = load(path).test
     found = validate(test)
     assert found.verdict is Soundness.UNSOUND
@@ -423,7 +423,7 @@ def test_there_are_twelve_pairs() -> None:
 
 
 @pytest.mark.parametrize("path", [p for p in PAIRS if "third" in p.stem], ids=lambda p: p.stem)
-def test_it_is_the_first_and_the_last_that_convict(path) -> None:
+def test_the_first_and_the_last_node_make_the_cluster_unsound(path) -> None:
     """Each of them with the op between is unsafe by the rules at most, but not in this company."""
     test = load(path).test
     for parts in (("a", "mid"), ("mid", "b")):

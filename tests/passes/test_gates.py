@@ -1,4 +1,4 @@
-"""Gates hold back, and do nothing else: judged by the oracle, without running anything."""
+"""Gates delay ops and have no other effect: checked with the oracle, without an execution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litmusfuzz.oracles.model import EXECUTOR, unsplit
 UNSPLIT = unsplit(EXECUTOR)
 HALVES = ("", "lock", "unlock")
 EVENTS = 4
-"""In the queue of what is done each order leaves another row: sets grow with these."""
+"""Each order leaves a different done queue, so that allowed sets grow quickly."""
 LARGER = ("h-if-in-a-condition", "h-loop-in-a-branch")
 """Where a choice that is known beforehand lies behind one that data decides."""
 SMALL = [
@@ -35,7 +35,7 @@ def allowed(test):
 
 
 def filled(made, gates):
-    """With an element in each of these gates from the start."""
+    """The test with an initial element in each of these gates."""
     names = {gate.queue for gate in gates}
     queues = (replace(q, init=(0,)) if q.name in names else q for q in made.test.queues)
     return replace(made.test, queues=tuple(queues))
@@ -48,14 +48,14 @@ def original(test, made, outcome) -> Outcome:
 
 
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
-def test_with_all_gates_open_the_same_is_allowed(path) -> None:
+def test_open_gates_keep_the_allowed_set(path) -> None:
     test = load(path).test
     made = with_gates(test)
     seen = {original(test, made, o) for o in allowed(filled(made, made.gates.values()))}
     assert seen == set(allowed(test))
 
 
-def test_what_stands_behind_a_closed_gate_does_not_happen() -> None:
+def test_an_op_behind_a_closed_gate_does_not_run() -> None:
     test = litmus("X=1; r0=Y || Y=1")
     made = with_gates(test)
     for closed in made.gates:
@@ -78,7 +78,7 @@ def test_each_instance_has_a_gate_and_runs_of_one_graph_have_their_own() -> None
     assert len({run.graph for run in made.test.runs}) == 2
 
 
-def test_devices_have_each_a_queue_of_what_is_done() -> None:
+def test_each_device_has_a_done_queue() -> None:
     path = next(path for path in LITMUS if path.stem == "devices-window")
     made = with_gates(load(path).test)
     device = {queue.name: queue.device for queue in made.test.queues}

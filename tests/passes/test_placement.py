@@ -1,4 +1,4 @@
-"""Placement: only transfers cross, each value once, and no allowed set changes."""
+"""Placement: only transfers cross devices, once for each value; allowed sets do not change."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_placement_changes_no_allowed_set(path) -> None:
         assert set(found.witnesses) == set(allowed.witnesses)
 
 
-def test_a_value_is_sent_once_to_a_device_and_a_control_edge_takes_it_along() -> None:
+def test_a_value_is_sent_once_to_a_device_and_control_edges_share_the_transfer() -> None:
     placed = place(litmus("r0=X; Y=r0"), TWO)
     transfers = [(n.op, n.inputs) for n in placed.graph.nodes if n.op in ("Send", "Recv")]
     assert transfers == [("Send", ("r0",)), ("Recv", ("send_r0_cpu1",))]
 
 
-def test_a_control_edge_from_what_has_no_value_is_carried_by_a_constant() -> None:
+def test_a_control_edge_from_a_node_without_a_value_is_sent_as_a_constant() -> None:
     placed = place(litmus("X=1; Y=2"), TWO)
     (send,) = (n for n in placed.graph.nodes if n.op == "Send")
     (nothing,) = (n for n in placed.graph.nodes if n.name == send.inputs[0])
@@ -104,7 +104,7 @@ def test_a_control_edge_from_what_has_no_value_is_carried_by_a_constant() -> Non
     assert write.after == ("recv_w0_cpu1",)
 
 
-def test_what_one_device_holds_needs_no_transfer() -> None:
+def test_a_test_on_one_device_needs_no_transfer() -> None:
     for path in LITMUS[::7]:
         test = load(path).test
         if not test.clusters and "transfers" not in test.features:
@@ -113,7 +113,7 @@ def test_what_one_device_holds_needs_no_transfer() -> None:
             assert "transfers" not in placed.features
 
 
-def test_what_an_op_works_on_together_is_dealt_together() -> None:
+def test_resources_of_one_op_get_the_same_device() -> None:
     text = """\
 litmusfuzz: 2
 name: momentum
@@ -134,7 +134,7 @@ graphs:
     ]
 
 
-def test_names_that_are_taken_are_not_used_again() -> None:
+def test_transfers_get_names_that_are_not_in_use() -> None:
     test = litmus("r0=X; Y=r0")
     (graph,) = test.graphs
     nodes = tuple(
@@ -144,7 +144,7 @@ def test_names_that_are_taken_are_not_used_again() -> None:
     assert "send_r0_cpu1_2" in {node.name for node in all_nodes(placed.graph.nodes)}
 
 
-def test_a_resource_that_is_told_to_be_on_two_devices_is_refused() -> None:
+def test_a_resource_with_two_devices_is_refused() -> None:
     test = litmus("r0=X || r1=X")
     (graph,) = test.graphs
     on = {"r0": "cpu:0", "r1": "cpu:1"}
@@ -153,7 +153,7 @@ def test_a_resource_that_is_told_to_be_on_two_devices_is_refused() -> None:
         place(replace(test, graphs=(replace(graph, nodes=nodes),)))
 
 
-def test_a_cluster_is_on_one_device_with_all_that_it_works_on() -> None:
+def test_a_cluster_and_its_resources_are_on_one_device() -> None:
     placed = place(litmus("cluster {r0=X; r1=Y; Z=r1} || W=1"), TWO)
     lives = {variable.name: variable.device for variable in placed.variables}
     assert lives == {"X": "cpu:0", "Y": "cpu:0", "Z": "cpu:0", "W": "cpu:1"}
@@ -161,7 +161,7 @@ def test_a_cluster_is_on_one_device_with_all_that_it_works_on() -> None:
     assert {n.device for n in placed.graph.nodes if n.name in members} == {"cpu:0"}
 
 
-def test_a_cluster_whose_variables_are_told_to_be_apart_is_refused() -> None:
+def test_a_cluster_with_variables_on_two_devices_is_refused() -> None:
     test = litmus("cluster {r0=X; Y=r0}")
     apart = tuple(replace(v, device=d) for v, d in zip(test.variables, TWO, strict=True))
     with pytest.raises(CannotPlace, match="'X' on several devices: cpu:0, cpu:1"):

@@ -1,4 +1,4 @@
-"""What the rules refuse needlessly is counted; on one variable that is everything."""
+"""The count of pairs that the rules refuse although they are sound."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def counted(program: str) -> dict[str, str]:
     return {f"{rule}: {what}": verdict for rule, what, verdict in tally}
 
 
-def test_a_pair_that_company_convicts() -> None:
+def test_a_pair_that_is_unsound_with_another_member() -> None:
     found = counted("X=6; r0=Y || Y=8; X=7")
     assert found == {"unsafe pair: write -> read, different variables": "unsound"}
 
 
-def test_a_pair_that_no_company_convicts() -> None:
+def test_a_pair_that_is_sound_with_any_member() -> None:
     """The read sees what the cluster writes: as if both came at the write-back."""
     found = counted("X=6; r0=X || X=8; r1=X; X=7; r2=X")
     assert found["unsafe pair: write -> read, one variable"] == "sound"
 
 
-def test_a_pair_with_another_between_says_nothing_of_its_own() -> None:
+def test_a_pair_around_another_refused_op_is_not_counted() -> None:
     found = counted("X=6; r1=Z; r0=Y || Y=8; X=7")
     assert list(found) == ["unsafe pair: write -> read, different variables"]
     assert set(found.values()) == {"sound"}  # the write and the read of Z: nobody writes Z

@@ -1,4 +1,4 @@
-"""The safety analysis: which pairs are unsafe, by which paths, and what it does not look at."""
+"""The safety analysis: unsafe pairs by kinds of ops and kinds of paths; its options."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_loop_is_an_update_and_its_body_a_level_of_its_own() -> None:
     assert not unsafe_pairs(loop.attrs.condition.nodes)
 
 
-def test_what_mutants_do_not_look_at() -> None:
+def test_options_of_the_analysis_hide_pairs() -> None:
     test = litmus("X+=1; Y+=1; r0=Z || X=1; Y+=2")
     assert pairs(test) == {"w0 w1", "w0 r0", "w1 r0", "w2 w3"}
     assert pairs(test, Analysis(transitive=False)) == {"w0 w1", "w1 r0", "w2 w3"}

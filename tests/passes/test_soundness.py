@@ -1,4 +1,4 @@
-"""Random graphs of every family, as `soundness` asks them at night, fewer."""
+"""Soundness of the clusterer on a few random graphs of every family; see `soundness`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TESTS = 50
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_analysis_agrees_and_what_is_permitted_is_sound(family: str) -> None:
+def test_the_analysis_agrees_and_permitted_clusters_are_sound(family: str) -> None:
     tally = Tally()
     for index in range(TESTS):
         ask(family, SEED, index, tally)
@@ -31,7 +31,7 @@ def test_the_analysis_agrees_and_what_is_permitted_is_sound(family: str) -> None
 
 @pytest.mark.parametrize("rule", [Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS])
 def test_random_graphs_show_that_a_rule_is_needed(rule: Rule) -> None:
-    """The seed decides everything: it is one at which they do."""
+    """The fixed seed was chosen such that the graphs show it."""
     found = without(rule, ("sections",), 1, 150)
     assert found.clusterings[Soundness.UNSOUND] > 0
 

@@ -88,7 +88,7 @@ Assign(v1, v1_ssa_0)
     )
 
 
-def test_blog_problem_reads_what_was_before_its_write() -> None:
+def test_the_problem_of_blog_reads_the_contents_before_its_write() -> None:
     """BLOG, "The Problem": X=6 and a read of Y in one cluster."""
     function = only(litmus("cluster { X=6; r0=Y } || Y=8; X=7"))
     assert function.initial == ("Y",)
@@ -100,7 +100,7 @@ def test_blog_problem_reads_what_was_before_its_write() -> None:
 # --- shapes ------------------------------------------------------------------------------
 
 
-def test_what_only_one_branch_writes_is_written_by_a_flag() -> None:
+def test_a_write_in_one_branch_gets_a_flag() -> None:
     function = only(litmus("r0=X; cluster { if r0==1 { Y=2; Z=5 } else { Z=6 } }"))
     assert function.initial == ()
     assert function.finals == (
@@ -122,12 +122,12 @@ def test_what_only_one_branch_writes_is_written_by_a_flag() -> None:
     ]
 
 
-def test_what_was_written_before_a_branch_needs_no_flag() -> None:
+def test_a_write_before_a_branch_needs_no_flag() -> None:
     function = only(litmus("r0=X; cluster { Y=1; if r0==1 { Y+=2 } else { } }"))
     assert function.finals == (WriteBack("Y", "Y_ssa_3", None),)
 
 
-def test_a_loop_carries_what_its_body_writes() -> None:
+def test_a_loop_carries_the_contents_that_its_body_writes() -> None:
     function = only(litmus("cluster { loop 3 { X+=1 }; r1=X }"))
     assert function.initial == ("X",)
     assert pure_part(function) == [
@@ -144,19 +144,19 @@ def test_a_loop_carries_what_its_body_writes() -> None:
     assert function.finals == (WriteBack("X", "X_ssa_4", "X_written_2"),)
 
 
-def test_a_loop_that_never_turns_writes_nothing_but_is_read_for() -> None:
+def test_a_loop_without_iterations_writes_nothing_and_reads_for_its_condition() -> None:
     function = only(litmus("cluster { loop 0 { X+=1; Y=2 }; Z=1 }"))
     assert function.initial == ("X",)
     assert [each.variable for each in function.finals] == ["Z"]
 
 
-def test_a_loop_that_never_turns_inside_one_that_does_writes_nothing_either() -> None:
+def test_an_inner_loop_without_iterations_writes_nothing() -> None:
     function = only(litmus("cluster { loop 2 { loop 0 { X+=1 }; Y=1 } }"))
     assert function.initial == ("X",)
     assert [each.variable for each in function.finals] == ["Y"]
 
 
-def test_outputs_are_what_others_use_or_what_is_observed() -> None:
+def test_outputs_are_used_elsewhere_or_observed() -> None:
     test = litmus("cluster { r0=X; r1=r0+1; r2=r1+2 } || Y=1")
     assert only(test).outputs == ("r0", "r1", "r2")
     assert only(replace(test, observe=("r2",))).outputs == ("r2",)
@@ -166,7 +166,7 @@ def test_outputs_are_what_others_use_or_what_is_observed() -> None:
 
 
 def test_an_update_of_two_variables_has_two_results() -> None:
-    test = next(t for t in drawn() if has_op(t, "ResourceApplyKerasMomentum"))
+    test = next(t for t in generated() if has_op(t, "ResourceApplyKerasMomentum"))
     found = [
         statement
         for cluster in test.clusters
@@ -178,7 +178,7 @@ def test_an_update_of_two_variables_has_two_results() -> None:
         assert len(statement.results) == 2
 
 
-def test_a_name_that_looks_like_ours_is_left_alone() -> None:
+def test_names_of_the_test_that_look_like_ssa_names_are_kept() -> None:
     read = Node("x_ssa_0", "ReadVariableOp", resources=("x",))
     test = LitmusTest(
         "name",
@@ -196,7 +196,7 @@ def test_a_name_that_looks_like_ours_is_left_alone() -> None:
 
 
 @cache
-def drawn() -> tuple[LitmusTest, ...]:
+def generated() -> tuple[LitmusTest, ...]:
     return tuple(generate("clusters", 5, index) for index in range(600))
 
 
@@ -226,24 +226,24 @@ def check_as_executed(rng: random.Random, test: LitmusTest) -> tuple[int, int]:
     return compared, unwritten
 
 
-def test_random_clusters_do_what_their_members_do_in_order() -> None:
+def test_random_clusters_equal_their_members_in_order() -> None:
     rng = random.Random(1)
-    counts = [check_as_executed(rng, test) for test in drawn()]
+    counts = [check_as_executed(rng, test) for test in generated()]
     assert sum(compared for compared, _ in counts) > 500
     assert sum(unwritten for _, unwritten in counts) > 20
 
 
 @pytest.mark.parametrize("test", CLUSTERED, ids=lambda test: test.name)
-def test_clusters_of_the_corpus_do_what_their_members_do_in_order(test: LitmusTest) -> None:
+def test_clusters_of_the_corpus_equal_their_members_in_order(test: LitmusTest) -> None:
     rng = random.Random(2)
     for _ in range(20):
         check_as_executed(rng, test)
 
 
-def test_it_reads_and_writes_what_the_oracle_says() -> None:
+def test_reads_and_writes_are_those_of_the_oracle() -> None:
     """The oracle's snapshots and write-backs, which are made without this module."""
     seen = 0
-    for test in (*CLUSTERED, *drawn()[:200]):
+    for test in (*CLUSTERED, *generated()[:200]):
         events = unfold(test, RFC).events
         functions = {cluster.name: convert(test, cluster) for cluster in test.clusters}
         for event in events:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Sum of the wall-clock seconds of each named activity in this process.
+    """Elapsed seconds of each named activity in this process, summed.
 
     Attributes
     ----------

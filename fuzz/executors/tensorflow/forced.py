@@ -154,15 +154,15 @@ class _GatedSession(LiveSession):
         """Prepare the callables that the client runs during the race."""
         self._open: dict[str, Callable[[], Any]] = {}
         done = dict.fromkeys(gate.done for gate in gated.gates.values())
-        self._done = callable_of(self._session, [f"{_COPY}/{name}/size:0" for name in done])
+        self._done = callable_of(self.session, [f"{_COPY}/{name}/size:0" for name in done])
         held = [f"{_COPY}/{queue.name}/size:0" for queue in test.queues]
-        self._held = callable_of(self._session, held) if held else tuple
+        self._held = callable_of(self.session, held) if held else tuple
         self.gates = [gate.queue for gate in gated.gates.values()]
 
     def open(self, gate: str) -> None:
         """Open a gate: let one instance begin."""
         if gate not in self._open:
-            self._open[gate] = callable_of(self._session, (), f"open/{gate}")
+            self._open[gate] = callable_of(self.session, (), f"open/{gate}")
         self._open[gate]()
 
     def done(self) -> int:
@@ -175,7 +175,7 @@ class _GatedSession(LiveSession):
 
     def abandon(self) -> None:
         """Cancel the runs that have not ended, and release the session."""
-        self._session.close()
+        self.session.close()
         del self._open, self._done, self._held
         self.close()
 

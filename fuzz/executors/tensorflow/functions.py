@@ -177,8 +177,8 @@ def _with_own_waits(
 ) -> Iterable[node_def_pb2.NodeDef]:
     """The nodes, changed in two ways so that a call waits for the same nodes as its part.
 
-    A handle is an argument of the call, so that the ops of the part take over the
-    control inputs of the handle. And the padding of a part's node no longer waits for
+    A handle is an argument of the call, so that the ops of the part get the control
+    inputs of the handle. And the padding of a part's node no longer waits for
     other nodes of that part.
     """
     gates = {

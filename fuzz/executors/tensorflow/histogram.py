@@ -1,4 +1,4 @@
-"""Counts outcomes: turns NumPy arrays of many executions into a histogram.
+"""Counts outcomes: builds a histogram from NumPy arrays of many executions.
 
 It works on all copies at once, without TensorFlow. Python code runs once for each
 distinct outcome of a batch, not for each execution.

@@ -118,6 +118,9 @@ class LiveSession:
 
     Attributes
     ----------
+    session : tf.compat.v1.Session
+    initialize : callable
+        Gives all resources of all copies their initial contents.
     usable : bool
         False once a run is blocked or has failed, or a queue may be closed: another
         step then needs a new session.
@@ -139,17 +142,17 @@ class LiveSession:
         self.usable = True
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
-        self._session = tf.compat.v1.Session(target, load(built.graph_def), config)
-        self._run_init = callable_of(self._session, (), INIT)
+        self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
+        self.initialize = callable_of(self.session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
         for unit in built.units:
             fetches = [shown.tensor for shown in unit.observed]
-            run = callable_of(self._session, fetches, unit.target, options=options)
+            run = callable_of(self.session, fetches, unit.target, options=options)
             self._runs.update(dict.fromkeys(unit.runs, run))
-        self._run_final = callable_of(self._session, [shown.tensor for shown in built.final])
+        self._run_final = callable_of(self.session, [shown.tensor for shown in built.final])
         if built.contents:
             fetches = [name for each in built.contents for name in (each.sizes, each.elements)]
-            self._run_contents = callable_of(self._session, fetches)
+            self._run_contents = callable_of(self.session, fetches)
         self._threads: ThreadPoolExecutor | None = None
         if len(self._runs) > 1 or self._may_block:
             self._threads = ThreadPoolExecutor(len(self._runs))
@@ -174,7 +177,7 @@ class LiveSession:
         tensorflow.errors.OpError
             If an op fails in a test that cannot block.
         """
-        self._run_init()
+        self.initialize()
         race = _Race(self._test, self._runs, self._threads)
         race.go(watched=self._may_block, stuck=stuck)
         values: dict[str, npt.NDArray[Any]] = {}
@@ -186,7 +189,7 @@ class LiveSession:
         contents = {}
         held = race.blocked and self._crowded()
         if held:
-            callable_of(self._session, (), HOLD)()
+            callable_of(self.session, (), HOLD)()
         if self._built.contents:
             fetched = self._run_contents()
             for position, each in enumerate(self._built.contents):
@@ -207,7 +210,7 @@ class LiveSession:
         sizes = [each.sizes for each in self._built.contents if each.queue.name in self._put]
         if len(sizes) < 2:
             return False
-        found = callable_of(self._session, sizes)()
+        found = callable_of(self.session, sizes)()
         capacities = [q.capacity for q in self._test.queues if q.name in self._put]
         full = sum(each == most for each, most in zip(found, capacities, strict=True))
         return bool((full > 1).any())
@@ -253,7 +256,7 @@ class LiveSession:
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended."""
         self._wait_for_compiler()
-        self._session.close()
+        self.session.close()
         race.wait()
 
     def _wait_for_compiler(self) -> None:
@@ -269,10 +272,10 @@ class LiveSession:
         self._wait_for_compiler()
         if self._threads is not None:
             self._threads.shutdown()
-        del self._run_init, self._runs, self._run_final
+        del self.initialize, self._runs, self._run_final
         if self._built.contents:
             del self._run_contents
-        self._session.close()
+        self.session.close()
 
 
 class _Race:
