@@ -1,9 +1,9 @@
-"""The family `clusterable`: chains that a clusterer takes whole, and that race.
+"""Family `clusterable`: chains that a clustering compiler takes whole, and that race.
 
-In a chain nothing reads after something has written, so that BLOG's analysis finds
-no unsafe pair in it, and no value of one chain is used in another, so that they stay
-apart. What becomes of a test are clusters of several resource ops, each with the
-others for company: what a compiler, or its clusterer, does wrong then shows.
+In a chain no read comes after a write, so that BLOG's analysis finds no unsafe pair in it. No
+value of a chain is used in another chain, so that chains stay apart. A compiler turns such a
+test into clusters of several resource ops that run concurrently, which shows what it does
+wrong.
 
 References
 ----------
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return bounded(rng, support, _test)
 
 
@@ -37,21 +37,21 @@ def _test(context: Context) -> LitmusTest:
     possible = [OPS[name] for name in RESOURCE_OPS if context.possible(OPS[name])]
     nodes: list[Node] = []
     for _ in range(rng.choice((2, 2, 3))):
-        block = BodyGenerator(context)
+        body = BodyGenerator(context)
         last, written = "", False
         for _ in range(rng.choice((2, 2, 3, 4))):
-            before = len(block.nodes)
-            # Reads first, every other time: else nearly all would be writes.
+            before = len(body.nodes)
+            # Half of the time a read: else nearly all ops would be writes.
             wanted = tuple(Kind) if rng.random() < 0.5 else (Kind.READ,)
             wanted = (Kind.WRITE,) if written else wanted
             fitting = [each for each in possible if each.kind in wanted]
             if not fitting:
                 break
             op = rng.choice(fitting)
-            effect = block.effect(op, (last,) if last else ())
-            if has_too_many_orders(built("clusterable", context, [*nodes, *block.nodes])):
-                del block.nodes[before:]
+            effect = body.effect(op, (last,) if last else ())
+            if has_too_many_orders(built("clusterable", context, [*nodes, *body.nodes])):
+                del body.nodes[before:]
                 break
             last, written = effect, written or op.kind is not Kind.READ
-        nodes += block.nodes
+        nodes += body.nodes
     return built("clusterable", context, nodes)

@@ -1,9 +1,8 @@
-"""The family `clusters`: a part of a graph that runs as one node, beside the rest.
+"""Family `clusters`: tests in which parts of a graph form clusters, which run as one node each.
 
-Members are neighbours in a random topological order, so that no path leaves
-the cluster and comes back; that order is the SSA order. They may lie in the
-body of a loop or in a branch, and be whole loops and conditionals. What is not
-a member races with them: a cluster alone shows nothing.
+The members of a cluster are neighbours in a random topological order, which is the cluster's
+SSA order, so that no path leaves the cluster and comes back. They may lie in the body of a
+loop or conditional, and contain whole loops and conditionals. Other nodes race with them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _NEVER: Final = (Kind.QUEUE, Kind.SECTION)
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return small(rng, support, _attempt, rng.randint(9, 14))
 
 
@@ -44,16 +43,16 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if context.mutexes else 0)
     first = rng.choice(("plain", "plain", "plain", "branch", "loop"))
     plan = [first, *rng.choices(kinds, weights, k=rng.randint(3, 7))]
-    generator.play(plan, rng.choice((2, 2, 3)))
+    generator.generate(plan, rng.choice((2, 2, 3)))
     test = one_graph("clusters", generator)
     return replace(test, clusters=tuple(random_clusters(rng, test)))
 
 
 def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
-    """One or two clusters of one graph or body; none if nothing can be clustered."""
+    """One or two random clusters of one graph or body; none if no nodes can form one."""
     everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
     rng.shuffle(everywhere)
-    # Most often the graph itself: bodies are small.
+    # Most often a graph: bodies are small.
     everywhere.sort(key=lambda nodes: nodes not in [g.nodes for g in test.graphs])
     if len(everywhere) > 1 and rng.random() < 0.4:
         everywhere.append(everywhere.pop(0))
@@ -76,11 +75,11 @@ def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
 
 
 def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
-    """The nodes in a random order in which each stands after what it waits for."""
+    """The nodes in a random topological order."""
     waits = {node.name: set(node.sources) for node in nodes}
     for node in nodes:
         if isinstance(node.attrs, SectionAttrs):
-            # Its members wait for what it waits for, and it for them.
+            # The members wait for what the section waits for; the section waits for its members.
             for name in node.attrs.members:
                 waits[name] |= node.sources
             waits[node.name] |= set(node.attrs.members)
@@ -93,7 +92,7 @@ def _topological(rng: random.Random, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _runs(nodes: Sequence[Node], order: Sequence[Node]) -> list[list[Node]]:
-    """Longest stretches of an order that may lie in one cluster."""
+    """Longest intervals of an order that may form one cluster."""
     sections = [frozenset(n.attrs.members) for n in nodes if isinstance(n.attrs, SectionAttrs)]
     runs: list[list[Node]] = [[]]
     around: list[frozenset[str]] = []
@@ -110,16 +109,16 @@ def _runs(nodes: Sequence[Node], order: Sequence[Node]) -> list[list[Node]]:
 
 
 def _weight(nodes: Sequence[Node]) -> int:
-    """How many of them touch a resource."""
+    """Number of nodes that access a resource, bodies included."""
     return sum(any(n.resources for n in all_nodes([node])) for node in nodes)
 
 
 def _part(rng: random.Random, run: Sequence[Node]) -> list[Node]:
-    """Neighbours in a stretch, two effects at least if there are two."""
+    """A random part of an interval, with at least two nodes that access a resource if possible."""
     for _ in range(8):
         first = rng.randrange(len(run))
         last = rng.randint(first, min(len(run), first + 8))
-        # A constant waits for nothing: without it no path goes astray.
+        # Constants wait for nothing: leaving one out breaks no path.
         part = [n for n in run[first:last] if not n.definition.constant or rng.random() < 0.3]
         if _weight(part) >= 2:
             return part

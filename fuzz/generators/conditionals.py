@@ -1,7 +1,7 @@
-"""The family `conditionals`: branches with ops in them, chosen by what raced.
+"""Family `conditionals`: branches with ops, chosen by the values of racing reads.
 
-The predicate comes from a racing read, or from what an earlier conditional
-gave; now and then it is a constant, and one branch dead whatever happens.
+The predicate comes from a racing read or from the result of another conditional. A few
+predicates are constants, so that one branch never runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WEIGHTS = StatementWeights(branch=1, plain=8)
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return small(rng, support, _attempt, rng.randint(10, 15))
 
 
@@ -37,5 +37,5 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     )
     others = rng.choices(("plain", "branch"), (4, 1), k=rng.randint(3, 7))
     plan = ["branch", "plain", *others] if rng.random() < 0.6 else ["plain", "branch", *others]
-    generator.play(plan, rng.choice((2, 2, 3)))
+    generator.generate(plan, rng.choice((2, 2, 3)))
     return one_graph("conditionals", generator)

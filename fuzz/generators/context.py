@@ -1,9 +1,9 @@
-"""What all families draw with: a test, and a graph of it, while they are drawn.
+"""Parts of all generators: the context of a test, and generators of its bodies.
 
-A `Context` is what the graphs of a test share: the source of choices, the
-resources, the counter that makes names and values unique. A `BodyGenerator` is one
-graph, or one body of a loop or conditional: nodes in topological order, and the
-values in reach.
+The graphs of a test share a `Context`: the source of choices, the support, the resources,
+and the counters that make names and values unique. A `BodyGenerator` generates one graph,
+or one body of a loop or conditional: its nodes in topological order, and the values that
+they can use. The bodies of one loop or conditional share their `Captures`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
 
-# Kinds alike, but twice those that fit few tests, and the reads among them,
-# which show what happened. (All tests take ReadVariableOp; it comes often.)
+# All ops equally often, but twice the ops that fit few tests. ReadVariableOp fits all
+# tests, and thus is frequent.
 _TWICE: Final = (
     *("ResourceGather", "ResourceGatherNd"),
     *("ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
 )
 RESOURCE_OPS: Final = (*EFFECT_OPS, *_TWICE)
-"""Ops on variables, as often as they are to be drawn."""
+"""Ops on variables, each as often as it is to be generated."""
 _PURE: Final = (
     *("AddV2", "AddV2", "Sub", "Identity", "Neg", "Relu"),
     *("Maximum", "Minimum", "Mul", "Select", "ReluGrad"),
@@ -48,22 +48,22 @@ _PURE: Final = (
 
 @dataclass(slots=True)
 class Context:
-    """What the graphs of one test share while they are drawn.
+    """State that the graphs of one test share while they are generated.
 
     Parameters
     ----------
     rng : random.Random
-        All choices come from it.
+        Source of all choices.
     support : Support
-        Ops of other sorts are not generated.
+        Generated ops, dtypes and shapes lie within it, where the family can choose.
     dtype : str
         Of all variables and queues.
     variables : tuple of Variable
         All of one type.
     arithmetic : bool
-        Whether values are computed; if not they are only copied, and stay small.
+        Compute values from others; without it, values are copied, and stay small.
     matrices : bool
-        Whether MatMul may be drawn.
+        Allow MatMul.
     """
 
     rng: random.Random
@@ -75,25 +75,25 @@ class Context:
     arithmetic: bool = True
     matrices: bool = False
     names: FreshNames = field(default_factory=FreshNames)
-    wrote: int = 0
-    """Values made so far that no other op writes."""
+    unique_values: int = 0
+    """Unique values given so far."""
 
     @property
     def type(self) -> TensorType:
-        """Of every variable."""
+        """Type of every variable."""
         return self.variables[0].type
 
     @property
     def scalar(self) -> TensorType:
-        """Of the variables' dtype."""
+        """Scalar type of the variables' dtype."""
         return TensorType(self.dtype, ())
 
     def fresh(self, prefix: str) -> str:
-        """A name that no node, value or resource of the test has."""
+        """A name that nothing else in the test has."""
         return self.names.counted(prefix)
 
     def possible(self, op: OpDef) -> bool:
-        """Whether an op on variables is supported, and fits those of the test."""
+        """True if an op on variables is supported and fits the variables of the test."""
         return (
             op.name in self.support.ops
             and self.dtype in op.dtypes
@@ -103,9 +103,9 @@ class Context:
 
     def unique(self, kind: TensorType) -> Nested:
         """A literal that no other op of the test writes."""
-        self.wrote += 1
-        # 10, 20, ...: sums of two differ from a third, for the first few.
-        base = 10 * self.wrote + self.wrote * self.wrote
+        self.unique_values += 1
+        # 11, 24, 39, ...: the sum of any two of the first few differs from a third.
+        base = 10 * self.unique_values + self.unique_values * self.unique_values
         many = kind.shape and not self.matrices and kind.shape[0] > 1
         if many and self.rng.random() < 0.7:
             return tuple(base + row for row in range(kind.shape[0]))
@@ -114,18 +114,18 @@ class Context:
 
 @dataclass(slots=True)
 class Captures:
-    """What the bodies of one loop or conditional share: all that comes in.
+    """Values from outside that the bodies of one loop or conditional use.
 
     Parameters
     ----------
     outer : BodyGenerator
-        Where the node will stand.
+        Generator of the graph or body that will contain the node.
     names : dict of str to str
-        Names outside, each with its name inside.
+        Name of each captured value outside, and its name inside.
     scope : dict of str to TensorType
-        Types of what has come in, carried values included.
+        Types of captured and carried values, by their names inside.
     sources : list of str
-        Those of them that tell what happened.
+        Captured and carried values that depend on what was read.
     """
 
     outer: BodyGenerator
@@ -134,7 +134,7 @@ class Captures:
     sources: list[str] = field(default_factory=list)
 
     def take(self, name: str) -> str:
-        """Let a value in; its name inside."""
+        """Capture a value; its name inside."""
         if name not in self.names:
             self.names[name] = self.outer.context.fresh("a")
             self.scope[self.names[name]] = self.outer.types[name]
@@ -144,16 +144,16 @@ class Captures:
 
 
 class BodyGenerator:
-    """A graph or body while it is drawn.
+    """Generator of one graph or body.
 
     Attributes
     ----------
     nodes : list of Node
-        So far, in topological order.
+        Nodes generated so far, in topological order.
     types : dict of str to TensorType
-        Of all values in reach.
+        Types of all values that a node may use here.
     sources : list of str
-        Those of them that tell what happened: what was read, taken, chosen.
+        Values that depend on what ops read: results of reads, takes and conditionals.
     """
 
     def __init__(self, context: Context, captures: Captures | None = None) -> None:
@@ -175,14 +175,14 @@ class BodyGenerator:
         attrs: Attrs | BranchAttrs | LoopAttrs | None = None,
         kind: TensorType | None = None,
     ) -> str:
-        """Append a node whose result has type `kind`; its name."""
+        """Append a node whose result has type `kind`; return its name."""
         self.nodes.append(Node(name, op, inputs, resources, after, attrs))
         if kind is not None:
             self.types[name] = kind
         return name
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
-        """Add one op on a variable, with whatever it needs; its name."""
+        """Append an op on variables, with the nodes that it needs; return its name."""
         rng, context = self.rng, self.context
         resources = tuple(v.name for v in rng.sample(context.variables, len(op.roles)))
         target = next(v for v in context.variables if v.name == resources[0])
@@ -191,7 +191,7 @@ class BodyGenerator:
         inputs = []
         for role in op.operands:
             if role in op.scalars:
-                # Powers of two would do; small ints keep every product exact.
+                # Small ints keep every product exact.
                 inputs.append(self.constant(context.scalar, rng.choice((1, 1, 2))))
             elif op.name == "ResourceScatterMul":
                 inputs.append(self.constant(kind, rng.choice((2, 3))))
@@ -212,18 +212,18 @@ class BodyGenerator:
         return name
 
     def fitting(self, kind: TensorType) -> list[str]:
-        """Sources of that type; in a body now and then one from outside."""
+        """Sources of that type; in a body, sometimes one captured from outside."""
         found = [name for name in self.sources if self.types[name] == kind]
         if self.captures is not None and self.rng.random() < 0.3:
             outer = self.captures.outer
-            beyond = [name for name in outer.sources if outer.types[name] == kind]
-            if beyond:
-                taken = self.take(self.rng.choice(beyond))
+            outside = [name for name in outer.sources if outer.types[name] == kind]
+            if outside:
+                taken = self.take(self.rng.choice(outside))
                 found += [taken] if taken not in found else []
         return found
 
     def take(self, name: str) -> str:
-        """Let a value of the block outside in; its name here."""
+        """Capture a value of the enclosing body; return its name here."""
         assert self.captures is not None
         inner = self.captures.take(name)
         self.types[inner] = self.captures.scope[inner]
@@ -232,7 +232,7 @@ class BodyGenerator:
         return inner
 
     def operand(self, kind: TensorType) -> str:
-        """A tensor of that type: a fresh unique value, or computed from sources."""
+        """A tensor of that type: a new unique value, or one computed from sources."""
         fitting = self.fitting(kind)
         if not fitting or self.rng.random() < 0.5:
             scalars = [] if kind.shape == () else self.fitting(self.context.scalar)
@@ -249,7 +249,7 @@ class BodyGenerator:
         return self.expression(source, kind, fitting)
 
     def expression(self, source: str, kind: TensorType, fitting: list[str]) -> str:
-        """A pure op, or a few, on a source and perhaps another."""
+        """A value computed by one to three pure ops from a source, and perhaps another."""
         rng = self.rng
         scalar = TensorType(kind.dtype, ())
         supported = self.context.support.ops
@@ -280,20 +280,20 @@ class BodyGenerator:
         return self.pure(op, (source, other), kind)
 
     def constant(self, kind: TensorType, value: Nested | None) -> str:
-        """A Const node; without a value, one that no other op writes."""
+        """Append a Const node; if no value is given, one that no other op writes."""
         literal = self.context.unique(kind) if value is None else value
         attrs = ConstAttrs(kind.dtype, kind.shape, literal)
         return self.add(self.context.fresh("c"), "Const", attrs=attrs, kind=kind)
 
     def pure(self, op: str, inputs: tuple[str, ...], kind: TensorType) -> str:
-        """A node without effect."""
+        """Append a pure node."""
         return self.add(self.context.fresh("t"), op, inputs, kind=kind)
 
 
 def attributes(
     rng: random.Random, op: OpDef, target: Variable
 ) -> tuple[Attrs | None, tuple[int, ...]]:
-    """An op's attributes, and the shape of what it touches of the variable."""
+    """Random attributes of an op, and the shape of the part of the variable that it accesses."""
     if op.attrs is MomentumAttrs:
         return MomentumAttrs(rng.random() < 0.5), target.shape
     if op.attrs is SliceAttrs:

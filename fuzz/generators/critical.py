@@ -1,9 +1,10 @@
-"""Critical cycles: the shapes that a memory model forbids, and no smaller part of which it does.
+"""Critical cycles: minimal shapes of outcomes that the memory model forbids.
 
-A cycle goes through chains. Inside a chain it follows program order, from one chain to
-the next a communication: a read sees a write (reads-from), a write comes after what a
-read saw (from-read), or after another write (coherence). No total order has such a
-cycle; without any one of its program-order edges some order does.
+A cycle visits chains. Inside a chain it follows program order; from one chain to the next it
+follows communication: a read returns the value of a write (reads-from), a write overwrites
+what a read returned (from-read), or a write overwrites another (write order). No total order
+allows such a cycle. It is critical if, without any one of its program-order edges, some total
+order does.
 
 References
 ----------
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TRIES: Final = 400
-"""Of which one in ten succeeds."""
+"""Attempts at a cycle; one in ten succeeds."""
 
 
 class Point(NamedTuple):
-    """One access of a cycle: "R" or "W", and the number of its variable."""
+    """An access of a cycle: "R" or "W", and the number of its variable."""
 
     kind: str
     variable: int
@@ -39,16 +40,15 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Chains of accesses, and what each access sees.
+    """Chains of accesses, and the write that each access follows.
 
     Parameters
     ----------
     chains : tuple of tuple of Point
         In the order in which the cycle visits them, one access or two in each.
     sees : tuple of int or None
-        For each point, numbered along the chains: of a read the write that it reads
-        from, of a write the one just before it in coherence order; None for the
-        initial contents.
+        For each point, numbered along the chains: the write that a read reads from, or the
+        write just before a write in write order; None for the initial contents.
     """
 
     chains: tuple[tuple[Point, ...], ...]
@@ -56,12 +56,12 @@ class Cycle:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All accesses."""
+        """All accesses, chain by chain."""
         return tuple(point for chain in self.chains for point in chain)
 
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
-        """Of each chain, the numbers of its points."""
+        """Numbers of the points of each chain."""
         ends = [0]
         for chain in self.chains:
             ends.append(ends[-1] + len(chain))
@@ -69,22 +69,22 @@ class Cycle:
 
     @property
     def program_order(self) -> list[tuple[int, int]]:
-        """Its edges inside chains."""
+        """Edges of program order, inside chains."""
         return [(chain[0], chain[1]) for chain in self.numbers if len(chain) == 2]
 
     @property
     def variables(self) -> int:
-        """How many there are."""
+        """Number of variables."""
         return 1 + max(point.variable for point in self.points)
 
     def last(self, variable: int) -> int:
-        """The write that comes last in a variable's coherence order."""
+        """The last write to a variable in write order."""
         writes = [i for i, p in enumerate(self.points) if p == ("W", variable)]
         return next(i for i in writes if not any(self.sees[j] == i for j in writes))
 
     @property
     def communication(self) -> list[tuple[int, int]]:
-        """Reads-from, coherence and from-read, the last two to the next write only."""
+        """Edges of reads-from, write order and from-read, the last two to the next write only."""
         points = self.points
         after = {
             (p.variable, seen): i
@@ -99,14 +99,14 @@ class Cycle:
 
     @property
     def critical(self) -> bool:
-        """Whether there is a cycle, and none without any one edge of program order."""
+        """True if there is a cycle, and none without any one edge of program order."""
         others, order = self.communication, self.program_order
         return _cyclic([*others, *order]) and not any(
             _cyclic([*others, *(each for each in order if each != gone)]) for gone in order
         )
 
     def __str__(self) -> str:
-        """Its edges as diy calls them: ``PodWR Fre PodWR Fre``."""
+        """Its edges by their names in diy: ``PodWR Fre PodWR Fre``."""
         names = []
         place = "e" if len(self.chains) > 1 else "i"
         for chain, following in zip(self.chains, (*self.chains[1:], self.chains[0]), strict=True):
@@ -124,7 +124,7 @@ STORE_BUFFERING: Final = Cycle(
 
 
 def random_cycle(rng: random.Random) -> Cycle:
-    """A critical cycle of one to four chains."""
+    """A random critical cycle of one to four chains."""
     for _ in range(TRIES):
         cycle = _attempt(rng)
         if cycle is not None and cycle.critical:
@@ -133,16 +133,16 @@ def random_cycle(rng: random.Random) -> Cycle:
 
 
 def _attempt(rng: random.Random) -> Cycle | None:
-    """Chains at random, and what their accesses see if they are on a cycle; often None."""
+    """Random chains with the writes that their accesses follow; mostly None, for no cycle."""
     count = rng.choice((1, *(2,) * 5, *(3,) * 8, *(4,) * 8))
-    # With neighbours that communicate alike, one access in a chain adds nothing.
+    # A chain of one access adds nothing where its neighbours communicate without it.
     kinds = [rng.choice(("W", "W", "RR", "RW", "WR", "WW")) for _ in range(count)]
     steps = [len(kind) == 2 and rng.random() < 0.8 for kind in kinds]  # to another variable
     for kind, following in zip(kinds, (*kinds[1:], kinds[0]), strict=True):
         if kind[-1] + following[0] == "RR" or (kind == "W" and following[0] == "W"):
             return None
     if sum(steps) == 1:
-        return None  # one change of variable leads back nowhere
+        return None  # a single change of variable cannot lead back
     chains = []
     variable = 0
     for kind, step in zip(kinds, steps, strict=True):
@@ -155,9 +155,9 @@ def _attempt(rng: random.Random) -> Cycle | None:
 
 
 def _seen(rng: random.Random, cycle: Cycle) -> tuple[int | None, ...] | None:
-    """What each access sees, such that neighbouring chains communicate; None if they cannot."""
+    """The write that each access follows, so that neighbouring chains communicate, if possible."""
     points, numbers = cycle.points, cycle.numbers
-    # Coherence, by variable: two writes at most, which the final contents tell apart.
+    # Write order by variable: at most two writes, so that the final contents show the order.
     orders = [
         rng.sample(writes, len(writes))
         for variable in range(cycle.variables)
@@ -181,10 +181,10 @@ def _seen(rng: random.Random, cycle: Cycle) -> tuple[int | None, ...] | None:
 
 
 def _cyclic(edges: Iterable[tuple[int, int]]) -> bool:
-    """Whether some of these edges form a cycle."""
+    """True if some of these edges form a cycle."""
     left = set(edges)
     while left:
-        # Edges out of what nothing leads to are on none.
+        # Edges from points that no edge leads to are on no cycle.
         targets = {target for _, target in left}
         kept = {edge for edge in left if edge[0] in targets}
         if kept == left:

@@ -1,14 +1,15 @@
-"""The family `cycles`: each test asks for one outcome, a critical cycle.
+"""Family `cycles`: critical cycles, the classic shapes, each written in one of many ways.
 
-A cycle (`litmusfuzz.fuzz.generators.critical`) is written down in one of many ways. What reads and
-writes are ReadVariableOp and AssignVariableOp, or gathers, updates and scatters over
-whole variables: what is written is unique, so that an outcome tells what each read saw.
-Program order is a control edge, or goes through a pure node, through the value that is
-written, through a predicate or a critical section, or is the client's order of two runs.
-Chains may lie in graphs of their own, in a loop of one iteration, or in a section.
+Each test *asks for* one outcome: that of a critical cycle
+(`litmusfuzz.fuzz.generators.critical`). Reads and writes are ReadVariableOp and
+AssignVariableOp, or gathers, updates and scatters over whole variables. Written values are
+unique, so that an outcome shows what each read saw. Program order is a control edge, a path
+through a pure node, a dependence of the written value on the read, a predicate, a critical
+section, or the client's order of two runs. A chain may be a graph of its own, or lie in a loop
+of one iteration or in a section.
 
-Now and then one edge is left out. What is asked for is allowed then: next to what is
-forbidden it is as interesting, since an executor that never shows it is too strict.
+In one of five tests an edge of program order is left out, which makes the outcome allowed: an
+executor that never shows it may be too strict.
 """
 
 from __future__ import annotations
@@ -71,28 +72,28 @@ _OPS_OF: Final = {
 }
 """Ops that a way to keep program order, or a place for a chain, is written with."""
 _LIMIT: Final = 1_000_000
-"""Above every value."""
+"""A number above every value of a test."""
 COUNTER: Final = TensorType("int32", ())
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A cycle, and how it is written down.
+    """A cycle, and the way in which a test contains it.
 
     Parameters
     ----------
     cycle : Cycle
     type : TensorType
-        Of all variables, which begin with `init` everywhere.
+        Type of all variables; each element is `init` at first.
     init : int
     ops : tuple of (str, Attrs or None)
-        What each point is.
+        Op and attributes of each point.
     orders : tuple of str
-        How the program order of each chain is kept; "" not at all, or there is none.
+        Way in which each chain keeps program order; "" for not, or for a single point.
     around : tuple of str
-        What each chain lies in: "loop", "section" or nothing.
+        What each chain lies in: "loop", "section", or "" for nothing.
     several : bool
-        Whether each chain is a graph of its own.
+        Each chain is a graph of its own.
     """
 
     cycle: Cycle
@@ -104,24 +105,24 @@ class Plan:
     several: bool
 
     def without(self, chain: int) -> Plan:
-        """The same, but that the program order of one chain is left out."""
+        """The same plan without the program order of one chain."""
         orders = (*self.orders[:chain], "", *self.orders[chain + 1 :])
         return replace(self, orders=orders)
 
     @property
     def complete(self) -> bool:
-        """Whether all of the cycle's program order is kept."""
+        """True if the plan keeps all program order of the cycle."""
         return all(
             bool(order) == (len(chain) == 2)
             for order, chain in zip(self.orders, self.cycle.chains, strict=True)
         )
 
     def amount(self, point: int) -> int:
-        """What a write writes, or adds: 11, 24, 39, ..., different for all."""
+        """The value that a write assigns or adds: 11, 24, 39, ..., unique."""
         return 10 * (point + 1) + (point + 1) ** 2
 
     def value(self, point: int | None) -> int:
-        """What a variable holds after a write of the cycle, or at first."""
+        """Contents of a variable after a write of the cycle; initial contents for None."""
         if point is None:
             return self.init
         before = self.value(self.cycle.sees[point]) if _adds(self.ops[point][0]) else 0
@@ -129,7 +130,7 @@ class Plan:
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     plan = random_plan(rng, support)
     chains = [i for i, order in enumerate(plan.orders) if order]
     if rng.random() < 0.2:
@@ -141,7 +142,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 
 def random_plan(rng: random.Random, support: Support = EVERYTHING) -> Plan:
-    """A cycle with all of its program order, in a test that is small enough."""
+    """A random plan with all program order, whose test is small enough."""
     cycle = critical.random_cycle(rng)
     plain = Plan(
         cycle,
@@ -166,15 +167,15 @@ def random_plan(rng: random.Random, support: Support = EVERYTHING) -> Plan:
 
 
 def _varied(rng: random.Random, support: Support, plan: Plan) -> Plan:
-    """Other ops, ways to keep program order, and places for chains."""
+    """The plan with random ops, ways to keep program order, and places for chains."""
     ops: list[tuple[str, Attrs | None]] = []
-    summed: set[int] = set()  # variables that something is added to
+    summed: set[int] = set()  # variables with an update that adds
     for point in plan.cycle.points:
         op = _random_op(rng, point.kind, plan.type)
         if op[0] not in support.ops:
             op = _READ if point.kind == "R" else _ASSIGN
         if _adds(op[0]):
-            # Of two sums nobody could tell which came first.
+            # The sum of two updates would not show which came first.
             op = op if point.variable not in summed else _ASSIGN
             summed.add(point.variable)
         ops.append(op)
@@ -189,8 +190,7 @@ def _varied(rng: random.Random, support: Support, plan: Plan) -> Plan:
         order = rng.choice(ways)
         orders.append(order)
         inside = ("", "", "", "", "loop", "section") if order != "runs" else ("",)
-        # A section around two accesses forbids what others on its mutex do between them;
-        # so only one of them is on that mutex.
+        # A section excludes other sections on its mutex, which would forbid more: one only.
         where = rng.choice([each for each in inside if _supported(support, each)])
         if where == "section" and (where in around or "section" in order):
             where = ""
@@ -199,14 +199,14 @@ def _varied(rng: random.Random, support: Support, plan: Plan) -> Plan:
 
 
 def _supported(support: Support, way: str) -> bool:
-    """Whether a test may be written that way."""
+    """True if a support has all that a test written that way contains."""
     if way == "loop" and COUNTER.dtype not in support.dtypes:
         return False
     return all(support.takes_op(op) for op in _OPS_OF.get(way, ()))
 
 
 def _random_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attrs | None]:
-    """A read, or something that leaves its value in all of a variable."""
+    """A random read, or a random op that writes all elements of a variable."""
     rows = of.shape[0] if of.shape else 0
     choice = rng.random()
     if kind == "R":
@@ -227,12 +227,12 @@ def _random_op(rng: random.Random, kind: str, of: TensorType) -> tuple[str, Attr
 
 
 def _adds(op: str) -> bool:
-    """Whether what it leaves depends on what was there."""
+    """True for an op whose result depends on the old contents."""
     return any(part in op for part in ("Add", *_TAKES_AWAY))
 
 
 def _ways(plan: Plan, first: int, second: int) -> list[str]:
-    """How the second of two points can be made to wait for the first."""
+    """Ways to make the second of two points wait for the first."""
     ways = ["edge"] * 5 + ["noop", "section first", "section second"]
     if plan.several:
         ways += ["runs"] * 2
@@ -247,7 +247,7 @@ def _ways(plan: Plan, first: int, second: int) -> list[str]:
 
 
 def _read_type(plan: Plan, point: int) -> TensorType:
-    """Type of what a read returns."""
+    """Type of the value that a read returns."""
     attrs = plan.ops[point][1]
     if not isinstance(attrs, RowsAttrs):
         return plan.type
@@ -255,10 +255,10 @@ def _read_type(plan: Plan, point: int) -> TensorType:
 
 
 def test_of(plan: Plan) -> tuple[LitmusTest, dict[str, int]]:
-    """The test, and the outcome that it asks for: each value is the same in all elements."""
+    """The test of a plan, and the outcome that it asks for, one int for all elements of a value."""
     writer = _Writer(plan)
     client: list[Run] = []
-    shown: dict[str, int] = {}  # key in an outcome, the read that it is of
+    shown: dict[str, int] = {}  # key of an outcome, and number of the read
     for number, chain in enumerate(plan.cycle.numbers):
         writer.chain(number, chain)
         after: tuple[str, ...] = ()
@@ -286,16 +286,16 @@ def test_of(plan: Plan) -> tuple[LitmusTest, dict[str, int]]:
 
 
 class _Writer:
-    """The nodes of a plan, chain by chain.
+    """Builder of the nodes of a plan, chain by chain.
 
     Attributes
     ----------
     graphs : dict of str to list of Node
-        So far.
+        Nodes written so far, by graph.
     nodes : list of Node
-        Of the graph or body that is being written.
+        Nodes of the current graph or body.
     reads : dict of int to str
-        The value of each read there, by the read's number.
+        Name of the value of each read there, by the read's number.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -308,14 +308,14 @@ class _Writer:
         self.begun: list[tuple[str, dict[int, str]]] = []
 
     def begin(self) -> None:
-        """Go on in the next graph, or in the only one."""
+        """Continue in the next graph, or in the only graph."""
         name = f"g{len(self.graphs)}" if self.plan.several else "main"
         self.nodes = self.graphs.setdefault(name, [])
         self.reads = {}
         self.begun.append((name, self.reads))
 
     def finished(self) -> list[tuple[str, dict[int, str]]]:
-        """The graphs that a chain was written to, with its reads there."""
+        """Graphs that contain the last chain, with its reads in each."""
         begun, self.begun = self.begun, []
         return begun
 
@@ -359,7 +359,7 @@ class _Writer:
     def point(
         self, number: int, after: tuple[str, ...] = (), *, read: str = "", how: str = ""
     ) -> str:
-        """Write one point; its name."""
+        """Write one point; return its name."""
         op, attrs = self.plan.ops[number]
         point = self.plan.cycle.points[number]
         inputs: tuple[str, ...] = ()
@@ -382,9 +382,9 @@ class _Writer:
         return name
 
     def operand(self, amount: int, read: str, how: str) -> str:
-        """That number; where a read is named, computed from it, but whatever it saw."""
+        """Write the number `amount`, computed from `read` if given, whatever its value is."""
         constant = self.constant(amount, self.plan.type)
-        if how == "relu":  # nothing that is read is negative
+        if how == "relu":  # no value is negative
             nothing = self.add("t", "Relu", (self.add("t", "Neg", (read,)),))
             return self.add("t", "AddV2", (nothing, constant))
         if how == "less":
@@ -396,13 +396,13 @@ class _Writer:
         return constant
 
     def section(self, mutex: str, members: list[str], after: tuple[str, ...] = ()) -> str:
-        """Write a critical section around nodes; its name."""
+        """Write a critical section around nodes; return its name."""
         self.mutexes.add(mutex)
         attrs = SectionAttrs(tuple(members))
         return self.add("s", "CriticalSection", resources=(mutex,), after=after, attrs=attrs)
 
     def branch(self, first: str, second: int) -> None:
-        """Write a point in a branch that is always taken, by what another one read."""
+        """Write a point in a branch that is always taken, with a predicate on another read."""
         flag = self.add("t", "Less", (first, self.constant(_LIMIT)))
         outer, reads = self.nodes, self.reads
         self.nodes, self.reads = [], {}
@@ -421,7 +421,7 @@ class _Writer:
             reads[second] = f"{name}.{value}"
 
     def loop(self, points: tuple[int, ...], order: str) -> None:
-        """Write points as the only iteration of a loop; what they read is carried out."""
+        """Write points as the only iteration of a loop; their values leave it as carried values."""
         outer, reads = self.nodes, self.reads
         self.nodes, self.reads = [], {}
         self.ordered(points, order)
@@ -443,7 +443,7 @@ class _Writer:
         reads |= {point: f"{name}.{value}" for point, value in carried.items()}
 
     def constant(self, value: int, kind: TensorType | None = None) -> str:
-        """Write a constant; a scalar if no type is given."""
+        """Write a constant, a scalar if no type is given; return its name."""
         kind = kind or TensorType(self.plan.type.dtype, ())
         return self.add("c", "Const", attrs=ConstAttrs(kind.dtype, kind.shape, value))
 
@@ -457,7 +457,7 @@ class _Writer:
         after: tuple[str, ...] = (),
         attrs: Attrs | BranchAttrs | LoopAttrs | None = None,
     ) -> str:
-        """Append a node; its name."""
+        """Append a node; return its name."""
         name = self.fresh(prefix)
         self.nodes.append(Node(name, op, inputs, resources, after, attrs))
         return name

@@ -1,9 +1,8 @@
-"""The family `dag`: random acyclic graphs over a few variables that race.
+"""Family `dag`: random acyclic graphs over a few variables.
 
-Several chains of resource ops, now and then an edge from one chain to another,
-values that flow from reads through pure ops into writes. All ops are equally
-frequent. Written values are unique where that is possible, so that an outcome
-tells which write a read saw.
+A graph consists of chains of ops on variables that race, with a few edges between chains and
+values that flow from reads through pure ops into writes. All ops are about equally frequent.
+Written values are unique where possible, so that an outcome shows which write a read saw.
 """
 
 from __future__ import annotations
@@ -26,31 +25,30 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 MAX_ORDERS: Final = 200_000
-"""Total orders under `rfc` that a generated test has at most. The explorer judges
-an outcome of such a test in microseconds; more would only make a test harder to
-read, and its whole set, which a finding's file lists, larger."""
+"""Limit on the total orders of a test under `rfc`. More orders would make a test harder to
+read, and its allowed set, which the file of a finding lists, larger."""
 
 _SIZES: Final = (2, 3, 3, 4, 4, 5, 6, 7, 8)
-"""Ops on variables."""
-# One lane, for graphs without tearing in mind; up to 16 KiB a row in four-byte
-# lanes, which takes long enough to write that others run meanwhile.
+"""Numbers of ops on variables."""
+# Without lanes; or up to 16 KiB a row in four-byte lanes, which takes long enough to write
+# that other ops run meanwhile.
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,))
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return bounded(rng, support, partial(racing, name="dag", ops=RESOURCE_OPS, sizes=_SIZES))
 
 
 class MakeContext(Protocol):
-    """What makes a random context."""
+    """A function that makes a random context."""
 
     def __call__(self, rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
-        """One of them; see `Context.arithmetic`."""
+        """Make a random context; see `Context.arithmetic`."""
 
 
 def context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
-    """One to three variables of any type."""
+    """A random context with one to three variables."""
     matrices = arithmetic and rng.random() < 0.04 and support.takes_shape((2, 2))
     # Floats more often, since a few ops take nothing else.
     dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
@@ -74,23 +72,23 @@ def bounded(
     test_of: Callable[[Context], LitmusTest],
     make_context: MakeContext = context,
 ) -> LitmusTest:
-    """What becomes of a random context, with values that are not too large."""
+    """A test of a random context, with values below the bound of the model."""
     for _ in range(8):
         test = test_of(make_context(rng, support, arithmetic=True))
         if largest_magnitude(test) < MAX_MAGNITUDE:
             return test
-    # Products of products; without arithmetic between ops the bound is small.
+    # The values were products of products; without arithmetic the bound is small.
     return test_of(make_context(rng, support, arithmetic=False))
 
 
 def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
-    """A test in chains, of one of these sizes, with these ops."""
+    """A test in racing chains, of one of these sizes, with these ops."""
     rng = context.rng
-    block = BodyGenerator(context)
+    body = BodyGenerator(context)
     chains: list[str] = [""] * rng.randint(2, 4)  # each one's last effect
     effects: list[str] = []
     for _ in range(rng.choice(sizes)):
-        before = len(block.nodes)
+        before = len(body.nodes)
         chain = rng.randrange(len(chains))
         after = [chains[chain]] if chains[chain] else []
         if effects and rng.random() < 0.15:
@@ -100,24 +98,23 @@ def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[i
         if not possible:
             break
         op = OPS[rng.choice(possible)]
-        effect = block.effect(op, tuple(after))
-        if has_too_many_orders(built(name, context, block.nodes)):
-            del block.nodes[before:]
+        effect = body.effect(op, tuple(after))
+        if has_too_many_orders(built(name, context, body.nodes)):
+            del body.nodes[before:]
             break
         chains[chain] = effect
         effects.append(effect)
-    return built(name, context, block.nodes)
+    return built(name, context, body.nodes)
 
 
 def has_too_many_orders(test: LitmusTest) -> bool:
-    """Whether it has `MAX_ORDERS` or more."""
+    """True for a test with `MAX_ORDERS` total orders or more."""
     return count_orders(unfold(test, RFC), MAX_ORDERS) >= MAX_ORDERS
 
 
 def built(name: str, context: Context, nodes: Sequence[Node]) -> LitmusTest:
-    """A test of these nodes."""
-    # Nearly every read is observed; one that is not leaves TensorFlow free to
-    # drop its result at once.
+    """A test with one graph of these nodes."""
+    # Seven of eight reads are observed. TensorFlow may drop the result of the others at once.
     observed = [
         n.name for n in nodes if n.definition.kind is Kind.READ and int(n.name[1:]) % 8 != 7
     ]

@@ -1,9 +1,9 @@
-"""The family `dense`: as `dag`, of ops that read or write whole variables, six at most.
+"""Family `dense`: as `dag`, with at most six ops, each on a whole variable.
 
-TensorFlow promises that these are indivisible, one by one (model `executor`), and
-has no known defect in them: a campaign on them alone shows how much of what is allowed
-it reaches, and that the judge forbids none of it. One variable or two, so that most
-graphs have several outcomes.
+TensorFlow guarantees that each such op is indivisible (model `executor`), and has no known
+defect in them. So a campaign on this family alone measures how many of the allowed outcomes
+it reaches, and that the judge forbids none of them. Tests have one variable or two, so that
+most have several outcomes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SIZES: Final = (3, 4, 4, 5, 5, 6, 6)
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return dag.bounded(
         rng, support, partial(dag.racing, name="dense", ops=OPS, sizes=SIZES), context
     )
 
 
 def context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
-    """As `dag` has it, with fewer variables."""
+    """A context as of `dag`, with at most two variables."""
     made = dag.context(rng, support, arithmetic=arithmetic)
     return replace(made, variables=made.variables[:2])

@@ -1,7 +1,7 @@
-"""Random edits of a litmus test: one small change each, said in a few words.
+"""Random edits of a litmus test, one small change each.
 
-An edit need not know every rule of the format: it gives a rewriter, of which `LitmusTest`
-says whether it is a test. Each gives None where the test has nothing of the kind.
+An edit returns a rewriter and a short description, or None if the test has nothing to edit. It
+need not obey all rules of the format: `LitmusTest` refuses malformed tests.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import TensorType
 
 Edited = tuple[str, Rewriter] | None
-"""What was done, and the parts of a test that became of it."""
+"""Description of an edit, and the edited test; None if the edit does not fit."""
 _LANES: Final = ((), (16,), (256,), (1024,))
-_AS_GOOD: Final = (
+_INTERCHANGEABLE: Final = (
     *(("AddV2", "Sub", "Maximum", "Minimum"), ("Less", "Equal"), ("Identity", "Neg", "Relu")),
     tuple(n for n in EFFECT_OPS if OPS[n].kind is Kind.READ),
     # One operand, of the variable's shape: an assignment, or an update by it.
     tuple(n for n in EFFECT_OPS if OPS[n].operands in (("value",), ("updates",))),
     ("ResourceApplyMomentum", "ResourceApplyKerasMomentum"),
 )
-"""Ops that can stand for each other, if the types fit."""
+"""Groups of ops that can replace each other, if the types fit."""
 
 
 # --- edges -----------------------------------------------------------------------------
 
 
 def drop_edge(rng: random.Random, test: LitmusTest) -> Edited:
-    """A control edge less."""
+    """Remove a control edge."""
     edges = [(node, name) for node in _nodes(test) for name in node.after]
     if not edges:
         return None
     node, source = rng.choice(edges)
     after = tuple(name for name in node.after if name != source)
-    return f"no edge {source}->{node.name}", _with(test, replace(node, after=after))
+    return f"without edge {source}->{node.name}", _with(test, replace(node, after=after))
 
 
 def add_edge(rng: random.Random, test: LitmusTest) -> Edited:
-    """A control edge more."""
+    """Add a control edge."""
     place = _place(rng, test)
     if place is None:
         return None
@@ -117,7 +117,7 @@ def redirect_edge(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def other_op(rng: random.Random, test: LitmusTest) -> Edited:
-    """A node with another op of its kind."""
+    """Replace the op of a node by another one of its kind."""
     nodes = _nodes(test)
     if not nodes:
         return None
@@ -125,7 +125,7 @@ def other_op(rng: random.Random, test: LitmusTest) -> Edited:
     shape = test.type_of(node.resources[0]).shape if node.definition.on_variables else ()
     others = [
         op
-        for group in _AS_GOOD
+        for group in _INTERCHANGEABLE
         for op in group
         if node.op in group and op != node.op and (shape or not OPS[op].sparse)
     ]
@@ -140,14 +140,14 @@ def other_op(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def _whole(attrs: type[Attrs] | None, rows: int) -> Attrs | None:
-    """All rows, as an op with such attributes has it."""
+    """Attributes of that type that select all rows."""
     if attrs is RowsAttrs:
         return RowsAttrs(tuple(range(rows)))
     return SliceAttrs(0, rows, 1) if attrs is SliceAttrs else None
 
 
 def other_constant(rng: random.Random, test: LitmusTest) -> Edited:
-    """Another value of a constant, or of what a variable holds at first."""
+    """Change a constant, or the initial contents of a variable."""
     value = rng.choice((0, 1, 1, 2, 3, rng.randint(4, 200)))
     places: list[Node | Variable] = [*_nodes(test, "Const"), *test.variables]
     if not places:
@@ -155,8 +155,8 @@ def other_constant(rng: random.Random, test: LitmusTest) -> Edited:
     place = rng.choice(places)
     if not isinstance(place, Node):
         variables = (replace(v, init=value) if v is place else v for v in test.variables)
-        said = f"{place.name}={value} at first"
-        return said, replace(Rewriter.of(test), variables=tuple(variables))
+        description = f"{place.name}={value} at first"
+        return description, replace(Rewriter.of(test), variables=tuple(variables))
     assert isinstance(place.attrs, ConstAttrs)
     value = value % 2 if place.attrs.dtype == BOOL else value
     attrs = replace(place.attrs, value=value)
@@ -164,7 +164,7 @@ def other_constant(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
-    """A node on another variable, which may be a new one; or on another queue or mutex."""
+    """Move a node to another resource; a variable may be new."""
     nodes = [node for node in _nodes(test) if node.resources]
     if not nodes:
         return None
@@ -186,7 +186,7 @@ def other_resource(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
-    """An op twice, with the same edges in."""
+    """Duplicate a node, with the same inputs."""
     nodes = [
         node for node in _nodes(test) if node.resources and node.definition.kind is not Kind.SECTION
     ]
@@ -199,11 +199,13 @@ def duplicate_node(rng: random.Random, test: LitmusTest) -> Edited:
         twice = (each for n in body.nodes for each in ((n, copy) if n.name == node.name else (n,)))
         return replace(body, nodes=tuple(twice))
 
-    return f"{node.name} twice", _shown(Rewriter.of(test).each_level(edit), {node.name: copy.name})
+    return f"{node.name} twice", _observing(
+        Rewriter.of(test).each_level(edit), {node.name: copy.name}
+    )
 
 
 def wrap(rng: random.Random, test: LitmusTest) -> Edited:
-    """A critical section around one or two neighbouring ops, on a new mutex or an old one."""
+    """Add a critical section around one or two ops, on a new or existing mutex."""
     everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
     holding = [nodes for nodes in everywhere if any(n.resources for n in nodes)]
     if not holding:
@@ -240,7 +242,7 @@ def wrap(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def other_dtype(rng: random.Random, test: LitmusTest) -> Edited:
-    """Another dtype of all that has one now."""
+    """Replace a dtype in the whole test."""
     found = {each.dtype for each in _holding(test)}
     if not found:
         return None
@@ -250,15 +252,15 @@ def other_dtype(rng: random.Random, test: LitmusTest) -> Edited:
 
 
 def other_lanes(rng: random.Random, test: LitmusTest) -> Edited:
-    """Other lanes of all that has rows; where nothing has, one row and lanes for all."""
+    """Change the lanes of all values with rows; without any, add a row and lanes to all values."""
     lanes = rng.choice(_LANES)
-    said = f"lanes {list(lanes)}"
+    description = f"lanes {list(lanes)}"
     if any(each.shape for each in _holding(test)):
 
         def of(kind: TensorType) -> tuple[int, ...]:
             return (*kind.shape[:1], *lanes) if kind.shape else ()
 
-        return said, refitted(test, of)
+        return description, refitted(test, of)
     shape = (1, *lanes)
 
     def widened(node: Node) -> Node:
@@ -269,11 +271,11 @@ def other_lanes(rng: random.Random, test: LitmusTest) -> Edited:
     rewriter = Rewriter.of(test).each_node(widened)
     variables = tuple(replace(v, shape=shape) for v in rewriter.variables)
     queues = tuple(replace(q, shape=shape) for q in rewriter.queues)
-    return said, replace(rewriter, variables=variables, queues=queues)
+    return description, replace(rewriter, variables=variables, queues=queues)
 
 
 def other_bound(rng: random.Random, test: LitmusTest) -> Edited:
-    """Other `parallel_iterations` of a loop, or another capacity of a queue."""
+    """Change `parallel_iterations` of a loop, or the capacity of a queue."""
     places: list[Node | Queue] = [*_nodes(test, "While"), *test.queues]
     if not places:
         return None
@@ -282,20 +284,20 @@ def other_bound(rng: random.Random, test: LitmusTest) -> Edited:
     if isinstance(place, Node):
         assert isinstance(place.attrs, LoopAttrs)
         attrs = replace(place.attrs, parallel_iterations=bound)
-        said = f"{place.name}: {bound} at once"
-        return said, _with(test, replace(place, attrs=attrs))
+        description = f"{place.name}: {bound} parallel iterations"
+        return description, _with(test, replace(place, attrs=attrs))
     queues = (replace(q, capacity=bound) if q is place else q for q in test.queues)
-    return f"{place.name}: room for {bound}", replace(Rewriter.of(test), queues=tuple(queues))
+    return f"{place.name}: capacity {bound}", replace(Rewriter.of(test), queues=tuple(queues))
 
 
 def other_client(rng: random.Random, test: LitmusTest) -> Edited:
-    """Two runs in another order, or in none; of a single graph a second run."""
+    """Change the order of two runs; for a single run, add a second one."""
     rewriter = Rewriter.of(test)
     if len(rewriter.client) == 1:
         (run,) = rewriter.client
         again = Run(_names(test).numbered("again_"), run.graph, rng.choice(((), (run.name,))))
         observe = (*rewriter.observe, *((again.name, key) for _, key in rewriter.observe))
-        how = "after itself" if again.after else "beside itself"
+        how = "after itself" if again.after else "concurrent with itself"
         return f"{run.graph} {how}", replace(
             rewriter, client=(*rewriter.client, again), observe=observe
         )
@@ -303,24 +305,24 @@ def other_client(rng: random.Random, test: LitmusTest) -> Edited:
     first, second = rewriter.client[i], rewriter.client[j]
     client = list(rewriter.client)
     how = rng.choice(("swap", "toggle"))
-    if how == "swap":  # what they run, and what is seen of it
+    if how == "swap":  # their graphs, and the values that are observed of them
         client[i], client[j] = (
             replace(first, graph=second.graph),
             replace(second, graph=first.graph),
         )
         names = {first.name: second.name, second.name: first.name}
         observe = tuple((names.get(run, run), key) for run, key in rewriter.observe)
-        said = f"{first.name} and {second.name} swapped"
-        return said, replace(rewriter, client=tuple(client), observe=observe)
+        description = f"{first.name} and {second.name} swapped"
+        return description, replace(rewriter, client=tuple(client), observe=observe)
     ordered = first.name in second.after
     after = tuple(n for n in second.after if n != first.name)
     client[j] = replace(second, after=after if ordered else (*after, first.name))
-    said = f"{second.name} {'beside' if ordered else 'after'} {first.name}"
-    return said, replace(rewriter, client=tuple(client))
+    description = f"{second.name} {'concurrent with' if ordered else 'after'} {first.name}"
+    return description, replace(rewriter, client=tuple(client))
 
 
 def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
-    """What hangs together by edges once more, beside itself."""
+    """Duplicate a chain."""
     graph = rng.choice(test.graphs)
     chains = [c for c in _chains(graph.nodes) if not any(bodies(node) for node in c)]
     if not chains:
@@ -332,12 +334,12 @@ def duplicate_chain(rng: random.Random, test: LitmusTest) -> Edited:
     copies = tuple(renamed(redirected(node, str), copied) for node in chain)
     rewriter = Rewriter.of(test)
     graphs = (replace(g, nodes=(*g.nodes, *copies)) if g is graph else g for g in rewriter.graphs)
-    said = f"chain of {_first(chain)} twice"
-    return said, _shown(replace(rewriter, graphs=tuple(graphs)), copied)
+    description = f"chain of {_first(chain)} twice"
+    return description, _observing(replace(rewriter, graphs=tuple(graphs)), copied)
 
 
 def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
-    """What hangs together by edges in a graph of its own, beside the rest."""
+    """Move a chain to a new graph, which runs concurrently."""
     if len(test.runs) > 1:
         return None
     (run,), nodes = test.runs, test.graphs[0].nodes
@@ -346,7 +348,7 @@ def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
         return None
     chain = rng.choice(chains)
     names = {node.name for node in chain}
-    # Constants that both use stand in both.
+    # Constants that both use are copied.
     used = {ref for node in chain for ref in node.sources.union(node.members)} - names
     fresh = _names(test)
     copied = {name: fresh.numbered(f"{name[:56]}_") for name in sorted(used)}
@@ -370,7 +372,7 @@ EDITS: Final[tuple[Callable[[random.Random, LitmusTest], Edited], ...]] = (
     *(other_resource, duplicate_node, wrap, other_dtype, other_lanes, other_bound),
     *(other_client, duplicate_chain, move_chain),
 )
-"""As often as they are to be tried."""
+"""All edits, each as often as it is to be tried."""
 
 
 # --- what edits need --------------------------------------------------------------------
@@ -381,18 +383,18 @@ def _with(test: LitmusTest, node: Node) -> Rewriter:
 
 
 def _holding(test: LitmusTest) -> tuple[Variable | Queue, ...]:
-    """The resources that hold values."""
+    """Variables and queues."""
     return (*test.variables, *test.queues)
 
 
 def _nodes(test: LitmusTest, op: str = "") -> list[Node]:
-    """All nodes, or those of one op."""
+    """All nodes, or those with one op."""
     nodes = test.nodes
     return [node for node in nodes if op in ("", node.op)]
 
 
 def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | None:
-    """A node that is no constant, and what stands before it that is none."""
+    """A random node and the nodes before it in its body, without constants."""
     filled = [each.nodes for graph in test.graphs for each in levels(graph) if each.nodes]
     if not filled:
         return None
@@ -403,7 +405,7 @@ def _place(rng: random.Random, test: LitmusTest) -> tuple[Node, list[str]] | Non
 
 
 def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Nodes that hang together by edges; constants that stand for themselves join nothing."""
+    """Chains: nodes connected by edges, where constants connect nothing."""
     group: dict[str, set[str]] = {}
     for node in nodes:
         if node.definition.constant and not node.after:
@@ -418,17 +420,17 @@ def _chains(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _first(chain: Sequence[Node]) -> str:
-    """The first op of a chain that does something."""
+    """Name of the first node of a chain that has an effect."""
     return next((node.name for node in chain if node.definition.has_effect), chain[0].name)
 
 
 def _names(test: LitmusTest) -> FreshNames:
-    """Names that nothing in the test has."""
+    """Source of names that nothing in the test has."""
     named = (*test.resources, *test.clusters, *test.graphs, *test.runs)
     return FreshNames((*test.types, *(each.name for each in named)))
 
 
-def _shown(rewriter: Rewriter, copies: dict[str, str]) -> Rewriter:
-    """The copies of what is observed are, too."""
+def _observing(rewriter: Rewriter, copies: dict[str, str]) -> Rewriter:
+    """The rewriter with the copies of observed values observed as well."""
     new = [(run, copies[key]) for run, key in rewriter.observe if key in copies]
     return replace(rewriter, observe=(*rewriter.observe, *new))

@@ -1,8 +1,8 @@
-"""The family `loops`: loops with ops in condition and body, beside ops that race.
+"""Family `loops`: loops with ops in condition and body that race with other ops.
 
-A counter bounds each; often what a racing read saw ends it earlier. Few
-iterations may run at once, or as many as like. Values are carried from reads,
-and order what waits for them. Some bodies hold a loop or a conditional.
+A counter bounds each loop; often the value of a racing read ends it earlier. The number of
+concurrent iterations is limited or not. Carried values come from reads, and order what waits
+for them. Some bodies contain a loop or a conditional.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _NESTED = StatementWeights(plain=1, first="loop")
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
-    # Chosen once, for all tries: a loop in a loop is often too large.
+    """Generate a test of the family within a support; all choices come from `rng`."""
+    # Chosen once, for all attempts: nested loops are often too large.
     nested = rng.random() < 0.25
     return small(rng, support, partial(_attempt, nested=nested), rng.randint(7, 12))
 
@@ -45,5 +45,5 @@ def _attempt(
     )
     others = rng.choices(("plain", "loop"), (6, 0 if nested else 1), k=rng.randint(2, 5))
     plan = ["loop", "plain", *others] if rng.random() < 0.7 else ["plain", "loop", *others]
-    generator.play(plan, rng.choice((2, 2, 3)))
+    generator.generate(plan, rng.choice((2, 2, 3)))
     return one_graph("loops", generator)

@@ -1,7 +1,7 @@
-"""The family `mixed`: what the other families have, together.
+"""Family `mixed`: sections, queues, conditionals, loops and runs combined in one test.
 
-A section in a loop's body, a queue in a branch, a loop in a section, a run with
-one beside a run with another: at least two features in nearly every test.
+Examples are a section in the body of a loop, a queue op in a branch, and a loop in a section.
+Nearly every test has at least two features.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.support import Support
 
-# What stands at the top, and what may stand inside it: each pair that can be.
+# Kind of statement at the top, and of a statement inside it: all possible pairs.
 _PAIRS = (
     *(("loop", "section"), ("loop", "section"), ("loop", "queue"), ("loop", "branch")),
     *(("branch", "section"), ("branch", "queue"), ("branch", "loop"), ("branch", "branch")),
@@ -34,8 +34,8 @@ _PAIRS = (
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
-    # Chosen once, for all tries: some pairs are more often too large than others.
+    """Generate a test of the family within a support; all choices come from `rng`."""
+    # Chosen once, for all attempts: some pairs are more often too large than others.
     pair = rng.choice(_PAIRS)
     runs = rng.random() < 0.25 and "several runs" in support.features
     return small(rng, support, partial(_attempt, pair=pair, runs=runs), rng.randint(8, 12))
@@ -62,21 +62,21 @@ def _attempt(
         section=inner == "section", queue=inner == "queue", plain=1, first=inner
     )
     shared = StructuredContext(context, weights, events, balanced=rng.random() < 0.8)
-    # Beside it what makes it wait: another section, or the other end of a queue.
-    company = [kind for kind in ("section", "queue") if kind in pair]
-    others = rng.choices(("plain", *company), k=rng.randint(2, 4))
+    # Other statements that make it wait: sections, or the other end of a queue.
+    waiting = [kind for kind in ("section", "queue") if kind in pair]
+    others = rng.choices(("plain", *waiting), k=rng.randint(2, 4))
     if runs:
         client = random_client(rng, 2)
         generators = {}
         for graph, plan in (("g0", [outer, *others[:1]]), ("g1", others[1:] or ["plain"])):
             times = sum(run.graph == graph for run in client)
             generators[graph] = generator = StructuredGenerator(shared, times=times)
-            generator.play(plan, rng.choice((1, 2)))
+            generator.generate(plan, rng.choice((1, 2)))
         if shared.balanced:
             generator.balance()
         return several("mixed", rng, client, generators)
     generator = StructuredGenerator(shared)
-    generator.play([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
+    generator.generate([outer, *others] if rng.random() < 0.7 else ["plain", outer, *others], 2)
     if shared.balanced:
         generator.balance()
     if context.queues and rng.random() < 0.15:

@@ -1,8 +1,8 @@
-"""The family `mutations`: tests of the corpus, each with one to three random edits.
+"""Family `mutations`: tests of the corpus with one to three random edits.
 
-The corpus holds what somebody thought of: a shape, a rule, an op's mistake, something
-that was found. What lies one edit away is as well worth a look, and random drawing would
-hardly get there. What was edited, and how, stands in a test's `description`.
+The corpus holds tests that somebody thought of: classic shapes, examples of rules, reduced
+findings. Their neighbours are as interesting, and random generation rarely reaches them. The
+description of a test names its parent and the edits.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(corpus.__file__).parent / "litmus"
 _STEPS: Final = 12
-"""Edits tried on one test, of which many do not fit it."""
+"""Edits tried on one test; many do not fit it."""
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`.
+    """Generate a test of the family within a support; all choices come from `rng`.
 
-    `parent("SB")` where no parent is supported.
+    The result is SB itself if no test of the corpus, or no small mutation, is within it.
     """
     parents = supported(support)
     for _ in range(TRIES if parents else 0):
         name = rng.choice(tuple(parents))
-        test, said = _edited(rng, support, parents[name])
-        # One edit may undo another.
+        test, descriptions = _edited(rng, support, parents[name])
+        # Edits may undo each other.
         if test != parents[name] and _is_small(test):
-            return replace(test, description=f"mutation of {name}: {'; '.join(said)}")
-    return replace(parent("SB"), description="mutation of SB: none of those tried is small")
+            return replace(test, description=f"mutation of {name}: {'; '.join(descriptions)}")
+    return replace(parent("SB"), description="mutation of SB: no attempt is small")
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """The tests of the corpus, sorted."""
+    """Names of the tests of the corpus, sorted."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.yaml")))
 
 
 @cache
 def supported(support: Support) -> dict[str, LitmusTest]:
-    """Tests of the corpus within a support, by name; with another dtype if that is all."""
+    """Tests of the corpus within a support, by name; unsupported dtypes are replaced."""
     found = {}
     for name in names():
         test = parent(name)
@@ -71,37 +71,37 @@ def supported(support: Support) -> dict[str, LitmusTest]:
 
 @cache
 def parent(name: str) -> LitmusTest:
-    """One of them, by the name of the family."""
+    """A test of the corpus, renamed after the family."""
     return replace(load(FOLDER / f"{name}.yaml").test, name="mutations")
 
 
 def _edited(rng: random.Random, support: Support, test: LitmusTest) -> tuple[LitmusTest, list[str]]:
-    """The test after a few edits, and what they were."""
-    said: list[str] = []
+    """A test after one to three edits, and their descriptions."""
+    descriptions: list[str] = []
     count = rng.choice((1, 1, 2, 2, 3))
     if test.clusters and rng.random() < 0.5:
-        # Most executors run no test that has some.
+        # Few executors take tests with clusters.
         test = replace(test, clusters=())
-        said.append("no clusters")
+        descriptions.append("no clusters")
     for _ in range(_STEPS):
-        if len(said) >= count:
+        if len(descriptions) >= count:
             break
-        done = rng.choice(EDITS)(rng, test)
-        if done is None:
+        edited = rng.choice(EDITS)(rng, test)
+        if edited is None:
             continue
-        words, rewriter = done
+        description, rewriter = edited
         try:
             changed = rewriter.build()
         except MalformedTest:
             continue
         if changed != test and not support.lacking(changed):
             test = changed
-            said.append(words)
-    return test, said
+            descriptions.append(description)
+    return test, descriptions
 
 
 def _is_small(test: LitmusTest) -> bool:
-    """Whether the reference oracle gets through, and no value grows too large."""
+    """True if the reference oracle can decide the test and no value grows too large."""
     bodies = {"loops", "conditionals"} & test.features
     limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
     return count_all(test, limit) < limit and largest_magnitude(test) < MAX_MAGNITUDE

@@ -1,9 +1,8 @@
-"""The family `queues`: puts and takes that race, of one element or of several.
+"""Family `queues`: concurrent puts and takes, of one or several elements.
 
-Some tests can block, since they take more than is put or put more than there is
-room for; in others every take is fed. A queue is closed now and then, after all
-that is put into it: then a take of what is not there fails, and nothing more is
-specified.
+In some tests ops can block, as more elements are taken than put, or more are put than fit; in
+the others every op can finish. Some tests close the queue after all puts: a later take from
+the empty queue fails, and nothing is specified after that.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WEIGHTS = StatementWeights()
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return small(rng, support, _attempt, rng.randint(10, 14))
 
 
@@ -39,7 +38,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
         StructuredContext(context, _WEIGHTS, events, balanced=rng.random() < 0.8)
     )
     plan = rng.choices(("queue", "plain"), (3, 2), k=rng.randint(4, 9))
-    generator.play(["queue", "queue", *plan], rng.choice((2, 2, 3)))
+    generator.generate(["queue", "queue", *plan], rng.choice((2, 2, 3)))
     if generator.shared.balanced:
         generator.balance()
     if rng.random() < 0.25:

@@ -1,7 +1,7 @@
-"""The family `runs`: several graphs, and a client that runs them in an order.
+"""Family `runs`: several graphs, and a client that runs them.
 
-Some runs are ordered, some concurrent; one graph may run twice. Now and then a
-graph holds a queue op, so that a run waits for another or never ends.
+The client orders some runs, and others are concurrent; it may run a graph twice. Some graphs
+contain a queue op, so that a run waits for another, or never ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WEIGHTS = StatementWeights()
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return small(rng, support, _attempt, rng.randint(10, 15))
 
 
@@ -45,7 +45,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     for graph in sorted({run.graph for run in client}):
         times = sum(run.graph == graph for run in client)
         generators[graph] = generator = StructuredGenerator(shared, times=times)
-        generator.play(
+        generator.generate(
             rng.choices(kinds, weights, k=rng.choice((1, 2, 2, 3, 4))), rng.choice((1, 1, 2))
         )
     if shared.balanced:
@@ -54,7 +54,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
 
 
 def random_client(rng: random.Random, graphs: int) -> tuple[Run, ...]:
-    """Two to four runs, each graph at least once; some after others."""
+    """A random client of two to five runs, each graph at least once; some wait for others."""
     which = [f"g{number}" for number in range(graphs)]
     which += rng.choices(which, k=rng.choice((0, 0, 1, 1, 2)) if graphs > 1 else rng.choice((1, 2)))
     rng.shuffle(which)
@@ -71,7 +71,7 @@ def several(
     client: tuple[Run, ...],
     generators: dict[str, StructuredGenerator],
 ) -> LitmusTest:
-    """The test of several graphs that generators have become, under a client."""
+    """The test of the graphs that several generators have generated, run by a client."""
     context = next(iter(generators.values())).context
     shown = [f"{run.name}.{key}" for run in client for key in generators[run.graph].shown]
     return LitmusTest(

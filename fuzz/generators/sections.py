@@ -1,8 +1,7 @@
-"""The family `sections`: critical sections beside each other and inside each other.
+"""Family `sections`: critical sections, concurrent and nested, on one or two mutexes.
 
-One mutex or two. Edges lead to a section as a whole or to a member, and away
-from either; ops that no section holds race with those inside. Two sections
-that take two mutexes in opposite orders may block.
+Edges lead to a section or to one of its members, and from either. Ops outside of all sections
+race with those inside. Two sections that take two mutexes in opposite orders may block.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _WEIGHTS = StatementWeights(section=2)
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return small(rng, support, _attempt, rng.randint(14, 20))
 
 
@@ -36,5 +35,5 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     context = resources(rng, support, mutexes=rng.choice((1, 1, 2, 2)), arithmetic=arithmetic)
     generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, events))
     plan = ["section", "section", *rng.choices(("section", "plain"), (1, 3), k=rng.randint(1, 5))]
-    generator.play(plan, rng.choice((2, 2, 3)))
+    generator.generate(plan, rng.choice((2, 2, 3)))
     return one_graph("sections", generator)

@@ -1,11 +1,11 @@
-"""The family `sparse`: variables that are used densely and sparsely in one test.
+"""Family `sparse`: variables that one test accesses densely and sparsely.
 
-TensorFlow keeps a variable's tensor in two ways. A dense read shares it, and a dense
-update copies it first where somebody still holds it. The first sparse op, a scatter, a
-gather or an assignment to a slice, switches the variable to *copy on read*: from then on
-a read makes a copy, and updates work in place. What each op does thus depends on what
-was done before. So the chains of a test are histories, such as a scatter, then a read,
-then a dense update; one switches the variable over while others are at it.
+TensorFlow keeps the tensor of a variable in one of two modes. At first, a dense read shares
+the tensor, and a dense update copies it if a reader still holds it. The first sparse op (a
+scatter, a gather, or an assignment to a slice) switches the variable to *copy on read*: a read
+then makes a copy, and updates work in place. So the effect of an op depends on earlier ops,
+and the chains of a test are histories, such as a scatter, then a read, then a dense update.
+One chain switches the mode while others access the variable.
 
 References
 ----------
@@ -44,13 +44,13 @@ _HISTORIES: Final = (
     *(("dense", "read"), ("dense", "gather"), ("read", "gather"), ("dense", "sparse")),
     *(("sparse",), ("dense",), ("read",), ("gather",), ("read", "read"), ("sparse", "sparse")),
 )
-"""Chains, by what they do one after another; "sparse" and "dense" are any such op."""
-# Rows of some length take long enough to copy that others come in between.
+"""Histories of chains; "sparse" and "dense" stand for any such op."""
+# Long rows take long enough to copy that other ops run meanwhile.
 _LANES: Final = ((), (16,), (256,), (1024,), (4096,), (4096,))
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
-    """One random test; all choices come from `rng`."""
+    """Generate a test of the family within a support; all choices come from `rng`."""
     return bounded(rng, support, _test, _context)
 
 
@@ -65,22 +65,22 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
 def _test(context: Context) -> LitmusTest:
     nodes: list[Node] = []
     for history in _histories(context):
-        # Values do not go from chain to chain: it is histories that race.
-        block = BodyGenerator(context)
+        # No value flows between chains: their histories race.
+        body = BodyGenerator(context)
         last: tuple[str, ...] = ()
         for op in history:
-            before = len(block.nodes)
-            effect = block.effect(OPS[op], last)
-            if has_too_many_orders(built("sparse", context, [*nodes, *block.nodes])):
-                del block.nodes[before:]
+            before = len(body.nodes)
+            effect = body.effect(OPS[op], last)
+            if has_too_many_orders(built("sparse", context, [*nodes, *body.nodes])):
+                del body.nodes[before:]
                 break
             last = (effect,) if context.rng.random() < 0.9 else last
-        nodes += block.nodes
+        nodes += body.nodes
     return built("sparse", context, nodes)
 
 
 def _histories(context: Context) -> list[list[str]]:
-    """The ops of two or three chains; one of the first writes sparsely, another is dense."""
+    """Ops of two or three chains, of which one writes sparsely and another has a dense op."""
     rng = context.rng
     chains = [list(rng.choice(_HISTORIES)) for _ in range(rng.choice((2, 2, 3)))]
     switches, shares = rng.sample(chains[:2], 2)
@@ -90,7 +90,7 @@ def _histories(context: Context) -> list[list[str]]:
 
 
 def _random_op(context: Context, kind: str) -> str:
-    """An op of that kind that fits the test's variables."""
+    """A random op of that kind that fits the variables of the test."""
     kind = context.rng.choice({"sparse": _SPARSE, "dense": _DENSE}.get(kind, (kind,)))
     for names in (_OPS[kind], _OPS["update"]):
         possible = [name for name in names if context.possible(OPS[name])]

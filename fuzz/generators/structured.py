@@ -1,13 +1,13 @@
-"""How the families with structure draw: statements of every kind, nested.
+"""Structured generator: statements of every kind, nested in each other.
 
-A *generator* is a block in chains, as in `dag`, whose statements may be critical
-sections, queue ops, conditionals and loops as well. Which of them a family
-wants, and what may stand inside, is a `StatementWeights`.
+A `StructuredGenerator` generates a body in chains, as the family `dag` does, but its
+statements may also be critical sections, queue ops, conditionals and loops.
+`StatementWeights` say how often each kind stands inside another statement.
 
-Tests must be small: the reference oracle looks at every total order, and where
-something may block under every choice of strictness as well. So every event has
-its price (`StructuredContext.left`), and a drawing that came out too large is drawn again,
-smaller (`small`).
+Tests must be small: the reference oracle looks at every total order, and where something
+may block, under every choice of strictness as well. So a test has a budget of events
+(`StructuredContext.events_left`), and `small` tries again with a smaller budget if a test
+has too many orders.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 MAX_ORDERS: Final = 4_000
-"""Total orders under `rfc`, over all choices of strictness where something may
-block: the reference oracle looks at so many in a fifth of a second."""
+"""Limit on the total orders of a test under `rfc`, over all choices of strictness where
+something may block."""
 MAX_ORDERS_OF_BODIES: Final = 2_000
-"""The same where there are loops or conditionals, which take it longer."""
+"""The same for a test with loops or conditionals, on which the oracle is slower."""
 MIN_RACES: Final = 3
-"""Pairs of events whose order is open and may be seen; with fewer there is
-mostly one outcome only."""
+"""Least number of pairs of events that race visibly; with fewer, most tests have a single
+outcome."""
 TRIES: Final = 24
+"""Attempts at a test that is small enough."""
 _PLAIN: Final = {
     kind: tuple(name for name in EFFECT_OPS if OPS[name].kind is kind)
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
@@ -68,7 +69,7 @@ _BODY_DEPTH: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class StatementWeights:
-    """How often each kind of statement is drawn inside another one."""
+    """Weight of each kind of statement inside another one."""
 
     section: int = 0
     queue: int = 0
@@ -76,37 +77,37 @@ class StatementWeights:
     loop: int = 0
     plain: int = 6
     first: str = ""
-    """What stands inside at least once, if there is an inside at all."""
+    """Kind of statement that stands first inside the first of them; "" for any."""
 
 
 @dataclass(slots=True)
 class StructuredContext:
-    """What the generators of one test share, beside their context.
+    """Further state that the structured generators of one test share.
 
     Parameters
     ----------
-    left : int
-        Events that may still be drawn, instances counted.
+    events_left : int
+        Events that may still be generated, counting each iteration.
     """
 
     context: Context
     weights: StatementWeights
-    left: int
+    events_left: int
     balanced: bool = True
-    """Whether what is put into queues is taken out again, as far as is known."""
+    """Put as many elements into queues as are taken out, as far as is known."""
     held: dict[str, int] = field(init=False)
-    """Elements of each queue if all that was drawn had been done."""
+    """Elements of each queue after all ops that are generated so far."""
 
     first: str = field(init=False)
-    """`StatementWeights.first`, until it has been drawn."""
+    """`StatementWeights.first`, until a statement of that kind is generated."""
 
     def __post_init__(self) -> None:
         self.first = self.weights.first
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
-    def pay(self, events: int) -> None:
-        """Note that so many events were drawn."""
-        self.left -= events
+    def spend(self, events: int) -> None:
+        """Subtract events from the budget."""
+        self.events_left -= events
 
 
 def resources(
@@ -117,7 +118,7 @@ def resources(
     queues: int = 0,
     arithmetic: bool = True,
 ) -> Context:
-    """A context with one to three variables, and as many mutexes and queues as asked for."""
+    """A random context with one to three variables, and with mutexes and queues if supported."""
     dtype = rng.choice([each for each in DTYPES if each in support.dtypes])
     shape: tuple[int, ...] = ()
     if rng.random() < 0.5:
@@ -130,7 +131,7 @@ def resources(
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
     context = Context(rng, support, dtype, variables, arithmetic=arithmetic)
     context.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
-    drawn = []
+    made = []
     for name in "QP"[:queues]:
         element = () if rng.random() < 0.75 else shape
         capacity = rng.choice((1, 1, 2, 2, 3, 3, 4))
@@ -138,25 +139,25 @@ def resources(
         first = tuple(
             context.unique(TensorType(dtype, element)) for _ in range(min(held, capacity))
         )
-        drawn.append(Queue(name, dtype, element, capacity, first))
-    context.queues = tuple(drawn)
+        made.append(Queue(name, dtype, element, capacity, first))
+    context.queues = tuple(made)
     return context
 
 
 class StructuredGenerator(BodyGenerator):
-    """A block in chains, with statements of all kinds.
+    """Generator of a body in chains, with statements of all kinds.
 
     Parameters
     ----------
     shared : StructuredContext
     captures : Captures, optional
-        Of a body: what comes in.
+        Values from outside that a body may use.
     times : int
-        Instances that each node will have, at most.
+        Executions of each node, at most.
     depth : int
-        Bodies around it.
+        Number of enclosing bodies.
     held : sequence of str
-        Mutexes of the sections around it.
+        Mutexes of the enclosing sections.
     """
 
     def __init__(
@@ -177,28 +178,29 @@ class StructuredGenerator(BodyGenerator):
         self.shown: list[str] = []  # what an outcome may have of it
 
     def inner(self, captures: Captures, times: int) -> StructuredGenerator:
-        """A body of a statement of this generator."""
+        """Generator of a body of a statement here."""
         return StructuredGenerator(
             self.shared, captures=captures, times=times, depth=self.depth + 1, held=self.held
         )
 
-    def play(self, plan: Sequence[str], chains: int) -> None:
-        """Draw the statements of a plan, each in one of several chains.
+    def generate(self, plan: Sequence[str], chains: int) -> None:
+        """Generate the statements of a plan, each in one of several chains.
 
-        The first of each chain are always drawn, others while events are left.
+        The first statement of each chain is always generated, the others while events are
+        left.
         """
         last = [""] * chains
         if self.captures is not None and self.types and self.rng.random() < 0.4:
-            # What came in orders the first of a body as well as its values do.
+            # A captured value orders the first statement of a body.
             last[0] = self.rng.choice(list(self.types))
         for number, kind in enumerate(plan):
-            if number >= chains and self.shared.left <= 0:
+            if number >= chains and self.shared.events_left <= 0:
                 return
             chain = number % chains if number < chains else self.rng.randrange(chains)
             last[chain] = self.statement(kind, last[chain])
 
     def statement(self, kind: str, previous: str) -> str:
-        """Draw one statement after `previous`; what the next one comes after."""
+        """Generate a statement after `previous`; return what the next one comes after."""
         after = [previous] if previous and self.rng.random() < 0.9 else []
         if self.waits and self.rng.random() < 0.12:
             other = self.rng.choice(self.waits)
@@ -220,7 +222,7 @@ class StructuredGenerator(BodyGenerator):
         return self.plain(waits)
 
     def some(self, count: int) -> list[str]:
-        """Kinds of statements for the inside of another one."""
+        """Kinds of the statements inside another one."""
         wanted = self.shared.weights
         weights = {
             "plain": wanted.plain,
@@ -235,13 +237,13 @@ class StructuredGenerator(BodyGenerator):
         return kinds
 
     def may_hold(self, op: str) -> bool:
-        """Whether a node with bodies may stand here."""
+        """True if a node with bodies may stand here."""
         return self.depth < _BODY_DEPTH and self.context.support.takes_op(op)
 
     # --- ops on variables ------------------------------------------------------------
 
     def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
-        """One op on a variable: reads, writes and updates alike."""
+        """Generate an op on variables: a read, write or update."""
         possible = {
             kind: [name for name in names if self.context.possible(OPS[name])]
             for kind, names in _PLAIN.items()
@@ -254,12 +256,12 @@ class StructuredGenerator(BodyGenerator):
         return self.noted(self.effect(OPS[self.rng.choice(names)], after))
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
-        """Draw an op on a variable, and pay for it."""
-        self.shared.pay(self.times * len(op.roles) * (2 if op.kind is Kind.UPDATE else 1))
+        """Generate an op on variables, within the budget of events."""
+        self.shared.spend(self.times * len(op.roles) * (2 if op.kind is Kind.UPDATE else 1))
         return super().effect(op, after)
 
     def noted(self, name: str) -> str:
-        """Let what comes later wait for a node, and the outcome show it."""
+        """Allow later statements to wait for a node, and outcomes to contain its value."""
         self.waits.append(name)
         if name in self.types:
             self.shown.append(name)
@@ -268,9 +270,9 @@ class StructuredGenerator(BodyGenerator):
     # --- critical sections -----------------------------------------------------------
 
     def section(self, mutex: str, waits: tuple[str, ...]) -> str:
-        """A section over a few statements; edges into it, or into its members."""
+        """Generate a section around a few statements, with edges to it or to its members."""
         rng = self.rng
-        self.shared.pay(2 * self.times)
+        self.shared.spend(2 * self.times)
         first = len(self.nodes)
         # The edge is the section's own, or its first member's, or both.
         which = rng.choice(("section", "section", "member", "both"))
@@ -278,7 +280,7 @@ class StructuredGenerator(BodyGenerator):
         count = rng.choice((1, 1, 2)) if self.held else rng.choice((1, 2, 2, 3))
         self.held.append(mutex)
         for number, kind in enumerate(self.some(count)):
-            if number and self.shared.left <= 0:
+            if number and self.shared.events_left <= 0:
                 break
             # Now and then two members have no edge between them.
             previous = last if number == 0 or rng.random() < 0.85 else ""
@@ -312,7 +314,7 @@ class StructuredGenerator(BodyGenerator):
     # --- queues ----------------------------------------------------------------------
 
     def queue_op(self, after: tuple[str, ...]) -> str:
-        """One op on a queue: mostly a put or a take, of one element or several."""
+        """Generate an op on a queue: mostly a put or a take of one or several elements."""
         rng = self.rng
         queue = rng.choice(self.context.queues)
         how = rng.choice(("put", "put", "put", "take", "take", "take", "size"))
@@ -322,7 +324,7 @@ class StructuredGenerator(BodyGenerator):
         how = "put" if how == "size" else how
         held = self.shared.held[queue.name]
         if self.shared.balanced:
-            # In the order in which they are drawn, nothing blocks.
+            # In the order of generation, nothing blocks.
             if how == "take" and held < self.times:
                 how = "put"
             elif how == "put" and held + self.times > queue.capacity:
@@ -331,16 +333,16 @@ class StructuredGenerator(BodyGenerator):
         many = takes("QueueEnqueueManyV2" if how == "put" else "QueueDequeueManyV2")
         if many and queue.shape == () and rng.random() < 0.5:
             count = rng.choice((1, 2, 2, 3))
-            room = held if how == "take" else queue.capacity - held
+            space = held if how == "take" else queue.capacity - held
             if self.shared.balanced:
-                count = max(0, min(count, room // self.times))
+                count = max(0, min(count, space // self.times))
         if how == "put":
             return self.put(queue, count, after)
         return self.take_from(queue, count, after)
 
     def size(self, queue: Queue, after: tuple[str, ...]) -> str:
-        """Ask a queue how many elements it holds."""
-        self.shared.pay(self.times)
+        """Generate an op that returns the number of elements of a queue."""
+        self.shared.spend(self.times)
         name = self.add(
             self.context.fresh("z"),
             "QueueSizeV2",
@@ -352,9 +354,9 @@ class StructuredGenerator(BodyGenerator):
         return self.noted(name)
 
     def put(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
-        """Put one element, or `count` by a many-op if that is not 0."""
+        """Generate a put of one element, or of `count` elements if that is not 0."""
         events = self.times * max(1, count)
-        self.shared.pay(events)
+        self.shared.spend(events)
         self.shared.held[queue.name] += events
         element = self.operand(TensorType(self.context.dtype, (count,) if count else queue.shape))
         op = "QueueEnqueueManyV2" if count else "QueueEnqueueV2"
@@ -362,9 +364,9 @@ class StructuredGenerator(BodyGenerator):
         return self.noted(self.add(name, op, (element,), resources=(queue.name,), after=after))
 
     def take_from(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
-        """Take one element, or `count` by a many-op if that is not 0."""
+        """Generate a take of one element, or of `count` elements if that is not 0."""
         events = self.times * max(1, count)
-        self.shared.pay(events)
+        self.shared.spend(events)
         self.shared.held[queue.name] -= events
         name = self.add(
             self.context.fresh("d"),
@@ -378,7 +380,7 @@ class StructuredGenerator(BodyGenerator):
         return self.noted(name)
 
     def balance(self) -> None:
-        """Feed the takes that were drawn, and make room for the puts."""
+        """Add puts for the takes that would block, or takes for the puts."""
         for queue in self.context.queues:
             before = ""
             for _ in range(8):
@@ -390,12 +392,12 @@ class StructuredGenerator(BodyGenerator):
                 before = do(queue, 0, after)
 
     def close(self, *, more: bool) -> None:
-        """Close a queue after all that is put into it.
+        """Generate an op that closes a queue, after all puts into it.
 
         Parameters
         ----------
         more : bool
-            Whether one more is taken then: if it is not there, that fails.
+            Generate a take after it, which fails if the queue is empty.
         """
         if not self.context.support.takes_op("QueueCloseV2"):
             return
@@ -405,7 +407,7 @@ class StructuredGenerator(BodyGenerator):
             for n in self.nodes
             if any(m.definition.puts and queue.name in m.resources for m in all_nodes([n]))
         )
-        self.shared.pay(1)
+        self.shared.spend(1)
         name = self.add(
             self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts
         )
@@ -418,13 +420,13 @@ class StructuredGenerator(BodyGenerator):
     # --- conditionals ----------------------------------------------------------------
 
     def predicate(self, after: tuple[str, ...], *, loop: bool = False) -> tuple[str, TensorType]:
-        """A bool of one element, mostly from something that races; with its type.
+        """A bool of one element, mostly computed from a racing read; with its type.
 
         Parameters
         ----------
         loop : bool
-            Whether it ends a loop: then it is mostly true at first, and no
-            matter of the counter.
+            The bool ends a loop: then it is mostly true at first, and does not depend on
+            the counter.
         """
         rng = self.rng
         single = [
@@ -435,7 +437,7 @@ class StructuredGenerator(BodyGenerator):
             and not (loop and name[0] == "i")
         ]
         if not loop and rng.random() < 0.08:
-            # One branch is dead in every total order.
+            # A constant: one branch is dead in every total order.
             flag = TensorType(BOOL, ())
             return self.constant(flag, rng.randint(0, 1)), flag
         known = single and rng.random() < 0.5
@@ -454,20 +456,20 @@ class StructuredGenerator(BodyGenerator):
         return self.pure(op, operands, flag), flag
 
     def one(self, kind: TensorType) -> bool:
-        """Whether a value of that type is one int in the model."""
+        """True if a value of that type is a single int in the model."""
         return model_size(kind.shape, whole=False) == 1
 
     def level(self, source: str) -> int:
-        """What to compare a source with, so that either may come out."""
+        """A value to compare a source with, such that both results are possible."""
         if source[0] in "iz":  # a counter, a size
             return self.rng.randint(0, 1)
-        if self.context.wrote and self.rng.random() < 0.3:
-            number = self.rng.randint(1, self.context.wrote)
+        if self.context.unique_values and self.rng.random() < 0.3:
+            number = self.rng.randint(1, self.context.unique_values)
             return 10 * number + number * number
         return self.rng.choice((0, 1, 5))
 
     def probe(self, after: tuple[str, ...]) -> str:
-        """Read one element of a variable."""
+        """Generate a read of one element of a variable."""
         variable = self.rng.choice(self.context.variables)
         attrs = None
         kind = variable.type
@@ -476,7 +478,7 @@ class StructuredGenerator(BodyGenerator):
             op = "ResourceGather"
             attrs = RowsAttrs((self.rng.randrange(variable.shape[0]),))
             kind = TensorType(kind.dtype, (1, *variable.shape[1:]))
-        self.shared.pay(self.times)
+        self.shared.spend(self.times)
         name = self.add(
             self.context.fresh("r"),
             op,
@@ -489,7 +491,7 @@ class StructuredGenerator(BodyGenerator):
         return self.noted(name)
 
     def branch(self, waits: tuple[str, ...]) -> str:
-        """A conditional; ops in one branch or in both."""
+        """Generate a conditional, with ops in one branch or in both."""
         rng, context = self.rng, self.context
         flag, _ = self.predicate(waits if rng.random() < 0.7 else ())
         captures = Captures(self)
@@ -498,7 +500,7 @@ class StructuredGenerator(BodyGenerator):
         made = []
         for count in counts:
             inner = self.inner(captures, self.times)
-            inner.play(inner.some(count), 1 if rng.random() < 0.7 else 2)
+            inner.generate(inner.some(count), 1 if rng.random() < 0.7 else 2)
             made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
             made[-1] = Body(tuple(inner.nodes), made[-1].results)
         names = tuple(context.fresh("o") for _ in kinds)
@@ -516,17 +518,17 @@ class StructuredGenerator(BodyGenerator):
         return name
 
     def leave(self, name: str, kind: TensorType) -> None:
-        """Note a result of a loop or conditional."""
+        """Allow later nodes to use, and outcomes to contain, a result of a loop or conditional."""
         self.types[name] = kind
         self.shown.append(name)
         self.sources.append(name)
 
     def result_type(self) -> TensorType:
-        """Of what leaves a body."""
+        """Random type of a result of a body."""
         return self.context.type if self.rng.random() < 0.7 else self.context.scalar
 
     def result(self, kind: TensorType) -> str:
-        """A value of that type that may leave a body: rather one that was read."""
+        """A value of that type as a body's result: preferably one that was read in it."""
         own = {n.name for n in self.nodes}
         fitting = [name for name in self.sources if self.types[name] == kind]
         recent = [name for name in fitting if name in own or name.partition(".")[0] in own]
@@ -535,17 +537,17 @@ class StructuredGenerator(BodyGenerator):
             return self.rng.choice(recent)
         if fitting and choice < 0.75:
             return self.rng.choice(fitting)
-        if kind == self.context.type and self.shared.left > 0 and choice < 0.9:
+        if kind == self.context.type and self.shared.events_left > 0 and choice < 0.9:
             return self.effect(OPS["ReadVariableOp"], tuple(self.waits[-1:]))
         return self.operand(kind)
 
     # --- loops -----------------------------------------------------------------------
 
     def loop(self, waits: tuple[str, ...]) -> str:
-        """A loop of one to three iterations; data may end it earlier."""
+        """Generate a loop of at most three iterations, which data may end earlier."""
         rng, context = self.rng, self.context
         bound = rng.choice((1, 2, 2, 2, 2, 3)) if self.times == 1 else rng.choice((1, 2, 2))
-        if self.shared.left <= 4:
+        if self.shared.events_left <= 4:
             bound = min(bound, 2 if self.times == 1 else 1)
         if rng.random() < 0.03:
             bound = 0
@@ -565,15 +567,15 @@ class StructuredGenerator(BodyGenerator):
             inputs.append(first or rng.choice(fitting))
         captures.scope.update(zip(carried, kinds, strict=True))
         captures.sources += carried
-        # Constants come in from outside, or stand inside.
+        # Constants are captured from outside, or stand inside.
         step, limit = (
             self.constant(counting, value) if rng.random() < 0.5 else "" for value in (1, bound)
         )
         condition = self.condition(captures, carried[0], limit, bound)
         body = self.inner(captures, self.times * max(1, bound))
-        # The first statement of each chain costs what it costs.
-        chains = rng.choice((1, 1, 2)) if self.shared.left > 4 else 1
-        body.play(body.some(rng.choice((1, 1, 2, 2, 3))), chains)
+        # The first statement of each chain is generated even over budget.
+        chains = rng.choice((1, 1, 2)) if self.shared.events_left > 4 else 1
+        body.generate(body.some(rng.choice((1, 1, 2, 2, 3))), chains)
         results = [
             body.pure(
                 "AddV2",
@@ -603,11 +605,11 @@ class StructuredGenerator(BodyGenerator):
         return name
 
     def condition(self, captures: Captures, counter: str, limit: str, bound: int) -> Body:
-        """Whether the loop goes on: the counter says so, and often data as well."""
+        """Body of the loop's condition: a comparison of the counter, and often of data."""
         rng = self.rng
         inner = self.inner(captures, self.times * (bound + 1))
         if rng.random() < 0.3:
-            inner.play(inner.some(1), 1)
+            inner.generate(inner.some(1), 1)
         counting = captures.scope[counter]
         most = inner.take(limit) if limit else inner.constant(counting, bound)
         more = inner.pure("Less", (counter, most), TensorType(BOOL, ()))
@@ -622,12 +624,12 @@ class StructuredGenerator(BodyGenerator):
 
 
 def observed(rng: random.Random, shown: Sequence[str]) -> tuple[str, ...]:
-    """Nearly all that may be shown; an executor may drop what is not."""
+    """Most of the values that outcomes may contain; an executor may drop the others."""
     return tuple(name for name in shown if rng.random() < 0.92)
 
 
 def one_graph(name: str, generator: StructuredGenerator) -> LitmusTest:
-    """The test of a single graph that a generator has become."""
+    """The test of the single graph that a generator has generated."""
     context = generator.context
     return LitmusTest(
         name,
@@ -654,7 +656,7 @@ def small(
     attempt: Attempt,
     most: int,
 ) -> LitmusTest:
-    """The first of several sketches that is small enough for the reference oracle.
+    """The first of several attempts that is small enough for the reference oracle.
 
     Parameters
     ----------
@@ -673,12 +675,12 @@ def small(
             continue
         if number < TRIES // 2 and count_races(test) < MIN_RACES:
             continue
-        # What most often says no stands first, what costs most last.
+        # The most frequent reason first, the most costly check last.
         if largest_magnitude(test) >= MAX_MAGNITUDE:
             continue
         if orders < limit:
             return test
         least = orders, test
-    # Never so far: the last are so small that hardly anything can be wrong with them.
-    assert least is not None, "no value of the smallest sketches is small enough"
+    # The last attempts are so small that one of them qualifies.
+    assert least is not None, "no value of the smallest attempts is small enough"
     return least[1]

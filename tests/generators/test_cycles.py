@@ -1,4 +1,4 @@
-"""Critical cycles: the oracles say what the generator meant, and the classic shapes are drawn."""
+"""Critical cycles: the oracles agree with the generator, and all classic shapes appear."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CLASSIC = {
 
 
 def canonical(chains: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """The same for all orders of chains, and all names of variables."""
+    """Form of a shape that is equal for all orders of chains and names of variables."""
     names = sorted({access[1] for chain in chains for access in chain})
     found = []
     for order in permutations("abcd"[: len(names)]):
@@ -66,7 +66,7 @@ def canonical(chains: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 
 def asked_of(plan: Plan, model: Model) -> Verdict:
-    """The verdict on what a test asks for."""
+    """Verdict on the outcome that a test asks for."""
     test, asked = cycles.test_of(plan)
     values = {
         name: (value,) * test.size_of(test.type_of(name).shape) for name, value in asked.items()
@@ -75,8 +75,8 @@ def asked_of(plan: Plan, model: Model) -> Verdict:
 
 
 @pytest.mark.parametrize("model", [RFC, EXECUTOR], ids=["rfc", "executor"])
-def test_what_is_asked_for_is_forbidden_and_allowed_without_any_one_edge(model: Model) -> None:
-    """That is what makes a cycle critical, however it is written."""
+def test_the_outcome_asked_for_is_forbidden_and_allowed_without_any_one_edge(model: Model) -> None:
+    """A cycle is critical, however it is written."""
     for number in range(300):
         plan = cycles.random_plan(random.Random(f"cycle {number}"))
         assert plan.complete
@@ -86,16 +86,16 @@ def test_what_is_asked_for_is_forbidden_and_allowed_without_any_one_edge(model: 
                 assert asked_of(plan.without(chain), model) is Verdict.ALLOWED, (plan, chain)
 
 
-def test_every_classic_shape_is_drawn() -> None:
-    """Seeded, so that it is always the same 3,000 draws."""
+def test_every_classic_shape_is_generated() -> None:
+    """In 3,000 cycles of a fixed seed."""
     rng = random.Random(1)
-    drawn = {
+    generated = {
         canonical([tuple(map(str, chain)) for chain in critical.random_cycle(rng).chains])
         for _ in range(3000)
     }
     for name, shape in CLASSIC.items():
-        assert canonical([chain.split() for chain in shape.split("|")]) in drawn, name
-    assert len(drawn) > 60
+        assert canonical([chain.split() for chain in shape.split("|")]) in generated, name
+    assert len(generated) > 60
 
 
 def test_cycles_are_written_in_every_way() -> None:
@@ -109,7 +109,7 @@ def test_cycles_are_written_in_every_way() -> None:
     assert {plan.cycle.variables for plan in plans} == {1, 2, 3, 4}
 
 
-def test_some_leave_out_an_edge_and_say_so() -> None:
+def test_some_tests_leave_out_an_edge_and_their_description_says_so() -> None:
     descriptions = [generate("cycles", 3, index).description for index in range(100)]
     assert (
         5 <= sum(each.endswith("allowed, as one edge is left out") for each in descriptions) <= 40
@@ -117,7 +117,7 @@ def test_some_leave_out_an_edge_and_say_so() -> None:
     assert sum(each.endswith(": forbidden") for each in descriptions) >= 60
 
 
-def test_what_is_no_cycle_is_not_critical() -> None:
+def test_shapes_without_a_minimal_cycle_are_not_critical() -> None:
     """MP with its reads the other way round; SB with an edge that it does not need."""
     w, r = (critical.Point(kind, 0) for kind in "WR")
     v, q = (critical.Point(kind, 1) for kind in "WR")

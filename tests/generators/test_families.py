@@ -1,4 +1,4 @@
-"""Generators: repeatable, well-formed, alike in kinds, and never too large."""
+"""Families: repeatable, well-formed, balanced tests that are never too large."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEATURE = {
 
 
 @cache
-def drawn(family: str) -> tuple[LitmusTest, ...]:
+def generated(family: str) -> tuple[LitmusTest, ...]:
     return tuple(generate(family, 3, index) for index in range(MANY))
 
 
@@ -61,7 +61,7 @@ def test_the_same_seed_and_index_give_the_same_test(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_test_is_named_after_its_family_and_survives_its_file(family: str) -> None:
-    for test in drawn(family):
+    for test in generated(family):
         assert test.name == family
         text = dumps(Entry(test))
         assert loads(text).test == test
@@ -70,7 +70,7 @@ def test_a_test_is_named_after_its_family_and_survives_its_file(family: str) -> 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_value_grows_beyond_its_bound(family: str) -> None:
-    for test in drawn(family)[:60]:
+    for test in generated(family)[:60]:
         bound = largest_magnitude(test)
         assert bound < MAX_MAGNITUDE
         allowed = allowed_outcomes(test, RFC)  # would raise on a value of 2**24
@@ -84,34 +84,33 @@ def test_no_value_grows_beyond_its_bound(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_most_tests_race_and_show_it(family: str) -> None:
-    """They have company on some resource, and more than one outcome."""
-    several = sum(len(allowed_outcomes(test, RFC).witnesses) > 1 for test in drawn(family)[:100])
+    """They have more than one outcome."""
+    several = sum(
+        len(allowed_outcomes(test, RFC).witnesses) > 1 for test in generated(family)[:100]
+    )
     assert several >= (50 if family in ("dag", "dense") else 60)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_dag_draws_every_resource_op_and_none_too_often(seed: int) -> None:
-    """None more than three times as often as the median kind.
-
-    300 graphs is what a minute draws at least.
-    """
+def test_dag_generates_every_op_on_variables_and_none_too_often(seed: int) -> None:
+    """No op more than three times as often as the median op."""
     counts = Counter(n.op for i in range(300) for n in generate("dag", seed, i).graph.effects)
     assert set(counts) == set(EFFECT_OPS)
     assert max(counts.values()) <= 3 * median(counts.values())
 
 
 @pytest.mark.parametrize("family", STRUCTURED)
-def test_reads_writes_and_updates_are_drawn_alike(family: str) -> None:
-    ops = [node for test in drawn(family) for node in nodes(test) if node.op in EFFECT_OPS]
+def test_reads_writes_and_updates_are_balanced(family: str) -> None:
+    ops = [node for test in generated(family) for node in nodes(test) if node.op in EFFECT_OPS]
     shares = Counter(node.definition.kind for node in ops)
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
         assert 0.12 <= shares[kind] / len(ops) <= 0.7
 
 
-def test_every_op_stands_in_some_structure() -> None:
-    """Those that need rows or floats fit fewer tests."""
+def test_structured_tests_contain_every_op() -> None:
+    """Ops that need rows or floats fit fewer tests."""
     counts = Counter(
-        node.op for family in STRUCTURED for test in drawn(family) for node in nodes(test)
+        node.op for family in STRUCTURED for test in generated(family) for node in nodes(test)
     )
     effects = {op: counts[op] for op in EFFECT_OPS}
     assert min(effects.values()) >= median(effects.values()) / 4
@@ -120,15 +119,15 @@ def test_every_op_stands_in_some_structure() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_several_dtypes_and_shapes_are_drawn(family: str) -> None:
-    kinds = {(v.dtype, v.shape) for test in drawn(family) for v in test.variables}
+def test_all_dtypes_and_ranks_are_generated(family: str) -> None:
+    kinds = {(v.dtype, v.shape) for test in generated(family) for v in test.variables}
     assert {dtype for dtype, _ in kinds} == {"int32", "int64", "float32", "float64"}
-    # What is sparse needs rows.
+    # Sparse ops need rows.
     assert {len(shape) for _, shape in kinds} == {0, 1, 2} - ({0} if family == "sparse" else set())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_hypothesis_draws_from_the_same_family(family: str) -> None:
+def test_hypothesis_generates_tests_of_the_family(family: str) -> None:
     @given(resource_graphs(family))
     @settings(
         max_examples=10,
@@ -148,9 +147,9 @@ def test_hypothesis_draws_from_the_same_family(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", STRUCTURED)
-def test_the_reference_oracle_comes_to_an_end(family: str) -> None:
-    """Over all choices of strictness; and mostly after few orders."""
-    found = [reference.allowed_outcomes(test, RFC) for test in drawn(family)[:40]]
+def test_the_reference_oracle_decides_every_test(family: str) -> None:
+    """Over all choices of strictness, mostly after few orders."""
+    found = [reference.allowed_outcomes(test, RFC) for test in generated(family)[:40]]
     assert all(each.complete for each in found)
     orders = sorted(each.orders for each in found)
     assert orders[20] <= 300
@@ -158,43 +157,43 @@ def test_the_reference_oracle_comes_to_an_end(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["sections", "queues", "runs"])
-def test_orders_are_counted_exactly_where_data_decides_nothing(family: str) -> None:
-    for test in drawn(family)[:30]:
+def test_orders_are_counted_exactly_without_control_flow(family: str) -> None:
+    for test in generated(family)[:30]:
         if not any(node.op == "QueueCloseV2" for node in nodes(test)):
             assert count_all(test, 10_000) == reference.allowed_outcomes(test, RFC).orders
 
 
 @pytest.mark.parametrize("family", FEATURE)
 def test_a_family_has_its_feature(family: str) -> None:
-    with_it = sum(FEATURE[family] in test.features for test in drawn(family))
+    with_it = sum(FEATURE[family] in test.features for test in generated(family))
     assert with_it >= 0.97 * MANY
 
 
 def test_mixed_has_two_features_or_more() -> None:
-    several = sum(len(test.features) >= 2 for test in drawn("mixed"))
+    several = sum(len(test.features) >= 2 for test in generated("mixed"))
     assert several >= 0.9 * MANY
-    assert {f for test in drawn("mixed") for f in test.features} >= {
+    assert {f for test in generated("mixed") for f in test.features} >= {
         *("critical sections", "queues", "conditionals", "loops", "several runs")
     }
 
 
 @pytest.mark.parametrize("family", ["sections", "queues"])
 def test_some_can_block_and_some_cannot(family: str) -> None:
-    tests = drawn(family)[:150]
+    tests = generated(family)[:150]
     statuses = [
         {outcome.status for outcome in allowed_outcomes(test, RFC).witnesses} for test in tests
     ]
     blocked = sum(Status.BLOCKED in each for each in statuses)
     assert 0.2 * len(tests) <= blocked <= 0.8 * len(tests)
-    # What only blocks says little.
+    # A test that always blocks shows little.
     assert sum(each == {Status.BLOCKED} for each in statuses) <= 0.4 * len(tests)
 
 
 def test_an_op_seldom_fails() -> None:
-    """Only where a queue was closed: nothing is specified after it."""
+    """Only after a queue was closed, as nothing is specified then."""
     for family in STRUCTURED:
         failing = 0
-        for test in drawn(family)[:100]:
+        for test in generated(family)[:100]:
             found = {outcome.status for outcome in allowed_outcomes(test, RFC).witnesses}
             if Status.FAILED in found:
                 failing += 1
@@ -206,21 +205,21 @@ def test_an_op_seldom_fails() -> None:
 
 
 def test_sparse_uses_a_variable_densely_and_sparsely() -> None:
-    """Nearly always one variable; in two, the ops may miss each other."""
+    """With two variables, the ops may access different ones."""
     both = 0
-    for test in drawn("sparse"):
+    for test in generated("sparse"):
         sparse = {n.resources[0] for n in test.effects if n.definition.sparse and n.inputs}
         both += any(not n.definition.sparse and sparse & {*n.resources} for n in test.effects)
     assert both >= 0.8 * MANY
-    counts = Counter(n.op for test in drawn("sparse") for n in test.effects)
+    counts = Counter(n.op for test in generated("sparse") for n in test.effects)
     assert set(counts) == set(EFFECT_OPS)
 
 
 # --- dag ---------------------------------------------------------------------------------
 
 
-def test_dags_stay_small_enough_to_judge_and_to_represent() -> None:
-    for test in drawn("dag"):
+def test_dags_have_a_bounded_number_of_orders_and_ops() -> None:
+    for test in generated("dag"):
         assert count_orders(unfold(test, RFC), 1 << 20) < dag.MAX_ORDERS
         assert len(test.graph.effects) <= 8
 
@@ -244,7 +243,7 @@ def test_written_constants_are_unique_where_they_can_be() -> None:
 
 
 def test_hypothesis_shrinks_a_deterministic_property() -> None:
-    """A user's failing property comes out small."""
+    """A failing property shrinks to a small test."""
 
     def has_scatter(test) -> bool:
         return any(n.op.startswith("ResourceScatter") for n in test.graph.effects)
@@ -263,14 +262,14 @@ def test_hypothesis_shrinks_a_deterministic_property() -> None:
 
 
 def test_dense_has_ops_on_whole_variables_only() -> None:
-    for test in drawn("dense"):
+    for test in generated("dense"):
         assert 1 < len(test.effects) <= 6
         assert not any(node.definition.sparse for node in test.effects)
         assert not test.features
 
 
-def test_dense_is_drawn_where_it_is_named() -> None:
+def test_campaigns_generate_dense_only_if_it_is_named() -> None:
     alone = ("mutant/stale-reads", configuration("mutant/stale-reads"))
-    assert "dense" not in Settings(1, Path(), (alone,)).families_of(alone[0])
+    assert "dense" not in Settings(1, Path(), (alone,)).families_for_executor(alone[0])
     asked = Settings(1, Path(), (alone,), families=("dense", "loops"))
-    assert asked.families_of(alone[0]) == ("dense",)
+    assert asked.families_for_executor(alone[0]) == ("dense",)

@@ -1,4 +1,4 @@
-"""Mutations of the corpus: every edit does what it says, and the parent is told."""
+"""Mutations of the corpus: every edit does what its description says, and names the parent."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_client_is_turned_round_or_made() -> None:
     assert (again, beside) == ((), ("main",))
 
 
-def test_the_parent_is_told_and_the_test_is_another() -> None:
+def test_the_description_names_the_parent_and_the_test_differs() -> None:
     parents = set()
     for index in range(200):
         test = generate("mutations", 9, index)

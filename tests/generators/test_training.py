@@ -1,4 +1,4 @@
-"""The family `training`: what its plans promise, and that its steps race."""
+"""Family `training`: properties of its plans, and races between its steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 200
 
 
 @cache
-def drawn() -> tuple[LitmusTest, ...]:
+def generated() -> tuple[LitmusTest, ...]:
     return tuple(generate("training", 11, index) for index in range(MANY))
 
 
@@ -32,7 +32,7 @@ def plan(test: LitmusTest) -> str:
 
 
 def of(name: str) -> list[LitmusTest]:
-    return [test for test in drawn() if plan(test) == name]
+    return [test for test in generated() if plan(test) == name]
 
 
 def nodes(test: LitmusTest) -> list[Node]:
@@ -47,7 +47,7 @@ def statuses(test: LitmusTest) -> set[Status]:
     return {outcome.status for outcome in allowed_outcomes(test, RFC).witnesses}
 
 
-def test_every_plan_is_drawn_in_one_graph_and_in_several() -> None:
+def test_every_plan_occurs_in_one_graph_and_in_several() -> None:
     assert len(of("loop")) >= MANY / 10
     for name in ("asynchronous", "synchronous"):
         several = sum("several runs" in test.features for test in of(name))
@@ -55,13 +55,13 @@ def test_every_plan_is_drawn_in_one_graph_and_in_several() -> None:
 
 
 def test_every_rule_changes_weights_and_every_model_occurs() -> None:
-    ops = {node.op for test in drawn() for node in nodes(test)}
+    ops = {node.op for test in generated() for node in nodes(test)}
     assert ops >= {*RULES, "ResourceGather", "ResourceScatterAdd", "ResourceScatterSub"}
     assert ops >= {"MatMul", "Relu", "ReluGrad", "Maximum", "Minimum", "Select"}
-    assert {len(test.variables) for test in drawn()} == {1, 2}
+    assert {len(test.variables) for test in generated()} == {1, 2}
 
 
-def test_some_loops_go_in_turn_and_some_race() -> None:
+def test_some_loops_are_sequential_and_some_race() -> None:
     ordered = [
         any(name.startswith("token") for name in node.attrs.carried)
         for test in of("loop")
@@ -77,7 +77,7 @@ def test_some_workers_step_in_a_critical_section() -> None:
 
 
 def test_a_chief_wants_all_gradients_or_has_backup_workers() -> None:
-    """In one round or two, of which the second may have tokens."""
+    """In one round, or in two with or without tokens."""
     rounds = Counter[str]()
     for test in of("synchronous"):
         puts = count(test, "QueueEnqueueV2", "Q")
@@ -91,7 +91,7 @@ def test_a_chief_wants_all_gradients_or_has_backup_workers() -> None:
 
 
 def test_a_dead_worker_keeps_the_chief_waiting_or_does_not() -> None:
-    """One that has read, and not put what it computed of that."""
+    """A dead worker has read the weights but not put its gradient."""
     blocked = survived = 0
     for test in of("synchronous"):
         workers = [g for g in test.graphs if g.name[0] == "g"]
@@ -104,7 +104,7 @@ def test_a_dead_worker_keeps_the_chief_waiting_or_does_not() -> None:
     assert len(dying) >= MANY / 20
 
 
-def test_nothing_asynchronous_blocks() -> None:
+def test_asynchronous_plans_never_block() -> None:
     for test in (*of("asynchronous"), *of("loop")):
         assert statuses(test) == {Status.COMPLETED}
 
@@ -112,7 +112,7 @@ def test_nothing_asynchronous_blocks() -> None:
 def test_racing_steps_race() -> None:
     """Two workers without a lock mostly have more outcomes than orders of whole steps.
 
-    Not where a gradient is zero, or where what is stored is the same.
+    Except where a gradient is zero, or equal values are stored.
     """
     racing = [t for t in of("asynchronous") if not t.mutexes]
     several = [len(allowed_outcomes(t, RFC).witnesses) >= 2 for t in racing]
@@ -121,17 +121,17 @@ def test_racing_steps_race() -> None:
     assert sum(more) >= 0.6 * len(more)
 
 
-def test_none_is_too_large_for_a_campaign() -> None:
-    for test in drawn():
+def test_every_test_is_small_enough_for_a_campaign() -> None:
+    for test in generated():
         for model in MODELS.values():
             assert allowed_outcomes(test, model, CAMPAIGN_BUDGET).complete
 
 
 @pytest.mark.parametrize("chunk", range(4))
 def test_all_executions_on_native_show_exactly_the_allowed_set(chunk: int) -> None:
-    """Each one's, under both models; nothing is left to chance."""
+    """Under both models, by enumeration of all executions."""
     compared = 0
-    for test in drawn()[15 * chunk : 15 * chunk + 15]:
+    for test in generated()[15 * chunk : 15 * chunk + 15]:
         for model in MODELS.values():
             found = all_outcomes(test, model, 3_000)
             if found is not None:
@@ -141,7 +141,7 @@ def test_all_executions_on_native_show_exactly_the_allowed_set(chunk: int) -> No
 
 
 def test_every_weight_is_read_before_it_is_changed() -> None:
-    """By who descends: a gradient depends on what it changes."""
+    """A gradient depends on the weight that it changes."""
     for test in of("asynchronous"):
         for graph in test.graphs:
             seen: set[tuple[str, ...]] = set()
