@@ -20,7 +20,7 @@ from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower
-from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
 from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
 from litmusfuzz.reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
 

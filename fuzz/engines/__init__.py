@@ -1,4 +1,4 @@
-"""Concurrency engines: by name, their settings, and those written in Python.
+"""Concurrency engines: names, settings, and engines written in Python.
 
 Terms
 -----
@@ -6,7 +6,7 @@ engine
     Decides which thread runs which closure when (``fuzz/native/include/litmusfuzz/
     engine.h``). It knows no graph and no variable.
 plug-in
-    An engine in a shared library; ours over oneTBB and OpenMP are such, too.
+    An engine in a shared library, such as ours over oneTBB and OpenMP.
 
-The engines in C++ are in ``fuzz/native``. Nothing here knows an executor.
+The C++ engines are in ``fuzz/native``. This package knows no executor.
 """

@@ -1,8 +1,8 @@
-"""Engines in Python: anything with the `submit` of `concurrent.futures`.
+"""Engines in Python: any object with the `submit` of `concurrent.futures`.
 
-Each closure is handed to `submit`, and taken by one of the executor's threads or
-by the thread that waits, whichever comes first. Closures run without the GIL,
-but each is handed over with it.
+The executor passes each closure to `submit`. One of the engine's threads or the waiting
+thread runs it, whichever comes first. Closures run without the GIL, but each call of
+`submit` holds it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litmusfuzz.fuzz.engines.settings import MissingEngine
 
 @runtime_checkable
 class Submits(Protocol):
-    """What an engine in Python must have.
+    """Interface of an engine in Python.
 
     References
     ----------
@@ -25,24 +25,24 @@ class Submits(Protocol):
     def submit(self, function: Any, /) -> object:
         """Call `function`, without arguments, once and later, on some thread.
 
-        What is returned is not looked at.
+        The executor ignores the result.
         """
 
 
 def load(name: str, threads: int) -> Submits:
-    """The engine of that name.
+    """Import the engine of that name.
 
     Parameters
     ----------
     name : str
-        ``module:object``. The object has `submit`, or is called, as the classes of
-        `concurrent.futures` are, with ``max_workers=threads``.
+        ``module:object``. The object has `submit`, or is a factory like the classes of
+        `concurrent.futures`, called with ``max_workers=threads``.
     threads : int
 
     Raises
     ------
     MissingEngine
-        In one line, if there is none.
+        With one line, if there is no such engine.
     """
     module, _, path = name.partition(":")
     try:

@@ -1,4 +1,4 @@
-"""What a shared library needs to have loaded before."""
+"""Loading of the runtimes that our engines need: oneTBB and OpenMP."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from importlib.metadata import PackageNotFoundError, files
 
 
 def preload(engine: str) -> None:
-    """Load the runtime that an engine of ours is linked with, from where its wheel put it.
+    """Load the runtime of an engine of ours from its wheel.
 
-    A virtual environment's ``lib``, where the library looks by itself, is the rule;
-    a wheel may also have gone elsewhere (``pip --target``, a user's site).
+    The engine's library finds a runtime in the virtual environment's ``lib`` by itself,
+    but the wheel may be elsewhere (``pip --target``, a user's site).
     """
     if engine == "openmp":
-        # Read by libgomp when it is loaded: by default its threads spin for
-        # milliseconds after each loop, beside the work of others.
+        # libgomp reads it on load. By default its threads spin for milliseconds after each
+        # loop, and take the cores from other threads.
         os.environ.setdefault("GOMP_SPINCOUNT", "100")
     if engine == "tbb":
         try:

@@ -1,4 +1,4 @@
-"""An engine's name and settings: what `--engine` takes, as one name for the record."""
+"""Names and settings of engines, as in the option ``--engine`` and in records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEDULERS: Final = ("random", "pct", "pos", "urw", "surw", "uniform")
 """Of the controlled engine (``docs/engines.md``)."""
 MAX_DEPTH: Final = 64
 
-# What the machine that builds must have for them.
+# Requirements of the machine that builds them.
 OVER_RUNTIMES: Final = MappingProxyType(
     {
         "tbb": "oneTBB (tbb-devel, from PyPI, on Linux for x86-64)",
@@ -30,15 +30,15 @@ OVER_RUNTIMES: Final = MappingProxyType(
 
 
 class UnknownEngine(ValueError):
-    """No engine has that name, or it cannot have those settings; says what there is."""
+    """Unknown engine name or invalid settings; the message lists the known names."""
 
 
 class MissingEngine(ValueError):
-    """The engine has a name, but is not here; says what is missing."""
+    """A known engine that is not installed; the message says what is missing."""
 
 
 class Sort(Enum):
-    """What an engine's name is."""
+    """Kind of an engine's name."""
 
     BUILT_IN = "built in"
     LIBRARY = "a shared library"
@@ -47,7 +47,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Which engine runs the native executor, and how.
+    """An engine of the native executor, with its settings.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ class EngineSettings:
         One of `BUILT_IN` or `OVER_RUNTIMES`, the path of a shared library, or
         ``module:object`` (see `fuzz.engines.python`).
     threads : int
-        Its hard limit, 1 to 256.
+        The engine's hard limit on threads, 1 to 256.
     split : bool
-        Whether dense updates are in parts.
+        Split dense updates into reads and writes.
     scheduler : str
-        Of the controlled engine, one of `SCHEDULERS`; "" for its default.
+        For the controlled engine, one of `SCHEDULERS`; "" for its default.
     depth : int
-        Of ``pct``, 1 to 64; else 0.
+        For ``pct``, 1 to 64; else 0.
 
     Raises
     ------
     UnknownEngine
-        In one line.
+        With one line.
 
     References
     ----------
@@ -100,7 +100,7 @@ class EngineSettings:
 
     @property
     def sort(self) -> Sort:
-        """What the engine's name is."""
+        """Kind of the engine's name."""
         if self.engine in BUILT_IN:
             return Sort.BUILT_IN
         if self.engine in OVER_RUNTIMES or os.sep in self.engine or self.engine.endswith(".so"):
@@ -121,7 +121,7 @@ class EngineSettings:
         Raises
         ------
         MissingEngine
-            If it is one of ours that could not be built.
+            If it is an engine of ours that was not built.
         """
         assert self.sort is Sort.LIBRARY
         if self.engine not in OVER_RUNTIMES:
@@ -136,7 +136,7 @@ class EngineSettings:
 
     @property
     def name(self) -> str:
-        """All settings in one name, which `from_name` reads."""
+        """All settings in one name; `from_name` parses it."""
         parts = [f"engine={self.engine}", f"threads={self.threads}"]
         parts += [f"scheduler={self.scheduler}"] if self.scheduler else []
         parts += [f"depth={self.depth}"] if self.depth else []
@@ -152,9 +152,10 @@ class EngineSettings:
         scheduler: str = "",
         depth: int = 0,
     ) -> EngineSettings:
-        """What a user asks for: a library's path made absolute, so that the record says which.
+        """Return the settings of a user's options.
 
-        Without `threads`, two, or the one that there is.
+        A library's path becomes absolute, so that records identify it. Without `threads`,
+        an engine has two threads, or one if it has no more.
         """
         if threads is None:
             threads = 1 if engine in ONE_THREAD else DEFAULT_THREADS
@@ -167,12 +168,12 @@ class EngineSettings:
     def from_name(cls, name: str) -> EngineSettings:
         """``engine=tbb;threads=4;split``, ``engine=controlled;scheduler=pct;depth=5``.
 
-        A thread, and no split, where it says nothing.
+        Defaults are one thread and no split.
 
         Raises
         ------
         UnknownEngine
-            In one line.
+            With one line.
         """
         fields = [part.partition("=") for part in name.split(";")]
         keys = [key for key, _, _ in fields]

@@ -1,4 +1,4 @@
-// What the C++ tests need: a check that tells where it failed, in every build.
+// Assertion for the C++ tests that works in every build and prints its location.
 #pragma once
 
 #include <cstdio>

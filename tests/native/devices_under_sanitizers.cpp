@@ -1,5 +1,5 @@
-// Values that go to and fro between two devices, and between two stations, for
-// ThreadSanitizer and AddressSanitizer. What TCP carries elsewhere two threads do here.
+// Transfers between two devices, and between two partition runners, for ThreadSanitizer and
+// AddressSanitizer. Two threads pass the messages here, in place of TCP.
 #include <string>
 #include <thread>
 #include <vector>
@@ -7,8 +7,8 @@
 #include "batch.h"
 #include "check.h"
 #include "hops.h"
-#include "some_engines.h"
-#include "station.h"
+#include "partition_runner.h"
+#include "test_engines.h"
 
 using namespace litmusfuzz::executor;
 
@@ -27,15 +27,15 @@ void two_devices(const std::string& engine, uint32_t threads, uint32_t delay_us)
   check_row(seen.begin()->first, true, true);
 }
 
-/// What a station hands out, given to the other one.
-void carry(Station& from, Station& to) {
+/// Passes the messages of one runner to the other.
+void carry(PartitionRunner& from, PartitionRunner& to) {
   while (const auto outgoing = from.take()) {
-    if (const auto* setting = std::get_if<Setting>(&*outgoing)) {
-      to.begin(*setting);
-    } else if (const auto* parcel = std::get_if<Station::Parcel>(&*outgoing)) {
-      to.deliver(*parcel);
+    if (const auto* settings = std::get_if<ExecutionSettings>(&*outgoing)) {
+      to.begin(*settings);
+    } else if (const auto* message = std::get_if<PartitionRunner::Message>(&*outgoing)) {
+      to.deliver(*message);
     } else {
-      to.peer_idle(std::get<Station::Idle>(*outgoing).arrived);
+      to.peer_idle(std::get<PartitionRunner::Idle>(*outgoing).arrived);
     }
   }
 }
@@ -44,8 +44,8 @@ void two_stations(const std::string& engine, uint32_t threads, uint32_t delay_us
   const Program programs[] = {hops(0), hops(1)};
   const SomeEngines one(programs[0], engine, {.threads = threads});
   const SomeEngines other(programs[1], engine, {.threads = threads});
-  Station first(programs[0], one.all(), kCopies, true);
-  Station second(programs[1], other.all(), kCopies, false);
+  PartitionRunner first(programs[0], one.all(), kCopies, true);
+  PartitionRunner second(programs[1], other.all(), kCopies, false);
   std::thread there([&] { carry(first, second); }), back([&] { carry(second, first); });
   for (uint64_t seed = 0; seed < 30; ++seed) {
     first.begin({seed, delay_us});
@@ -53,7 +53,7 @@ void two_stations(const std::string& engine, uint32_t threads, uint32_t delay_us
     for (const auto& [row, over] : first.rows()) check_row(row, true, false);
     for (const auto& [row, over] : second.rows()) check_row(row, false, true);
   }
-  // Closed in the middle of an execution: nobody waits for ever.
+  // Closed in the middle of an execution: no thread waits forever.
   first.begin({1, delay_us});
   second.close();
   first.close();

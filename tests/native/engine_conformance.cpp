@@ -1,5 +1,5 @@
-// What every engine must do (litmusfuzz/engine.h). A library for engines that Python
-// made, and, with a `main`, a program. Its arguments: an engine's name, threads.
+// Conformance test of engines (litmusfuzz/engine.h): a library for engines made by Python,
+// and a program whose arguments are an engine's name and its threads.
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -15,7 +15,7 @@ using litmusfuzz::Work;
 
 namespace {
 
-/// Closures that count, and know how many of them run at this moment.
+/// Closures that count executions, and how many run at the same time.
 struct Meter {
   std::atomic<uint32_t> running{0}, most{0};
 
@@ -38,7 +38,7 @@ struct Tree final : Work {
   void perform(uint64_t number) override {
     meter->enter();
     times[number].fetch_add(1);
-    if (number % 8 == 0) std::this_thread::yield();  // others may come in now
+    if (number % 8 == 0) std::this_thread::yield();  // lets other threads in
     for (const uint64_t child : {2 * number, 2 * number + 1}) {
       if (child < times.size()) state->schedule({this, child});
     }
@@ -71,7 +71,7 @@ void an_empty_run_ends(Engine& engine) {
   const auto idle = engine.start_run(0);
 }
 
-/// A closure that waits for a run of its own, which holds its thread.
+/// A closure that waits for another run.
 struct Nested final : Work {
   explicit Nested(Engine& its_engine) : engine(&its_engine) {}
 
@@ -108,7 +108,7 @@ void nested_runs_do_not_deadlock(Engine& engine, uint32_t limit) {
   CHECK(nested.meter.most <= limit);
 }
 
-/// A thread that waits for one run must not be caught in a closure of another.
+/// A thread that waits for one run must not run a closure of another.
 void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
   struct Mine final : Work {
     std::thread::id other;
@@ -128,7 +128,8 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     for (uint64_t i = 0; i < 500; ++i) run->schedule({&mine, i});
     run->wait();
     over.fetch_add(1);
-    while (over < 2) std::this_thread::yield();  // a thread's number may be used again
+    while (over < 2)
+      std::this_thread::yield();  // keeps both threads alive, so that their numbers differ
   };
   std::thread one([&] { client(first, second); });
   std::thread two([&] { client(second, first); });
@@ -138,7 +139,7 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
   CHECK(second.wrong == 0);
 }
 
-/// Closures of one run schedule into another, whose waiter must come round again.
+/// Closures of one run schedule into another, whose waiting thread must run them.
 void a_run_may_schedule_into_another(Engine& engine) {
   struct Pair final : Work {
     std::unique_ptr<RunState> states[2];
@@ -157,9 +158,9 @@ void a_run_may_schedule_into_another(Engine& engine) {
   for (auto& each : pair.states) each->wait();
 }
 
-/// A closure that schedules a hundred others, and then ends their run.
+/// A closure that schedules a hundred others, and then cancels their run.
 struct Ended final : Work {
-  enum : uint64_t { kCounts, kCancels, kThrows };  // and a number on top
+  enum : uint64_t { kCounts, kCancels, kThrows };  // plus a number
 
   explicit Ended(RunState& its_state) : state(&its_state) {}
 
@@ -177,7 +178,7 @@ struct Ended final : Work {
   }
 };
 
-/// What `wait` throws; empty if nothing.
+/// Message of the exception that `wait` throws; empty if none.
 std::string thrown_by(RunState& run) {
   try {
     run.wait();
@@ -193,11 +194,11 @@ void what_a_closure_throws_ends_its_run(Engine& engine, uint32_t limit) {
   run->schedule({&ended, Ended::kThrows + 7});
   CHECK(thrown_by(*run) == "number 7");
   const uint32_t done = ended.done;
-  CHECK(limit > 1 || done == 0);  // one thread has not started another before
+  CHECK(limit > 1 || done == 0);  // with one thread none has started
   run->schedule({&ended, Ended::kCounts});
   CHECK(thrown_by(*run) == "number 7");
   CHECK(ended.done == done);
-  // Of several that throw, one is heard; another run hears nothing.
+  // One of several exceptions arrives, and none in another run.
   const auto second = engine.start_run(0), third = engine.start_run(0);
   Ended many(*second);
   for (uint64_t i = 0; i < 4; ++i) second->schedule({&many, Ended::kThrows + i});
@@ -220,7 +221,7 @@ void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
     run->wait();
     CHECK(ended.done == done);
   }
-  // From outside: a run that would never end.
+  // Cancelled from outside: a run that would never end.
   struct Endless final : Work {
     explicit Endless(RunState& its_state) : state(&its_state) {}
 
@@ -243,7 +244,7 @@ void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
   other.join();
 }
 
-/// The innermost of several nested runs throws; each `wait` around it throws on.
+/// The innermost of several nested runs throws; each enclosing `wait` rethrows.
 void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
   struct Deep final : Work {
     explicit Deep(Engine& its_engine) : engine(&its_engine) {}
@@ -266,14 +267,14 @@ void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
     });
   }
   for (std::thread& each : clients) each.join();
-  // All places are free again.
+  // All threads are free again.
   Meter meter;
   Tree(meter, 8).run(engine, 0);
   CHECK(meter.most <= limit);
 }
 
-/// Of the gang alone: roots that wait for each other find each other, and what they
-/// lead to stays with them.
+/// For `gang` only: root closures run at the same time, and closures that they schedule stay
+/// on their thread.
 void a_gang_starts_together_and_keeps_its_chains(Engine& engine, uint32_t threads) {
   struct Chain final : Work {
     Chain(RunState& its_state, std::atomic<uint32_t>& its_arrived, uint32_t its_all)

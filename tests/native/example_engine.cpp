@@ -1,4 +1,4 @@
-// An engine as a user would write it: no threads, the newest closure first.
+// Example of a user's engine: no threads, the newest closure first.
 #include <litmusfuzz/engine.h>
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer.
-// What the outcomes are is checked elsewhere; here only what must hold always.
+// Every kind of node on real threads, for ThreadSanitizer and AddressSanitizer. Other tests
+// check the outcomes; these check invariants only.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -11,7 +11,7 @@
 #include "exhaustive.h"
 #include "schedulers/bounded.h"
 #include "schedulers/table.h"
-#include "some_engines.h"
+#include "test_engines.h"
 
 using namespace litmusfuzz::executor;
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kLanes = 512;
 
-/// Writes a program down, node by node.
+/// Builds a program node by node.
 class Writer {
  public:
   Program program;
@@ -90,7 +90,7 @@ class Writer {
   Body body;
 };
 
-/// Updates whole and in parts, reads and writes of wide values.
+/// Indivisible and split updates, reads and writes of wide values.
 Program wide_values() {
   Writer w;
   const uint32_t x = w.variable(kLanes), y = w.variable(kLanes);
@@ -106,7 +106,7 @@ Program wide_values() {
   return std::move(w.program);
 }
 
-/// Sections on one mutex, and a queue of one element between two runs and a third.
+/// Sections on one mutex, and a queue of capacity 1 between two runs and a third.
 Program blocking() {
   Writer w;
   const uint32_t x = w.variable(), q = w.queue(1), m = w.mutex();
@@ -134,7 +134,7 @@ Program blocking() {
   return std::move(w.program);
 }
 
-/// A loop whose body holds a conditional, beside a write.
+/// A loop with a conditional in its body, concurrent with a write.
 Program bodies(uint32_t parallel, bool strict) {
   Writer w;
   const uint32_t x = w.variable(), y = w.variable();
@@ -203,7 +203,7 @@ void run_all(const std::string& engine, uint32_t threads) {
   }
 }
 
-/// All of its executions complete, with each section whole.
+/// All executions complete, with each section indivisible.
 void blocking_everywhere() {
   Program program = blocking();
   program.link();
@@ -220,7 +220,7 @@ void blocking_everywhere() {
   CHECK((found.outcomes.begin()->first == Row{0, 1, 6, 1, 0}));
 }
 
-/// No event before the barrier falls.
+/// No event comes before the barrier opens.
 void the_barrier_holds() {
   Program program = wide_values();
   program.link();
@@ -249,14 +249,14 @@ void the_barrier_holds() {
   CHECK(over);
 }
 
-/// Each scheduler, and each of its executions once more from its record. Of tickets
-/// that change hands, entries that are dropped late and tables that grow.
+/// Each scheduler, with a replay of each recorded execution. Covers reused tickets, lazy
+/// deletion and growing tables.
 void schedulers() {
   for (Program program : {wide_values(), blocking(), bodies(2, false), bodies(10, true)}) {
     program.link();
     Controlled controlled(program);
     for (const char* name : {"random", "pct", "pos", "urw", "surw"}) {
-      const auto scheduler = make_strategy(name, 3, program, 1);
+      const auto scheduler = make_scheduler(name, 3, program, 1);
       Recorder recorder(*scheduler);
       for (int i = 0; i < 60; ++i) {
         CHECK(controlled.run(recorder));
@@ -275,13 +275,13 @@ void schedulers() {
   Program program = blocking();
   program.link();
   Controlled controlled(program);
-  const auto uniform = make_strategy("uniform", 0, program, 1);
+  const auto uniform = make_scheduler("uniform", 0, program, 1);
   for (int i = 0; i < 60; ++i) CHECK(controlled.run(*uniform));
   CHECK((controlled.outcome() == Row{0, 1, 6, 1, 0}));
 }
 
-/// Values are what the core's would be; a cluster moves one from its second variable to
-/// its first, and returns their sum.
+/// A backend with the core's values; a cluster moves one from its second variable to its
+/// first, and returns their sum.
 class Moving final : public Backend {
  public:
   void begin() override {}
@@ -308,8 +308,8 @@ class Moving final : public Backend {
   Tensor read(const Tensor& value, const Type&) override { return value; }
 };
 
-/// Four clusters on two variables, two of them one after the other. Each sees the two
-/// as another one left them, or as they were: their sum stays 0.
+/// Four clusters on two variables, two of them ordered. Each sees a consistent state: the
+/// sum of the variables stays 0.
 void clusters_are_atomic(const std::string& engine, uint32_t threads) {
   Moving moving;
   Writer w;
@@ -319,7 +319,7 @@ void clusters_are_atomic(const std::string& engine, uint32_t threads) {
   for (int i = 0; i < 4; ++i) {
     Node node;
     node.kind = Kind::kCluster;
-    // In different orders: the locks are taken in one all the same.
+    // In different orders: the executor takes the locks in one order.
     node.resources = node.written = i % 2 ? std::vector{x, y} : std::vector{y, x};
     node.results = 1;
     if (i == 3) node.waits = {slots[0]};

@@ -1,7 +1,6 @@
-"""Random small tests over all features: bodies in bodies, sections, queues, runs.
+"""Generator of small random tests that combine all features: nested bodies, queues, runs.
 
-Most shapes that people write hold one feature; what goes wrong between two of
-them is found here.
+Most handwritten shapes have one feature; these tests cover interactions of features.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def draw(seed: int, effects: int = 6) -> LitmusTest | None:
-    """A test with about that many ops on resources; None if the draw is no test."""
-    return _Draft(random.Random(seed), effects).test()
+def generate_test(seed: int, effects: int = 6) -> LitmusTest | None:
+    """Generate a test with about `effects` ops on resources; None if it is malformed."""
+    return _TestBuilder(random.Random(seed), effects).test()
 
 
-class _Draft:
+class _TestBuilder:
     def __init__(self, rng: random.Random, effects: int) -> None:
         self.rng = rng
         self.left = effects
@@ -54,7 +53,7 @@ class _Draft:
         variables += (Variable("R", "int32", (2,)),)
         try:
             test = LitmusTest(
-                "drawn",
+                "generated",
                 variables,
                 tuple(graphs),
                 mutexes=(Mutex("M"), Mutex("N")),

@@ -1,5 +1,5 @@
-// The backend of GPUs, on a thread that plays one, for ThreadSanitizer and AddressSanitizer;
-// with the path of the CUDA plug-in as argument on a real one, without them.
+// The GPU backend on an emulated GPU, for ThreadSanitizer and AddressSanitizer; with the path
+// of the CUDA plug-in as argument on a real GPU, without sanitizers.
 #include <future>
 #include <memory>
 #include <random>
@@ -13,22 +13,22 @@
 #include "gpu/gpu.h"
 #include "hops.h"
 #include "kernels.h"
-#include "some_engines.h"
+#include "test_engines.h"
 
 using namespace litmusfuzz::executor;
 
 namespace {
 
-std::string library;  // of a real one
+std::string library;  // path of the CUDA plug-in
 
 std::unique_ptr<gpu::Device> device() {
   if (library.empty()) return std::make_unique<gpu::Emulated>();
   return gpu::load_cuda(library, 0);
 }
 
-// --- every kernel does what the host's does, bit by bit ------------------------------
+// --- every kernel equals the host's, bit by bit --------------------------------------
 
-/// Numbers of which nearly all sums and products must be rounded, or wrap around.
+/// Numbers whose sums and products are mostly rounded, or wrap around.
 class Numbers {
  public:
   Tensor draw(DType dtype, uint32_t elements) {
@@ -62,10 +62,10 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.size_bytes() == b.size_bytes() && !std::memcmp(a.bytes(), b.bytes(), a.size_bytes());
 }
 
-/// One op on the host and on the GPU.
-class Beside {
+/// Executes one op on the host and on the GPU, and compares the results.
+class Comparison {
  public:
-  explicit Beside(gpu::Gpu& gpu) : gpu_(gpu) {}
+  explicit Comparison(gpu::Gpu& gpu) : gpu_(gpu) {}
 
   void compute(Node node, const std::vector<Tensor>& operands) {
     give(node, operands);
@@ -121,7 +121,7 @@ Node node_of(Op op, DType dtype, uint32_t elements, std::vector<uint32_t> sizes)
 
 void kernels(DType dtype) {
   gpu::Gpu gpu(device());
-  Beside beside(gpu);
+  Comparison compare(gpu);
   Numbers numbers;
   const bool number = dtype != DType::kBool;
   const bool real = dtype == DType::kFloat32 || dtype == DType::kFloat64;
@@ -129,7 +129,7 @@ void kernels(DType dtype) {
     gpu.begin();
     const auto some = [&](uint32_t elements) { return numbers.draw(dtype, elements); };
     for (const Op op : {Op::kNeg, Op::kRelu}) {
-      if (number) beside.compute(node_of(op, dtype, n, {n}), {some(n)});
+      if (number) compare.compute(node_of(op, dtype, n, {n}), {some(n)});
     }
     for (const Op op : {Op::kAddV2, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum, Op::kReluGrad,
                         Op::kLess, Op::kEqual}) {
@@ -137,55 +137,55 @@ void kernels(DType dtype) {
         if (!number && op != Op::kEqual) continue;
         Node node = node_of(op, dtype, n, {x, y});
         if (op == Op::kLess || op == Op::kEqual) node.type.dtype = DType::kBool;
-        beside.compute(node, {some(x), some(y)});
+        compare.compute(node, {some(x), some(y)});
       }
     }
     for (const uint32_t c : {1u, n}) {
-      beside.compute(node_of(Op::kSelect, dtype, n, {c, n, n}),
-                     {numbers.truths(c), some(n), some(n)});
+      compare.compute(node_of(Op::kSelect, dtype, n, {c, n, n}),
+                      {numbers.truths(c), some(n), some(n)});
     }
     if (!number) continue;
     Node product = node_of(Op::kMatMul, dtype, 5 * n, {3 * n, 15});
     product.inner = 3;
     product.columns = 5;
-    beside.compute(product, {some(3 * n), some(15)});
+    compare.compute(product, {some(3 * n), some(15)});
 
     Node rows = node_of(Op::kIdentity, dtype, 4 * n, {});
     rows.rows = {2, 0, 2, 1};
     rows.row_elements = n;
-    beside.gather(rows, some(3 * n));
+    compare.gather(rows, some(3 * n));
     for (const Op op : {Op::kScatterUpdate, Op::kScatterAdd, Op::kScatterSub, Op::kScatterMul,
                         Op::kScatterMin, Op::kScatterMax}) {
       for (const uint32_t size : {1u, 4 * n}) {  // duplicates accumulate, in order
         Node scatter = node_of(op, dtype, 3 * n, {size});
         scatter.rows = rows.rows;
         scatter.row_elements = n;
-        beside.update(scatter, {some(3 * n)}, {some(size)});
+        compare.update(scatter, {some(3 * n)}, {some(size)});
       }
     }
     for (const Op op : {Op::kAssignAdd, Op::kAssignSub}) {
-      beside.update(node_of(op, dtype, n, {n}), {some(n)}, {some(n)});
+      compare.update(node_of(op, dtype, n, {n}), {some(n)}, {some(n)});
     }
     if (!real) continue;
-    beside.update(node_of(Op::kGradientDescent, dtype, n, {1, n}), {some(n)}, {some(1), some(n)});
+    compare.update(node_of(Op::kGradientDescent, dtype, n, {1, n}), {some(n)}, {some(1), some(n)});
     for (const Op op : {Op::kMomentum, Op::kKerasMomentum}) {
       for (const bool nesterov : {false, true}) {
         Node node = node_of(op, dtype, n, {1, n, 1});
         node.nesterov = nesterov;
-        beside.update(node, {some(n), some(n)}, {some(1), some(n), some(1)});
+        compare.update(node, {some(n), some(n)}, {some(1), some(n), some(1)});
       }
     }
   }
 }
 
-// --- who waits, and for how long values live ------------------------------------------
+// --- asynchronous calls and lifetimes -------------------------------------------------
 
 Tensor ints(std::vector<int32_t> values) {
   return Tensor::copy_of(values.data(), 4 * values.size());
 }
 
-/// While the stream stands still everything can be asked for, and nothing is done; who
-/// wants to know a value waits. What was given is not looked at again.
+/// While the stream is stopped, all calls return and nothing is executed; only a read of a
+/// value waits. Inputs are not read after the call.
 void nobody_waits_but_for_values() {
   auto owned = std::make_unique<gpu::Emulated>();
   gpu::Emulated& stream = *owned;
@@ -225,8 +225,8 @@ void nobody_waits_but_for_values() {
   CHECK(same(gpu.read(stacked, two.type), ints({16, 7})));
 }
 
-/// Executions end while the stream is behind, and the backend does: nothing that is still
-/// to be read is freed, and nothing is left.
+/// Executions, and the backend, end while operations are pending: no memory is freed while
+/// in use, and none leaks.
 void memory_outlives_what_is_asked_for() {
   for (const bool next : {false, true}) {
     gpu::Gpu gpu(device());

@@ -1,4 +1,4 @@
-"""What the tests of the native executor need: both promises, and oracles' orders by name."""
+"""Helpers for tests of the native executor: its two models, and an oracle's orders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTROLLED = {
     for config in NativeExecutor.configurations()
     if dict(config.settings).get("scheduler") == "random"
 }
-"""The controlled configuration that promises a model, with a random walk."""
+"""By model: the controlled configuration with a random walk that guarantees it."""
 
 
 def prepared(
@@ -34,9 +34,9 @@ def prepared(
     chosen: Mapping[str, events.Strictness] | None = None,
     config: Config | None = None,
 ) -> PreparedTest:
-    """The test under the controlled engine, as strict as an oracle says.
+    """Prepare the test for the controlled engine, with an oracle's choice of strictness.
 
-    On no device in particular, unless a `config` of that promise says otherwise.
+    There are no devices, unless a `config` that guarantees `model` has some.
     """
     strictness = {
         name: Strictness(each.parallel, each.gathers, each.late)
@@ -48,7 +48,7 @@ def prepared(
 def as_strict_as_allowed(
     test: LitmusTest, model: Model, config: Config | None = None
 ) -> Iterator[PreparedTest]:
-    """With each choice of strictness; the loosest first, alone where nothing blocks."""
+    """Prepare with each choice of strictness, loosest first; only the loosest without blocking."""
     for number, chosen in enumerate(events.strictnesses(test, model)):
         if number and not {"queues", "critical sections"} & test.features:
             return
@@ -58,7 +58,7 @@ def as_strict_as_allowed(
 def all_outcomes(
     test: LitmusTest, model: Model, limit: int, config: Config | None = None
 ) -> tuple[set[Outcome], int] | None:
-    """What the executor can show under any strictness, and in how many traces.
+    """Return the outcomes of all executions under any strictness, and the number of traces.
 
     None if that takes more than `limit` executions.
     """
@@ -74,5 +74,5 @@ def all_outcomes(
 
 
 def keys(order: Witness) -> list[EventKey]:
-    """An oracle's total order as the executor takes it."""
+    """Convert an oracle's total order for the executor."""
     return list(event_keys(order))

@@ -1,4 +1,4 @@
-// A value that goes to and fro between two devices, or two processes.
+// A program that passes a value back and forth between two devices, or two processes.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct Writer {
   }
 };
 
-/// A value is counted up on one device, sent to the other, and so on; each writes it.
-/// `process` is 2 for both in one, which then has two devices, the second perhaps a GPU.
+/// One device increments the value and sends it to the other, and so on; each writes it.
+/// `process` is 2 for one process with two devices, the second perhaps a GPU.
 inline Program hops(uint32_t process, gpu::Gpu* gpu = nullptr) {
   const bool whole = process == 2;
   Program program;
@@ -64,7 +64,7 @@ inline Program hops(uint32_t process, gpu::Gpu* gpu = nullptr) {
     const uint32_t device = whole ? on : 0;
     if (!whole && on != process) continue;
     if (hop > 0) {
-      // Of the other process the k-th: its argument.
+      // The k-th value from the other process: an argument.
       value = w.add(Kind::kRecv, device, {whole ? value : (hop - 1) / 2});
     }
     value = w.add(Kind::kPure, device, {value, ones[on]}, {}, Op::kAddV2);
@@ -75,7 +75,7 @@ inline Program hops(uint32_t process, gpu::Gpu* gpu = nullptr) {
     w.body.nodes.back().slot_there = hop / 2;
   }
   program.bodies.push_back(std::move(w.body));
-  // The second run finds what the first has left to do nowhere.
+  // The second run starts only after the first has ended in both processes.
   program.runs = {{0, {}}, {0, {0}}};
   program.link();
   return program;

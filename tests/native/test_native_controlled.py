@@ -1,4 +1,4 @@
-"""Records, replays and forced orders: the controlled engine does as it is told."""
+"""Records, replays and forced orders of the controlled engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 
 
 def forced(test, model, order):
-    """The outcome under the loosest choice of strictness that can follow the order."""
+    """Return the outcome under the loosest strictness that permits the order."""
     for each in as_strict_as_allowed(test, model):
         try:
             return each.force(keys(order))
@@ -49,7 +49,7 @@ def test_an_order_that_is_not_allowed_diverges_where_it_breaks_a_rule() -> None:
 
 
 def test_an_order_that_takes_too_long_is_an_error_that_names_the_time() -> None:
-    """A nanosecond is over before the first event."""
+    """The limit of a nanosecond passes before the first event."""
     test = litmus("X=1; r0=X")
     ((order, *_),) = [explorer.allowed_outcomes(test, EXECUTOR).witnesses.values()]
     executor = prepared(test, EXECUTOR)
@@ -111,9 +111,9 @@ def test_a_replay_that_meets_other_events_stops_and_says_so() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_walk_shows_all_outcomes_of_iriw(seed: int) -> None:
-    """Each of the 15 has an order, and of its six events at most four can come at once.
+    """Each of the 15 outcomes has an order of six events, of which at most four are enabled.
 
-    One is missed in 200,000 walks with 15 * (1 - 1/4**6)**200000 < 1e-19.
+    200,000 walks miss one with 15 * (1 - 1/4**6)**200000 < 1e-19.
     """
     test = litmus("X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X")
     seen = prepared(test, EXECUTOR).run(200_000, Noise(), seed)
@@ -121,7 +121,7 @@ def test_a_random_walk_shows_all_outcomes_of_iriw(seed: int) -> None:
     assert set(seen) == set(explorer.allowed_outcomes(test, EXECUTOR).witnesses)
 
 
-def test_blocked_and_failed_are_told() -> None:
+def test_blocked_and_failed_outcomes_are_reported() -> None:
     stuck = prepared(litmus("X=3; r0=Q?", queues={"Q": 1}), EXECUTOR).run(10, Noise(), 0)
     assert [str(outcome) for outcome in stuck] == ["_status=blocked X=3 Q=[]"]
     (outcome,) = stuck

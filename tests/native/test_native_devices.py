@@ -14,7 +14,7 @@ from itertools import islice
 
 import pytest
 from helpers import UNCLUSTERED
-from native.generated import draw
+from native.generated import generate_test
 from native.helpers_native import CONFIGS, all_outcomes
 
 from litmusfuzz.corpus.builder import litmus
@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
     engine_config,
     on_devices,
 )
-from litmusfuzz.fuzz.executors.native.pair import LostPeer
+from litmusfuzz.fuzz.executors.native.two_processes import LostPeer
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles import explorer
@@ -37,13 +37,13 @@ from litmusfuzz.oracles.model import MODELS, RFC
 
 TWO = ("cpu:0", "cpu:1")
 CHOICES = 32
-"""Of strictness: bodies in bodies have thousands."""
+"""Largest number of choices of strictness; nested bodies have thousands."""
 LIMIT = 20_000
 """Executions for each test, model and strictness, as in test_native_exhaustive.py."""
 
 
 def on_two(test: LitmusTest) -> LitmusTest:
-    """Its resources on two devices, and nothing else said."""
+    """Return the test with its resources on two devices, and no other placement."""
     placed = place(test, TWO)
     return replace(test, variables=placed.variables, mutexes=placed.mutexes, queues=placed.queues)
 
@@ -87,11 +87,11 @@ def test_every_outcome_is_allowed(native, path, config: str, delay_us: int) -> N
 
 
 @pytest.mark.parametrize("chunk", range(2))
-def test_drawn_tests_on_two_devices(native, chunk: int) -> None:
-    """Features in each other: all executions are the set, and real ones lie inside."""
+def test_generated_tests_on_two_devices(native, chunk: int) -> None:
+    """Exhaustive execution gives the allowed set; threads stay inside it."""
     compared = executed = 0
     for seed in range(50 * chunk, 50 * chunk + 50):
-        test = draw(seed, effects=5)
+        test = generate_test(seed, effects=5)
         if test is None:
             continue
         for model in MODELS.values():
@@ -134,7 +134,7 @@ def test_each_device_may_have_any_engine(engine: str) -> None:
 
 
 def test_two_processes_know_exactly_when_all_is_blocked(native) -> None:
-    """A dequeue that nothing feeds, beside work that goes to and fro; and one that is fed."""
+    """An unmatched dequeue concurrent with transfers blocks; a matched one does not."""
     for program, status in (
         ("r0=X; Y=r0; r1=Y; X=r1+1; r2=Q? || X=3", Status.BLOCKED),
         ("r0=X; Y=r0; r1=Y; X=r1+1; r2=Q? || X=3; Q!1", Status.COMPLETED),
@@ -183,7 +183,7 @@ def test_tests_share_the_second_process_one_after_another(native) -> None:
         each.close()
 
 
-# Long enough that it is not over before the signal.
+# Long enough that the run is not over before the signal.
 FOREVER = 1 << 40
 
 
@@ -221,7 +221,7 @@ def test_a_second_process_that_never_starts_is_said_to_be_lost(monkeypatch) -> N
 
 
 def test_the_second_process_ends_with_the_first() -> None:
-    """Whoever kills an executor's process leaves nothing behind."""
+    """A killed executor process leaves no second process behind."""
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from native.test_native_devices import *\n"

@@ -1,4 +1,4 @@
-"""The engines as such, by a C++ program that knows no graph; and those that a user brings."""
+"""Engine conformance, tested by a C++ program without graphs; engines of users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SB = litmus("X=1; r0=Y || Y=1; r1=X")
 
 
 def compiled(output: Path, *arguments: str | Path) -> Path:
-    """Built by the compiler that built us."""
+    """Build a shared library with the compiler of the package."""
     compiler = shlex.split(os.environ.get("CXX", "c++"))
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", INCLUDE]
     subprocess.run([*compiler, *flags, *arguments, "-o", output], check=True, timeout=200)
@@ -43,7 +43,7 @@ def compiled(output: Path, *arguments: str | Path) -> Path:
 CONFORM = """
 import ctypes, sys
 from litmusfuzz.fuzz.engines.settings import EngineSettings
-from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
 library, name, *threads = sys.argv[1:]
 conform = ctypes.CDLL(library).litmusfuzz_conform
 conform.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool]
@@ -57,7 +57,7 @@ print("ok")
 
 
 def built() -> list[str]:
-    """Our engines over runtimes that are here."""
+    """Return our engines whose runtimes are installed."""
     return [engine for engine in OVER_RUNTIMES if not missing(engine)]
 
 
@@ -70,7 +70,7 @@ def missing(engine: str) -> str:
 
 
 # One test, so that one worker builds the libraries once.
-def test_every_engine_does_what_an_engine_must(tmp_path: Path) -> None:
+def test_every_engine_conforms(tmp_path: Path) -> None:
     source = ROOT / "tests/native/engine_conformance.cpp"
     library = compiled(tmp_path / "conform.so", "-shared", "-fPIC", "-DLITMUSFUZZ_LIBRARY", source)
     example = ROOT / "tests/native/example_engine.cpp"
@@ -93,7 +93,7 @@ def test_every_engine_does_what_an_engine_must(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", OVER_RUNTIMES)
 def test_our_engines_over_runtimes_are_here(engine: str) -> None:
-    """With what the build requirements bring; elsewhere the skip says what is missing."""
+    """The build requirements bring the runtimes; elsewhere the skip names the missing one."""
     if missing(engine):
         pytest.skip(missing(engine))
     runs_inside_the_set(engine, 2)
@@ -155,7 +155,7 @@ def test_an_engine_that_was_not_built_says_what_was_missing(
 
 
 class Refusing:
-    """Hands over a few closures, then refuses, as a pool that is shut down does."""
+    """Accepts a few closures, then raises, like a pool after its shutdown."""
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(2)
@@ -173,7 +173,7 @@ refusing = Refusing()
 
 
 def test_what_an_engine_throws_ends_the_run_and_the_next_one_is_whole() -> None:
-    """Whether the caller or a closure schedules: 64 roots, and what follows them."""
+    """The exception comes from a call of the caller or of a closure: 64 roots, and successors."""
     name = f"{__name__}:refusing"
     for calls in (50, 100):
         refusing.left = calls

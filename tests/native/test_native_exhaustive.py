@@ -35,8 +35,7 @@ def test_all_executions_show_exactly_the_allowed_set(path) -> None:
 @pytest.mark.parametrize(
     ("program", "model", "traces"),
     [
-        # Four interleavings of SB, of which none can be told from another but by
-        # the order of the two events on X and of those on Y, less the cycle.
+        # SB has four traces by the orders of the events on X and on Y, less the cyclic one.
         ("X=1; r0=Y || Y=1; r1=X", EXECUTOR, 3),
         # Each order of three writes; a read between any two of them, or around.
         ("X=1 || X=2 || X=3", EXECUTOR, 6),

@@ -1,7 +1,7 @@
-"""A GPU beside the host: what is allowed shows, and nothing else.
+"""Tests with a host and a GPU show exactly the allowed outcomes.
 
-Each test is there twice: for a thread that plays a GPU, and for a real one, which
-is skipped where there is none, saying what is missing.
+Each test runs on an emulated GPU, and on a real one; the skip of the latter says what is
+missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
-from native.generated import draw
+from native.generated import generate_test
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
 from native.neuron import training
@@ -52,7 +52,7 @@ MP = litmus("X=1; Y=2 || r0=Y; r1=X")
 
 @pytest.fixture(params=["emulated", "real"])
 def kind(request) -> str:
-    """Of GPU, by the setting's name."""
+    """Return the kind of GPU by the setting's name."""
     if request.param == "real":
         lacking = Gpus().lacks("gpu:0")
         if lacking:
@@ -61,19 +61,19 @@ def kind(request) -> str:
 
 
 def controlled(kind: str, devices: Sequence[str]) -> Config:
-    """Every choice is a scheduler's."""
+    """Return a controlled configuration."""
     config = controlled_config("", "random", split_updates=True)
     return on_devices(config, "it", devices=devices, gpus=kind)
 
 
 def threaded(kind: str) -> Config:
-    """With an engine for each device."""
+    """Return a configuration with an engine for each device."""
     return CONFIGS["gpu" if kind == "real" else "emulated_gpu"]
 
 
 @pytest.mark.parametrize("devices", [WITH_GPU, ("gpu:0",), ("gpu:0", "gpu:1")], ids=" ".join)
 def test_all_executions_show_exactly_the_allowed_set(kind: str, devices) -> None:
-    """Of the whole corpus: beside the host, all on a GPU, and between two."""
+    """The whole corpus: on host and GPU, on a GPU only, and on two GPUs."""
     for device in devices:
         if lacking := Gpus(kind == "emulated").lacks(device):
             pytest.skip(lacking)
@@ -102,11 +102,11 @@ def test_every_outcome_of_real_threads_is_allowed(kind: str, noise: Noise) -> No
             assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (path.stem, str(outcome))
 
 
-def test_drawn_tests(kind: str) -> None:
-    """Features in each other: all executions are the set, and real ones lie inside."""
+def test_generated_tests(kind: str) -> None:
+    """Exhaustive execution gives the allowed set; threads stay inside it."""
     compared = 0
     for seed in range(60):
-        test = draw(seed, effects=5)
+        test = generate_test(seed, effects=5)
         if test is None or len(list(islice(strictnesses(test, RFC), 33))) > 32:
             continue
         found = all_outcomes(test, RFC, 2_000, controlled(kind, WITH_GPU))
@@ -142,7 +142,7 @@ def test_executions_are_recorded_and_replayed(kind: str) -> None:
         assert {prepared.replay(choices) for _ in range(20)} == {outcome}
 
 
-def test_a_test_that_is_on_a_gpu_keeps_what_its_configuration_promises(kind: str) -> None:
+def test_a_test_on_a_gpu_keeps_the_guarantee_of_its_configuration(kind: str) -> None:
     """Under `executor` an update is indivisible: both increments count."""
     test = litmus("X+=1 || X+=1 || r0=X")
     (x,) = test.variables
@@ -156,7 +156,7 @@ def test_a_test_that_is_on_a_gpu_keeps_what_its_configuration_promises(kind: str
 
 
 def test_the_kernels_of_a_real_gpu_are_those_of_the_host(tmp_path: Path) -> None:
-    """Bit by bit; ``make sanitize`` has the same for the thread that plays one."""
+    """Compares bit by bit; ``make sanitize`` does the same for the emulated GPU."""
     lacking = Gpus().lacks("gpu:0")
     if lacking:
         pytest.skip(lacking)

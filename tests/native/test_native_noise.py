@@ -1,4 +1,4 @@
-"""What is varied between executions shows more, and nothing that is not allowed."""
+"""Noise shows more outcomes, and none that is not allowed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_threads_are_pinned_as_long_as_that_was_asked_for() -> None:
     assert os.sched_getaffinity(0) == cores
 
 
-def test_delays_take_time_and_are_drawn_from_the_seed() -> None:
+def test_delays_take_time_and_depend_on_the_seed() -> None:
     """192 delays of 0 to 1 ms: their sum is below 20 ms with less than 1e-60."""
     prepared = PreparedTest(IRIW, INLINE)
     start = time.monotonic()

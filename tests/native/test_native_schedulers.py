@@ -1,4 +1,4 @@
-"""Schedulers of the controlled engine: sound, repeatable, and as likely as they promise.
+"""Schedulers of the controlled engine: sound, repeatable, with the documented probabilities.
 
 Seeds are fixed, so nothing here changes from run to run; the odds say how unlikely
 it was that a right scheduler fails.
@@ -12,7 +12,7 @@ from itertools import islice, pairwise, permutations
 
 import pytest
 from helpers import UNCLUSTERED
-from native.generated import draw
+from native.generated import generate_test
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -38,11 +38,11 @@ BUSY = "Q!1; lock M; X+=1; unlock M; r0=Q? || r2=X; lock M; X+=2; unlock M; Q!2;
 
 
 def under(scheduler: str, test: LitmusTest, depth: int = 3, *, split: bool = False) -> PreparedTest:
-    """The test, ready to be run by a scheduler."""
+    """Prepare the test for a scheduler."""
     return PreparedTest(test, controlled_config("it", scheduler, depth, split_updates=split))
 
 
-def test_each_strategy_is_a_configuration_with_either_promise() -> None:
+def test_each_scheduler_is_a_configuration_of_either_model() -> None:
     chosen = {(dict(c.settings)["scheduler"], c.guarantees) for c in CONFIGS}
     assert chosen == {(name, model) for name in NAMES[:-1] for model in MODELS}
     assert {c.name for c in CONFIGS} >= {"controlled", "pct", "pos", "urw", "surw", "pct_split"}
@@ -64,10 +64,11 @@ def test_every_outcome_is_allowed(path) -> None:
 
 
 @pytest.mark.parametrize("chunk", range(4))
-def test_every_outcome_of_a_drawn_test_is_allowed(chunk: int) -> None:
-    """Bodies in bodies, sections, queues, several runs; also `uniform`, where it can."""
-    drawn = [draw(seed, effects=4) for seed in range(5_000 + 150 * chunk, 5_150 + 150 * chunk)]
-    tests = [t for t in drawn if t and len(list(islice(strictnesses(t, RFC), 17))) < 17]
+def test_every_outcome_of_a_generated_test_is_allowed(chunk: int) -> None:
+    """Nested bodies, sections, queues, several runs; also `uniform` where it applies."""
+    seeds = range(5_000 + 150 * chunk, 5_150 + 150 * chunk)
+    generated = [generate_test(seed, effects=4) for seed in seeds]
+    tests = [t for t in generated if t and len(list(islice(strictnesses(t, RFC), 17))) < 17]
     assert len(tests) > 60
     counted = 0
     for test in tests:
@@ -141,7 +142,7 @@ def test_what_does_not_exist_is_refused_in_one_line() -> None:
         under("uniform", wide).run(1, Noise(), 0)
 
 
-# --- as likely as promised ---------------------------------------------------------
+# --- probabilities -----------------------------------------------------------------
 
 # The k events of A and B; what shows if A is left after X=1, and so on.
 _DEPTHS = {
@@ -176,7 +177,7 @@ RUNS = 200_000
 
 
 def finals(scheduler: str, program: str = INCREMENTS, depth: int = 2) -> dict[int, float]:
-    """How often X ends with each value, of `RUNS`."""
+    """Count the final values of X in `RUNS` executions."""
     seen = under(scheduler, litmus(program), depth, split=True).run(RUNS, Noise(), seed=1)
     shares: Counter[int] = Counter()
     for outcome, times in seen.items():
@@ -190,10 +191,10 @@ def as_exact(share: float, exact: float) -> bool:
 
 
 def uniform_final_of_one() -> float:
-    """Odds that the last write's read came before all writes, all orders being alike.
+    """Probability that the last write's read comes before all writes, for uniform orders.
 
-    The other seven chains are mixed at random; that read stands in any of 15 places,
-    and those up to their first write are the reads before it, and one.
+    The other seven chains interleave at random. The read stands in any of 15 places, and
+    the places before their first write number the reads before it plus one.
     """
     reads_first = [
         math.perm(7, j) * 2**j * math.factorial(14 - j) / math.factorial(14) for j in range(8)
@@ -202,7 +203,7 @@ def uniform_final_of_one() -> float:
 
 
 def random_walk_finals() -> dict[int, float]:
-    """Exact odds by the states: what each chain has read, what X holds."""
+    """Exact probabilities, by states: the value each chain has read, and the value of X."""
     states: dict[tuple[tuple[int, ...], int, int], float] = {((), 8, 0): 1.0}
     ends: Counter[int] = Counter()
     for _ in range(16):
@@ -219,8 +220,8 @@ def random_walk_finals() -> dict[int, float]:
     return dict(ends)
 
 
-def test_eight_increments_under_each_strategy_end_as_calculated() -> None:
-    """Updates in parts, so that each increment is a chain of a read and a write."""
+def test_eight_increments_under_each_scheduler_end_as_calculated() -> None:
+    """Updates are split, so that each increment is a chain of a read and a write."""
     exact = random_walk_finals()
     walk = finals("random")
     assert all(as_exact(walk[value], exact[value]) for value in walk)
@@ -251,13 +252,11 @@ def test_pct_is_diluted_by_events_that_do_not_matter() -> None:
         ("X=1; X=2; X=3 || r0=X", {0: 1 / 2, 1: 1 / 4, 2: 1 / 8, 3: 1 / 8}),
         # Nothing but the write does, so that the read's score must be the worst of four.
         ("p=P; q=P; X=1 || r0=X", {0: 3 / 4, 1: 1 / 4}),
-        # Two that only look do not race, though on one variable.
+        # Two reads of one variable do not race.
         ("p=X; q=X; X=1 || r0=X", {0: 3 / 4, 1: 1 / 4}),
     ],
 )
-def test_pos_draws_again_for_what_races_and_only_that(
-    program: str, exact: dict[int, float]
-) -> None:
+def test_pos_resamples_exactly_the_racing_events(program: str, exact: dict[int, float]) -> None:
     shares: Counter[int] = Counter()
     for outcome, times in under("pos", litmus(program)).run(RUNS, Noise(), seed=1).items():
         shares[int(str(outcome.plain["r0"]))] += times
@@ -272,7 +271,7 @@ def chi_square(counts: Counter[object], cells: int) -> float:
     return seen + (cells - len(counts)) * mean
 
 
-# What each read sees tells where it stands among the writes: 20 orders.
+# The value of each read gives its place among the writes: 20 orders.
 _TWO_CHAINS = "X=1; X=2; X=3 || r0=X; r1=X; r2=X"
 
 
@@ -292,7 +291,7 @@ def test_all_orders_of_two_independent_chains_are_equally_likely() -> None:
 
 
 def test_surw_makes_the_order_on_one_variable_uniform_whatever_else_there_is() -> None:
-    """Nobody writes P, so that X is the variable drawn."""
+    """No op writes P, so that X is the selected variable."""
     other = "; ".join(f"p{i}=P" for i in range(8))
     program = f"X=1; X=2; X=3 || {other}; r0=X; r1=X; r2=X"
     assert chi_square_of_two_chains("surw", program) < 82
@@ -311,7 +310,7 @@ def chi_square_of_orders(scheduler: str, test: LitmusTest, orders: int) -> float
     executor = under(scheduler, test)
     traces = Counter(tuple(executor.record(seed)[1]) for seed in range(4_000))
     assert len(traces) <= orders
-    # A digest of what may come next at each step tells the order.
+    # The digests of the enabled events at each step identify the order.
     return chi_square(Counter(dict(traces.items())), orders)
 
 
@@ -327,7 +326,7 @@ def test_all_orders_of_a_forest_are_equally_likely() -> None:
 
 
 def test_uniform_counts_joins_and_what_blocks() -> None:
-    # Two chains that join, beside one event: 3 orders of the chains, 5 or 6 places.
+    # Two chains that join, and one concurrent event: 3 orders of the chains, 5 or 6 places.
     join = reads("ab bd cd e")
     assert chi_square_of_orders("uniform", join, 15) < 72  # of 14 degrees of freedom
     # Sections exclude each other: 2 orders; the read stands in any of 7 places.
@@ -399,10 +398,12 @@ def test_growing_bounds_show_more_and_in_the_end_all(measure: str, program: str,
 
 
 @pytest.mark.parametrize("chunk", range(2))
-def test_the_whole_search_of_a_drawn_test_shows_what_the_exhaustive_one_does(chunk: int) -> None:
+def test_a_whole_search_of_a_generated_test_equals_the_exhaustive_one(
+    chunk: int,
+) -> None:
     compared = 0
     for seed in range(7_000 + 100 * chunk, 7_100 + 100 * chunk):
-        test = draw(seed, effects=4)
+        test = generate_test(seed, effects=4)
         if test is None:
             continue
         for model in MODELS.values():

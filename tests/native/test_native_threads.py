@@ -51,12 +51,11 @@ def test_every_outcome_is_allowed(path) -> None:
 
 
 def test_a_pool_popped_at_random_shows_all_outcomes_of_iriw() -> None:
-    """Of one thread as well as of several: which of six events comes next is drawn.
+    """The pool chooses each of the six events at random, on one thread or several.
 
-    Copies side by side do not matter to each other's order, so that each order
-    of one copy has probability at least 1/4**6 where one thread works; 300,000
-    copies miss one of 15 outcomes with 15 * (1 - 1/4**6)**300000 < 1e-30.
-    Several threads can but add to the orders.
+    Copies do not affect each other's order, so that each order of one copy has
+    probability at least 1/4**6 with one thread; 300,000 copies miss one of 15 outcomes
+    with 15 * (1 - 1/4**6)**300000 < 1e-30. Several threads only add orders.
     """
     test = litmus("X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X")
     executor = PreparedTest(test, CONFIGS["plain"])

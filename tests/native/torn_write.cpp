@@ -1,10 +1,9 @@
 // The mutant whose writes tear, on two threads: ThreadSanitizer must report it.
 //
-// The writer and the reader share a lock only for the moment in which they find the
-// buffer, so that nothing orders the copies; in one of many executions the engine's own
-// lock does not order them either.
+// Writer and reader hold a lock only while they look up the buffer, so that nothing orders
+// the copies; in one of many executions the engine's own lock does not order them either.
 #include "batch.h"
-#include "some_engines.h"
+#include "test_engines.h"
 
 using namespace litmusfuzz::executor;
 

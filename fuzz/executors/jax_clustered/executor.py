@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
     on_devices,
 )
 from litmusfuzz.fuzz.executors.native.lowering import lower
-from litmusfuzz.fuzz.executors.native.pair import devices_for
+from litmusfuzz.fuzz.executors.native.two_processes import devices_for
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.fuzz.passes.placement import place

@@ -3,12 +3,12 @@
 Terms
 -----
 lowering
-    A test as plain arrays: names become numbers, edges lead through slots.
+    Translation of a test to plain arrays: numbers in place of names, edges through slots.
 slot
-    What becomes ready once in each frame, and may then hold a value.
+    Holder of one result in a frame; it becomes ready once, and may then hold a value.
 controlled
-    One event at a time on one thread, in an order that a scheduler chooses.
+    Execution of one event at a time on one thread, in an order that a scheduler chooses.
 
-It knows the litmus test (`corpus`) and the executor protocol. What is allowed
-it must not know: it shares no code with an oracle.
+The package knows the litmus test (`corpus`) and the executor protocol. It must not know
+which outcomes are allowed: it shares no code with an oracle.
 """

@@ -1,4 +1,4 @@
-"""The executor protocol over the native core."""
+"""The native executor: the executor protocol on top of the C++ core."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.gpus import Gpus
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.outcomes import Rows
-from litmusfuzz.fuzz.executors.native.pair import TWO_DEVICES, PairedTest, Peer, devices_for
-from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
+from litmusfuzz.fuzz.executors.native.two_processes import (
+    TWO_DEVICES,
+    Peer,
+    TwoProcessTest,
+    devices_for,
+)
 from litmusfuzz.fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.support import Support
 
@@ -29,14 +34,14 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
 
 _THREADS: Final = 2
-# Popped at random a pool shows all outcomes of IRIW within thousands of copies;
-# first in, first out it takes ten times as many.
+# `pool` pops at random and shows all outcomes of IRIW within thousands of copies;
+# `fifo` needs ten times as many.
 _ENGINES: Final = (
     *((engine, _THREADS) for engine in ("pool", "fifo", "stealing", "gang", "tbb", "openmp")),
     ("inline", 1),
 )
-# Of the controlled engine, by the configuration's name. Depth 3: what three ordering
-# constraints bring about, as most of what PCT's authors looked at.
+# Scheduler and depth of each controlled configuration. Depth 3 covers outcomes that need
+# three ordering constraints, like most defects studied by PCT's authors.
 _SCHEDULERS: Final = {
     "controlled": ("random", 0),
     "pct": ("pct", 3),
@@ -47,38 +52,38 @@ _SCHEDULERS: Final = {
 
 
 def engine_config(name: str, engine: str, threads: int, *, split_updates: bool) -> Config:
-    """A way to run the executor.
+    """Return a configuration of the executor with an engine.
 
     Parameters
     ----------
     name : str
-        Of the configuration.
+        Name of the configuration.
     engine : str
         As in `fuzz.engines.settings.EngineSettings`.
     threads : int
-        Its limit.
+        The engine's limit on threads.
     split_updates : bool
-        Whether dense updates are in parts; the promise is then `rfc`.
+        Split dense updates into reads and writes; the configuration then guarantees `rfc`.
     """
     settings = (("engine", engine), ("threads", threads), ("split_updates", split_updates))
     return Config(name, "rfc" if split_updates else "executor", settings)
 
 
 def controlled_config(name: str, scheduler: str, depth: int = 0, *, split_updates: bool) -> Config:
-    """A way to run the executor one event at a time.
+    """Return a configuration with the controlled engine: one event at a time.
 
     Parameters
     ----------
     name : str
-        Of the configuration.
+        Name of the configuration.
     scheduler : str
-        What draws the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
-        or ``uniform``, which takes small tests without conditionals and loops
-        only. See ``docs/engines.md``.
+        Rule that chooses the next event: ``random``, ``pct``, ``pos``, ``urw``, ``surw``,
+        or ``uniform``, which only takes small tests without conditionals and loops. See
+        ``docs/engines.md``.
     depth : int
-        Of ``pct``: 1 to 64.
+        Depth of ``pct``, 1 to 64.
     split_updates : bool
-        Whether dense updates are in parts; the promise is then `rfc`.
+        Split dense updates into reads and writes; the configuration then guarantees `rfc`.
     """
     made = engine_config(name, "controlled", 1, split_updates=split_updates)
     settings = (*made.settings, ("scheduler", scheduler))
@@ -86,7 +91,7 @@ def controlled_config(name: str, scheduler: str, depth: int = 0, *, split_update
 
 
 def config_for(settings: EngineSettings) -> Config:
-    """A way to run the executor, under the name that spells it out."""
+    """Return the configuration with those engine settings, named after them."""
     name, split = settings.name, settings.split
     if settings.engine == "controlled":
         scheduler = settings.scheduler or "random"
@@ -102,21 +107,22 @@ def on_devices(
     devices: Sequence[str] = TWO_DEVICES,
     gpus: str = "",
 ) -> Config:
-    """The same on several devices, for what has none, in one process or two.
+    """Return a configuration that places tests on several devices.
 
-    Nothing is promised of the iterations of a loop on several devices beyond
-    what the model `rfc` says; so `config` promises that alone.
+    For loops on several devices the executor guarantees only the model `rfc`, so
+    `config` must guarantee `rfc`.
 
     Parameters
     ----------
     config : Config
-        One that splits updates.
+        A configuration that splits updates.
     name : str
-        Of the new one.
+        Name of the new configuration.
     processes : int
     devices : sequence of str
+        Devices for resources and nodes without one.
     gpus : str
-        ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), where a device is one.
+        ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), if a device is a GPU.
     """
     assert config.guarantees == "rfc", config.name
     settings = [*config.settings, ("devices", " ".join(devices))]
@@ -150,23 +156,23 @@ _CONFIGURATIONS: Final = tuple(_configurations())
 
 
 MEASURES: Final = ("preemptions", "delays")
-"""What `PreparedTest.search` can bound."""
+"""Quantities that `PreparedTest.search` can bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What all executions within a bound show.
+    """Outcomes of all executions within a bound.
 
     Parameters
     ----------
     bound : int
-        How many preemptions, or delays, each has at most.
+        Largest number of preemptions, or delays, of an execution.
     histogram : mapping of Outcome to int
     executions : int
     complete : bool
-        Whether these are all within the bound.
+        True if all executions within the bound were visited.
     whole : bool
-        Whether there are none beyond it, so that a higher bound shows the same.
+        True if no execution exceeds the bound, so that a higher bound adds nothing.
     """
 
     bound: int
@@ -178,18 +184,18 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """What the exhaustive scheduler found.
+    """Result of the exhaustive scheduler.
 
     Parameters
     ----------
     histogram : mapping of Outcome to int
-        In how many traces each outcome shows.
+        Number of traces with each outcome.
     traces : int
         Executions that differ in more than the order of independent events.
     executions : int
-        How many were begun for that.
+        Executions begun.
     complete : bool
-        Whether these are all.
+        True if all traces were visited.
     """
 
     histogram: Histogram
@@ -199,46 +205,46 @@ class Exhausted:
 
 
 class NativeExecutor:
-    """A dataflow executor of our own, with threads outside the GIL."""
+    """LitmusFuzz's own dataflow runtime, whose threads run without the GIL."""
 
     name: ClassVar[str] = "native"
     support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Each engine, with dense updates indivisible and (`split`) in parts.
+        """Return the configurations: each engine, with indivisible and split dense updates.
 
-        Plain is a pool of threads that takes what is ready at random; fifo one
-        that takes it in turn; inline has one thread. Some do one event at a time:
-        controlled each possible one with the same probability, pct, pos, urw and
-        surw by the scheduler of that name (``docs/engines.md``). Those over a
-        runtime that is missing (tbb, openmp) are unavailable. Two_devices and
-        two_processes are split, and put what has no device on two in turn, each
-        with a pool of its own. So do gpu, for the host and a GPU, and emulated_gpu,
-        for the host and a thread that plays one.
+        ``plain`` is a thread pool that runs ready closures in random order, ``fifo`` a
+        pool that runs them in order; ``inline`` has one thread. The controlled
+        configurations run one event at a time: ``controlled`` chooses each enabled event
+        with equal probability; ``pct``, ``pos``, ``urw`` and ``surw`` use the scheduler of
+        that name (``docs/engines.md``). ``tbb`` and ``openmp`` are unavailable without
+        their runtimes. ``two_devices`` and ``two_processes`` split updates and distribute
+        nodes without a device over two devices, each with a pool of its own; ``gpu`` does
+        so for the host and a GPU, ``emulated_gpu`` for the host and an emulated GPU.
         """
         return _CONFIGURATIONS
 
     @classmethod
     def configured(cls, name: str) -> Config:
-        """Any engine with any number of threads: ``engine=NAME;threads=N;split``.
+        """Return the configuration with that name: ``engine=NAME;threads=N;split``.
 
         Also any scheduler, of any depth: ``engine=controlled;scheduler=pct;depth=5``.
 
         Raises
         ------
         UnknownEngine
-            In one line.
+            With one line.
         """
         return config_for(EngineSettings.from_name(name))
 
     def check(self, config: Config) -> None:
-        """Start the configuration's engine and end it; look for its devices.
+        """Start and end the configuration's engine, and check its devices.
 
         Raises
         ------
         Unavailable
-            Saying what is missing.
+            If the engine or a device is missing.
         """
         check_engine(config)
         for device in devices_for(config):
@@ -247,12 +253,12 @@ class NativeExecutor:
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
-        """Of NumPy and Python; the executor itself goes with this package."""
+        """Return the versions of NumPy and Python; the executor is part of this package."""
         return {"numpy": np.__version__, "python": platform.python_version()}
 
     def __init__(self) -> None:
         self.peer: Peer | None = None
-        """The second process, once a test has needed one; kept for the next."""
+        """The second process, once a test has needed it; reused for later tests."""
 
     def prepare(self, test: LitmusTest, config: Config) -> Prepared:
         """Lower and load the test.
@@ -260,14 +266,14 @@ class NativeExecutor:
         Raises
         ------
         Refused
-            For a test with clusters, or on a GPU that is not there; in two processes,
-            for any GPU, and for a loop, conditional or section that would be in both.
+            If the test has clusters or a missing GPU; in two processes, if it has any
+            GPU, or a loop, conditional or section that needs both processes.
         """
         if not dict(config.settings).get("processes"):
             return PreparedTest(test, config)
         if self.peer is None or not self.peer.alive:
             self.peer = Peer()
-        return PairedTest(test, config, self.peer)
+        return TwoProcessTest(test, config, self.peer)
 
     def close(self) -> None:
         """End the second process, if there is one."""
@@ -277,12 +283,12 @@ class NativeExecutor:
 
 
 def check_engine(config: Config) -> None:
-    """Start the configuration's engine and end it.
+    """Start and end the configuration's engine.
 
     Raises
     ------
     Unavailable
-        Saying what is missing.
+        If the engine is missing.
     """
     settings = _engine_settings(config)
     if settings.engine != "controlled":
@@ -304,14 +310,14 @@ class PreparedTest:
     ----------
     test : LitmusTest
     config : Config
-        Of `NativeExecutor.configurations`.
+        One of `NativeExecutor.configurations`.
     strictness : mapping, optional
-        By name of a loop or conditional.
+        Strictness by name of a loop or conditional.
 
     Raises
     ------
     Refused
-        For a test with clusters, or on a GPU that is not there.
+        If the test has clusters or a missing GPU.
     """
 
     module: ClassVar[Any] = _executor
@@ -338,20 +344,20 @@ class PreparedTest:
         self._rows = Rows(test, test.observe)
 
     def load(self, program: Program) -> _executor.Program:
-        """The lowered test, in the core."""
+        """Load a lowered test into the core."""
         return _executor.load(program, self._gpus.backends(program.device_names))
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `steps` and `padding` say nothing here: nothing is built
-        afresh, and threads that take what is ready at random need no padding. A
-        controlled execution has no noise: no copies run side by side.
+        The noise settings `steps` and `padding` have no effect: the executor rebuilds
+        nothing, and random scheduling needs no padding. A controlled execution has no
+        noise, since copies do not run concurrently.
 
         Raises
         ------
         Refused
-            Under ``uniform``, which does not take every test.
+            If the scheduler ``uniform`` does not accept the test.
         """
         if self._settings.engine == "controlled":
             try:
@@ -359,10 +365,10 @@ class PreparedTest:
             except ValueError as error:
                 if self._scheduler != "uniform":
                     raise
-                raise Refused(str(error)) from None  # it does not take every test
+                raise Refused(str(error)) from None
             return self._histogram(found)
         if self._threads is None or self._noise != noise:
-            self._threads = None  # the last one's threads are unpinned before new ones are pinned
+            self._threads = None  # unpins its threads before new ones are pinned
             self._engines = self._engines or [
                 RunningEngine(self._settings, self.module) for _ in range(self._program.devices)
             ]
@@ -379,7 +385,7 @@ class PreparedTest:
         self._engines = []
 
     def lowered(self, lanes: int) -> Program:
-        """The test as the core takes it, with so many lanes where it has none."""
+        """Lower the test, with that many lanes added where it has none."""
         return lower(
             self._test,
             split_updates=self._settings.split,
@@ -408,28 +414,28 @@ class PreparedTest:
         return threads
 
     def exhaust(self, limit: int) -> Exhausted:
-        """All executions that differ in more than the order of independent events.
+        """Visit all executions that differ in more than the order of independent events.
 
         Parameters
         ----------
         limit : int
-            Executions to begin, at most.
+            Largest number of executions to begin.
         """
         rows, traces, executions, complete = self._core.exhaust(limit)
         return Exhausted(self._histogram(rows), traces, executions, complete)
 
     def search(self, measure: str, bound: int, limit: int) -> Searched:
-        """All executions with few switches between chains of events.
+        """Visit all executions with few switches between chains of events.
 
         Parameters
         ----------
         measure : str
-            Of `MEASURES`: switches away from a chain that could go on, or chains
-            passed over in their fixed order.
+            One of `MEASURES`: switches away from a chain that could continue, or chains
+            skipped in their fixed order.
         bound : int
-            At most so many.
+            Largest value of the measure.
         limit : int
-            Executions to begin, at most.
+            Largest number of executions to begin.
 
         References
         ----------
@@ -439,7 +445,7 @@ class PreparedTest:
         return Searched(bound, self._histogram(rows), executions, complete, whole)
 
     def widen(self, measure: str, limit: int) -> Iterator[Searched]:
-        """`search` with bound 0, 1, 2, ..., up to the whole or an incomplete one."""
+        """Yield `search` for bounds 0, 1, 2, ... until the search is whole or incomplete."""
         for bound in count_from():
             found = self.search(measure, bound, limit)
             yield found
@@ -447,14 +453,14 @@ class PreparedTest:
                 return
 
     def record(self, seed: int) -> tuple[Outcome, list[Choice]]:
-        """One controlled execution, with the choices that lead to it.
+        """Run one controlled execution; return its outcome and its choices.
 
-        They are made again at once.
+        The method replays the choices at once, as a check.
 
         Raises
         ------
         Diverged
-            If that leads elsewhere: the executor is not deterministic.
+            If the replay differs: the executor is not deterministic.
         """
         row, choices = self._core.record(self._scheduler, self._depth, seed)
         outcome = self._outcome(row)
@@ -463,12 +469,12 @@ class PreparedTest:
         return outcome, choices
 
     def replay(self, choices: Sequence[Choice]) -> Outcome:
-        """The execution that those choices lead to.
+        """Replay recorded choices; return the outcome.
 
         Raises
         ------
         Diverged
-            If other events could come next than when they were recorded.
+            If the enabled events differ from the recorded ones.
         """
         row, made = self._core.replay(list(choices))
         if row is None:
@@ -476,15 +482,15 @@ class PreparedTest:
         return self._outcome(row)
 
     def force(self, order: Sequence[EventKey], timeout_s: float = 60.0) -> Outcome:
-        """The outcome of exactly that total order.
+        """Execute exactly that total order; return its outcome.
 
         Raises
         ------
         Diverged
-            If an event cannot come where the order has it, or more can come
-            when it ends.
+            If an event is not enabled at its place in the order, or an event is enabled
+            after the last one.
         TimeoutError
-            If that takes longer.
+            If the execution takes longer than `timeout_s`.
         """
         numbers = [self._core.event(*self._program.locate(e)) for e in order]
         row, made, late = self._core.force(numbers, timeout_s)
@@ -507,6 +513,6 @@ class PreparedTest:
 
 
 def _named(event: EventKey) -> str:
-    """An event as an oracle writes it."""
+    """Return an event in the notation of the oracles."""
     run = f"{event.run}." if event.run else ""
     return f"{event.access}({event.resource}) {run}{event.frame}{event.node}"

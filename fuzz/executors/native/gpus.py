@@ -1,4 +1,4 @@
-"""Devices ``gpu:N``: GPUs where there are some, or a thread that plays one.
+"""Devices ``gpu:N``: real GPUs, or threads that emulate them.
 
 References
 ----------
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """Which GPUs a configuration has.
+    """The GPUs of a configuration.
 
     Parameters
     ----------
     emulated : bool
-        As many as are asked for, each a thread of the host with the same kernels.
-        Else those of the machine.
+        True for emulated GPUs, any number of them: each is a host thread with the same
+        kernels. False for the machine's GPUs.
     """
 
     emulated: bool = False
 
     @classmethod
     def of(cls, config: Config) -> Gpus:
-        """Those that a configuration's settings say."""
+        """Return the GPUs of a configuration's settings."""
         return cls(dict(config.settings).get("gpus") == "emulated")
 
     @staticmethod
     def library() -> str | None:
-        """The plug-in for real ones, if it was built."""
+        """Return the path of the CUDA plug-in; None if it was not built."""
         found = importlib.util.find_spec("litmusfuzz.fuzz.executors.native._cuda")
         return found.origin if found else None
 
     def lacks(self, device: str) -> str:
-        """What is missing for a device, in a few words; nothing if it is there."""
+        """Say in a few words why a device is missing; "" if it is there."""
         if device.startswith("cpu:") or self.emulated:
             return ""
         return _missing(_number(device))
 
     def backends(self, devices: Sequence[str]) -> list[_executor.Backend | None]:
-        """Who computes on each of those devices, none of which is missing."""
+        """Return the backend of each device; None where the core computes."""
         return [None if each.startswith("cpu:") else self._backend(each) for each in devices]
 
     def _backend(self, device: str) -> _executor.Backend:
@@ -66,7 +66,7 @@ def _number(device: str) -> int:
     return int(device.partition(":")[2])
 
 
-@cache  # to ask a real GPU takes a moment, and it does not come or go
+@cache  # opening a GPU is slow, and the answer does not change
 def _missing(number: int) -> str:
     library = Gpus.library()
     if library is None:

@@ -1,11 +1,10 @@
-"""A litmus test as the core takes it: numbers in place of names.
+"""Lowering of a litmus test for the native core: numbers in place of names.
 
-A critical section becomes two nodes, joined to its members by control edges:
-one acquires the mutex, the other releases it. That is all there is to a
-section.
+A critical section becomes two nodes, which acquire and release the mutex, with
+control edges to and from its members.
 
-A test that two processes execute is lowered twice, each time a part of it: the
-nodes on one process's devices. What comes from the other are arguments.
+A test for two processes is lowered twice, once for each partition: the nodes on one
+process's devices. Values from the other process become arguments.
 
 References
 ----------
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
 _UNBOUNDED: Final = 1 << 20
-"""More iterations than any loop has."""
+"""Larger than the number of iterations of any loop."""
 _QUEUE_KINDS: Final = {
     "QueueEnqueueV2": "enqueue",
     "QueueEnqueueManyV2": "enqueue",
@@ -69,17 +68,17 @@ _QUEUE_KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """How much stricter than its promise the executor is with a loop or conditional.
+    """Extra order that the executor adds to a loop or conditional, beyond its guarantee.
 
     Parameters
     ----------
     parallel : int or None
-        Iterations at once, at most; None for what the promise says.
+        Largest number of iterations at once; None for the guaranteed model's limit.
     gathers : bool
-        An iteration or branch begins only when all its arguments are there, a
-        body only when its condition is wholly done.
+        An iteration or branch begins only when all its arguments are ready; a body
+        begins only when its condition is done.
     late : bool
-        Results leave only when every instance is done.
+        Results are ready only when every instance is done.
 
     References
     ----------
@@ -96,7 +95,7 @@ LOOSE: Final = Strictness()
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """dtype, elements, and how many ints the model has for them."""
+    """Data type, number of elements, and number of ints in the model."""
 
     dtype: str
     elements: int
@@ -108,7 +107,7 @@ _NOTHING: Final = Type("int32", 1, 1)
 
 @dataclass(slots=True)
 class Node:
-    """One op, or half of a section; the fields of the core's struct of that name."""
+    """One op, or the lock or unlock of a section; the fields of the core's struct of that name."""
 
     kind: str
     slot: int
@@ -140,12 +139,12 @@ class Node:
     late: bool = False
     call: int = 0
     name: str = ""
-    """Of the node or cluster that it is."""
+    """Name of the node or cluster."""
 
 
 @dataclass(slots=True)
 class Body:
-    """Nodes, and the slots between them: first its arguments', then the nodes'."""
+    """Nodes, and the slots that connect them: arguments first, then results of nodes."""
 
     arguments: int
     nodes: list[Node] = field(default_factory=list)
@@ -153,14 +152,14 @@ class Body:
     slots: int = 0
 
     def new_slots(self, count: int) -> int:
-        """The first of `count` slots."""
+        """Add `count` slots; return the number of the first."""
         self.slots += count
         return self.slots - count
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A variable, queue or mutex; `initial` are its tensors."""
+    """A variable, queue or mutex; `initial` holds its initial tensors."""
 
     sort: str
     type: Type
@@ -172,7 +171,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a graph, after others."""
+    """A run of a graph, after other runs."""
 
     body: int
     after: Sequence[int]
@@ -188,9 +187,9 @@ class Observed:
     device: int
 
 
-Place = tuple[tuple[tuple[int, int, bool], ...], int]
-"""Where a node stands: the nodes with bodies around it, outermost first (number,
-which of its bodies, whether it is a loop), then its own number."""
+NodeLocation = tuple[tuple[tuple[int, int, bool], ...], int]
+"""Location of a node: the enclosing nodes, outermost first (number, body number, True for a
+loop), then the node's own number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +205,21 @@ class Program:
     device_names: Sequence[str]
     observed_here: Sequence[str]
     names_here: Collection[str]
-    """What this process knows of an outcome."""
+    """Names in an outcome that this process knows."""
     run_names: Mapping[str, int]
-    places: Mapping[tuple[str, str], Place]
-    """By name and, for a section, "lock" or "unlock"."""
+    places: Mapping[tuple[str, str], NodeLocation]
+    """Locations by node name and, for a section, "lock" or "unlock"."""
     split: Mapping[str, Sequence[str]]
-    """Updates in parts, with their resources."""
+    """Split updates, with their resources."""
     test: LitmusTest
-    """As it was placed."""
+    """The test after placement."""
     lanes: int
-    """That were added."""
+    """Lanes added to the test."""
 
     def locate(self, key: EventKey) -> tuple[int, list[tuple[int, int, int]], int, int]:
-        """An event's run, the frames around it (node, body, iteration), its node and step."""
-        half = key.access if (key.node, key.access) in self.places else ""
-        around, number = self.places[key.node, half]
+        """Return an event's run, its frames (node, body, iteration), its node and step."""
+        lock_or_unlock = key.access if (key.node, key.access) in self.places else ""
+        around, number = self.places[key.node, lock_or_unlock]
         iterations = iter(map(int, re.findall(r"\[(\d+)\]", key.frame)))
         frames = [(node, which, next(iterations) if loop else 0) for node, which, loop in around]
         step = key.part
@@ -247,38 +246,37 @@ def lower(
     compiles: bool = False,
     lacks: Callable[[str], str] = _lacking,
 ) -> Program:
-    """The test as numbers, placed on devices.
+    """Place a test on devices and lower it.
 
     Parameters
     ----------
     test : LitmusTest
     split_updates : bool
-        Target the model `rfc`: dense updates in parts as well, and no window
-        of `parallel_iterations`.
+        Target the model `rfc`: split dense updates as well, and ignore
+        `parallel_iterations`.
     strictness : mapping, optional
-        By name of a loop or conditional.
+        Strictness by name of a loop or conditional.
     devices : sequence of str
-        For what has no device (`fuzz.passes.placement.place`).
+        Devices for resources and nodes without one (`fuzz.passes.placement.place`).
     part : int, optional
-        Of two processes the one that is to execute it: all devices, in their
-        order, are dealt to them in turn.
+        Number of the process, for two processes: the devices alternate between them.
     lanes : int
-        Of what has none, where that changes nothing else: not in a test with
-        queues, MatMul, or lanes of its own.
+        Lanes to add to values without lanes. Ignored for a test with queues, MatMul, or
+        lanes of its own.
     compiles : bool
-        Whether it takes clusters: a backend is to compute, on any device.
+        Accept clusters, since a backend computes on every device.
     lacks : callable
-        What is missing for a device, in a few words; nothing if it is there.
+        Says in a few words why a device is missing; "" if it is there.
 
     Raises
     ------
     Refused
-        For a test with clusters, or a device that is not there; in parts, for a
-        loop, conditional or section that is in both.
+        If the test has clusters or a missing device; with `part`, if a loop, conditional
+        or section needs both processes.
     """
     if test.clusters and not compiles:
         raise Refused("clusters")
-    # As it is told, not as it is placed: what the promise is about is the test given.
+    # Before placement, since the guarantee applies to the test as given.
     everything = test.nodes
     loops = (node for node in everything if isinstance(node.attrs, LoopAttrs))
     spans = {node.name: test.spans_devices(node) for node in loops}
@@ -331,22 +329,22 @@ def lower(
 
 
 def lanes_added(test: LitmusTest, given: TensorType, lanes: int) -> int:
-    """How many lanes a value of that type gets; 1 for none.
+    """Return the number of lanes of a value of that type; 1 for none.
 
     Parameters
     ----------
     lanes : int
-        That are asked for.
+        The requested number.
     """
     if test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
         return 1
-    # Where some have rows, a scalar stands for each of them and stays as it is.
+    # Among values with rows, a scalar is broadcast to each row and gets no lanes.
     rows = any(v.shape for v in test.variables) or any(t.shape for t in test.types.values() if t)
     return lanes if given.shape or not rows else 1
 
 
 def names_of(node: GraphNode) -> list[str]:
-    """Of the node, and of its results."""
+    """Return the names of the node and of its results."""
     results: tuple[str, ...] = ()
     if isinstance(node.attrs, BranchAttrs):
         results = node.attrs.results
@@ -356,7 +354,7 @@ def names_of(node: GraphNode) -> list[str]:
 
 
 def observed_on(test: LitmusTest, devices: Collection[str]) -> list[str]:
-    """What is observed of the nodes on those devices."""
+    """Return the observed names of nodes on those devices."""
     nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
     keys = test.nodes_by_key()
     return [name for name in test.observe if nodes[keys[name].partition(".")[0]].device in devices]
@@ -375,12 +373,12 @@ class _Lowering:
     ) -> None:
         self.test = test
         self.devices = {name: number for number, name in enumerate(devices)}
-        self.spans = spans  # loops that were told to be on several devices
+        self.spans = spans  # by loop: the test places it on several devices
         self.leaving: list[str] = []  # Sends to the other process
         self.split_updates = split_updates
         self.strictness = strictness
         self.bodies: list[Body] = []
-        self.places: dict[tuple[str, str], Place] = {}
+        self.places: dict[tuple[str, str], NodeLocation] = {}
         self.split: dict[str, Sequence[str]] = {}
         names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
@@ -390,7 +388,7 @@ class _Lowering:
         self.nodes = {node.name: node for graph in test.graphs for node in graph.nodes}
 
     def device_of(self, observed: str) -> int:
-        """Of what is observed."""
+        """Return the device of an observed name."""
         return self.devices[self.nodes[self.keys[observed].partition(".")[0]].device]
 
     def type(self, given: TensorType | None) -> Type:
@@ -399,17 +397,17 @@ class _Lowering:
         return Type(given.dtype, self.size(given), self.test.size_of(given.shape))
 
     def size(self, given: TensorType) -> int:
-        """Its elements, with the lanes that are added."""
+        """Return the number of elements, added lanes included."""
         return given.size * lanes_added(self.test, given, self.lanes)
 
     def bytes(self, ints: Iterable[int], given: TensorType) -> bytes:
-        """A tensor with those ints, each in all its lanes."""
+        """Return the bytes of a tensor with those ints, repeated over the lanes."""
         lane = np.array(tuple(ints), np.dtype(given.dtype))
         return np.repeat(lane, self.size(given) // lane.size).tobytes()
 
     def resources(self) -> list[Resource]:
         test = self.test
-        # What lives elsewhere is on no device here.
+        # Resources of the other process get device 0; no node here uses them.
         variables = [
             Resource(
                 "variable",
@@ -434,10 +432,10 @@ class _Lowering:
         return [*variables, *queues, *(Resource("mutex", _NOTHING, ()) for _ in test.mutexes)]
 
     def graph(self, graph: Graph) -> tuple[int, dict[str, int]]:
-        """Its body's number, and its slots by name."""
+        """Lower a graph; return its body's number, and its slots by name."""
         here = {node.name for node in graph.nodes if node.device in self.devices}
         self.check_parts(graph)
-        # Both processes list them in this order, and so number them alike.
+        # The same order in both processes, so that their numbers agree.
         pairs = [(node.inputs[0], node.name) for node in graph.nodes if node.op == "Recv"]
         self.leaving = [send for send, recv in pairs if send in here and recv not in here]
         arriving = [send for send, recv in pairs if send not in here and recv in here]
@@ -447,7 +445,7 @@ class _Lowering:
         return len(self.bodies) - 1, slots
 
     def check_parts(self, graph: Graph) -> None:
-        """Refuse what has a state that two processes would have to share."""
+        """Refuse a node or section whose state two processes would share."""
         nodes = {node.name: node for node in graph.nodes}
         for node in graph.nodes:
             inside = list(all_nodes([node]))
@@ -462,7 +460,7 @@ class _Lowering:
         arguments: Sequence[str],
         around: tuple[tuple[int, int, bool], ...],
     ) -> int:
-        """The number of a body inside a node."""
+        """Lower a body of a node; return its number."""
         made, _ = self.body(Graph("body", body.nodes), arguments, body.results, around)
         self.bodies.append(made)
         return len(self.bodies) - 1
@@ -474,11 +472,11 @@ class _Lowering:
         results: Sequence[str],
         around: tuple[tuple[int, int, bool], ...],
     ) -> tuple[Body, dict[str, int]]:
-        """A body, and its slots by name."""
+        """Lower a body; return it with its slots by name."""
         body = Body(len(arguments))
         slots = {name: body.new_slots(1) for name in arguments}
-        over: dict[str, int] = {}  # nodes: ready when every instance inside is done
-        held: dict[str, list[int]] = {}  # nodes: acquires of the sections around them
+        over: dict[str, int] = {}  # by node: ready when every instance inside is done
+        held: dict[str, list[int]] = {}  # by node: acquires of the sections around it
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
         for step, node in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
             place = (around, len(body.nodes))
@@ -523,7 +521,7 @@ class _Lowering:
         body: Body,
         slots: dict[str, int],
         waits: list[int],
-        place: Place,
+        place: NodeLocation,
     ) -> Node:
         """One op; a node with bodies adds its results to `slots`."""
         if isinstance(node.attrs, BranchAttrs):
@@ -544,12 +542,12 @@ class _Lowering:
             name=node.name,
         )
         if types and types[-1]:
-            # Of Select the last, since its first is the condition.
+            # Select's first operand is the condition, so its last one counts.
             lowered.operand_dtype = types[-1].dtype
         if lowered.kind == "split update":
             self.split[node.name] = node.resources
         if node.op == "Send":
-            lowered.op = "Identity"  # to another device of this process: nothing to do
+            lowered.op = "Identity"  # a transfer inside this process
         if lowered.kind == "send":
             lowered.slot_there = self.leaving.index(node.name)
         if node.definition.kind in (Kind.READ, Kind.UPDATE):
@@ -592,7 +590,7 @@ class _Lowering:
             if name.partition(".")[0] not in cluster.members
         ]
         slot = body.new_slots(1 + len(function.outputs))
-        # All is done at once; what nobody uses has no value.
+        # All members finish together; unused results have no value.
         slots |= dict.fromkeys((name for node in members for name in names_of(node)), slot)
         slots |= {name: slot + 1 + i for i, name in enumerate(function.outputs)}
         return Node(
@@ -620,7 +618,7 @@ class _Lowering:
         return str(kind.value)
 
     def effect(self, node: GraphNode, lowered: Node) -> None:
-        """What a read or update does with rows."""
+        """Set the rows that a read or update touches."""
         shape = self.shapes[node.resources[0]]
         given = self.test.type_of(node.resources[0])
         if node.definition.kind is Kind.UPDATE:
@@ -640,7 +638,7 @@ class _Lowering:
         body: Body,
         slots: dict[str, int],
         waits: list[int],
-        place: Place,
+        place: NodeLocation,
     ) -> Node:
         strict = self.strictness.get(node.name, LOOSE)
         taken = [slots[outer] for _, outer in attrs.captures]
@@ -670,7 +668,7 @@ class _Lowering:
         body: Body,
         slots: dict[str, int],
         waits: list[int],
-        place: Place,
+        place: NodeLocation,
     ) -> Node:
         strict = self.strictness.get(node.name, LOOSE)
         parallel = strict.parallel
@@ -687,7 +685,7 @@ class _Lowering:
             "while",
             slot,
             device=self.devices[node.device],
-            waits=waits[len(first) :],  # the carried values arrive one by one
+            waits=waits[len(first) :],  # the carried values deliver one by one
             arguments=arguments,
             bodies=[
                 self.inner(each, inside, (*around, (number, which, True)))

@@ -1,4 +1,4 @@
-"""From the core's rows of ints to outcomes."""
+"""Conversion of the core's rows of ints to outcomes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNSEEN, _VALUE, _TORN = range(3)
 
 
 class Rows:
-    """Reads rows of one test (``fuzz/native/core/outcome.h`` says what is in one).
+    """Reader of the rows of one test, whose format is in ``fuzz/native/core/outcome.h``.
 
     Parameters
     ----------
     test : LitmusTest
     observed : sequence of str
-        What is observed of the nodes that the core knows.
+        Observed nodes that the core knows.
     """
 
     def __init__(self, test: LitmusTest, observed: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Rows:
         self._sizes = {name: test.size_of(test.type_of(name).shape) for name in names}
 
     def read(self, row: Iterable[int]) -> tuple[Status, dict[str, Value]]:
-        """The status, and the values that can be seen."""
+        """Return the status, and the values that the row has."""
         numbers = iter(row)
         status = _STATUSES[next(numbers)]
         values: dict[str, Value] = {}

@@ -1,10 +1,10 @@
-"""The second process of a test that two processes execute.
+"""The second of the two processes that execute one test.
 
 Run as ``python -m litmusfuzz.fuzz.executors.native.peer``.
 
-It reads a key from its standard input, writes the port on which it listens to
-its standard output, and serves the one that comes with the key: one test after
-another, until the connection or the input ends.
+The process reads a key from its standard input and writes the port on which it
+listens to its standard output. It serves the client that has the key, one test
+after another, until the connection or the input ends.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower
-from litmusfuzz.fuzz.executors.native.running import RunningEngine
+from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
 from litmusfuzz.fuzz.executors.native.transport import (
     HOST,
     KEY_BYTES,
-    Carrier,
     Messages,
+    Sender,
     Tag,
-    arrive,
+    deliver,
 )
 from litmusfuzz.fuzz.executors.protocol import Refused
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.native.lowering import Program
 
 
-class Load(msgspec.Struct, frozen=True):
-    """A test, and how it is executed."""
+class LoadRequest(msgspec.Struct, frozen=True):
+    """Request to load a test, with its execution settings."""
 
     test: str
     devices: list[str]
@@ -46,56 +46,56 @@ class Load(msgspec.Struct, frozen=True):
     copies: int
 
 
-def lowered(load: Load, part: int) -> Program:
-    """The part of the test that a process executes.
+def lowered(request: LoadRequest, part: int) -> Program:
+    """Lower the partition of a test that process number `part` executes.
 
     Raises
     ------
     Refused
-        If the test cannot be taken apart.
+        If the test cannot be partitioned.
     """
-    return lower(loads(load.test).test, split_updates=True, devices=load.devices, part=part)
+    return lower(loads(request.test).test, split_updates=True, devices=request.devices, part=part)
 
 
-class Half:
-    """One of the two parts of a test, loaded."""
+class Partition:
+    """One of the two partitions of a test, loaded, with its engines."""
 
-    def __init__(self, load: Load, part: int) -> None:
-        program = lowered(load, part)
-        core = _executor.load(program)  # the station keeps it
-        settings = EngineSettings(load.engine, load.threads, split=True)
+    def __init__(self, request: LoadRequest, part: int) -> None:
+        program = lowered(request, part)
+        core = _executor.load(program)  # the runner keeps it
+        settings = EngineSettings(request.engine, request.threads, split=True)
         self._engines = [RunningEngine(settings) for _ in range(program.devices)]
         engines = [engine.core for engine in self._engines]
-        self.station = _executor.Station(core, engines, load.copies, part == 0)
+        self.runner = _executor.PartitionRunner(core, engines, request.copies, part == 0)
 
 
 def serve(messages: Messages) -> None:
-    """Do what the first process asks, until it is gone."""
-    half: Half | None = None
-    carrier: Carrier | None = None
+    """Serve the requests of the first process until the connection ends."""
+    partition: Partition | None = None
+    sender: Sender | None = None
     while (message := messages.receive()) is not None:
         tag, data = message
         if tag is Tag.LOAD:
-            if carrier is not None:
-                carrier.close()
-                half = carrier = None
+            if sender is not None:
+                sender.close()
+                partition = sender = None
             refusal = ""
             try:
-                half = Half(msgspec.msgpack.decode(data, type=Load), 1)
-                carrier = Carrier(half.station, messages)
+                partition = Partition(msgspec.msgpack.decode(data, type=LoadRequest), 1)
+                sender = Sender(partition.runner, messages)
             except Refused as refused:
                 refusal = str(refused)
             messages.send(Tag.LOAD, refusal.encode())
             continue
-        assert half is not None
+        assert partition is not None
         if tag is Tag.ROWS:
-            messages.send(Tag.ROWS, msgspec.msgpack.encode(half.station.rows()))
+            messages.send(Tag.ROWS, msgspec.msgpack.encode(partition.runner.rows()))
         else:
-            arrive(half.station, tag, data)
+            deliver(partition.runner, tag, data)
 
 
 def _end_with_input(stream: Any) -> None:
-    """End this process when whoever started it is gone, whatever it is doing."""
+    """End this process when its standard input ends, since its parent is gone then."""
 
     def watch() -> None:
         stream.read()
@@ -105,7 +105,7 @@ def _end_with_input(stream: Any) -> None:
 
 
 def main() -> None:
-    """Listen, serve one, end."""
+    """Listen, serve one client, and exit."""
     key = sys.stdin.buffer.read(KEY_BYTES)
     _end_with_input(sys.stdin.buffer)
     with Listener((HOST, 0), authkey=key) as listener:
@@ -114,7 +114,7 @@ def main() -> None:
         sys.stdout.flush()
         connection = listener.accept()
     serve(Messages(connection))
-    # Not by an exception, nor by threads that end in their turn: nobody is there.
+    # At once, without waiting for other threads: the client is gone.
     os._exit(0)
 
 

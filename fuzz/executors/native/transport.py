@@ -1,12 +1,11 @@
-"""What carries parcels from one process to the other: TCP on the loopback.
+"""Messages between the two processes of one test, over TCP on the loopback interface.
 
-`multiprocessing.connection` frames messages, keeps their order, tells a lost
-peer by `EOFError`, and lets nobody in who does not have the key. Nothing is
-pickled.
+`multiprocessing.connection` frames messages, keeps their order, reports a lost peer
+by `EOFError`, and authenticates the client by a key. Nothing is pickled.
 
-Each side has a `Carrier`, a thread that takes from its station and sends; what
-arrives is read by a thread of the first side, and by the main thread of the
-second (`litmusfuzz.fuzz.executors.native.peer`).
+Each process has a `Sender`, a thread that sends the messages of its partition runner.
+A thread of the first process receives messages, and the main thread of the second
+(`litmusfuzz.fuzz.executors.native.peer`).
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from litmusfuzz.fuzz.executors.native._executor import Station
+    from litmusfuzz.fuzz.executors.native._executor import PartitionRunner
 
 HOST: Final = "127.0.0.1"
 KEY_BYTES: Final = 32
-_SETTING: Final = struct.Struct("<QI")
+_SETTINGS: Final = struct.Struct("<QI")
 _NUMBER: Final = struct.Struct("<Q")
 
 
 class Tag(Enum):
-    """The first byte of a message: what the rest is."""
+    """Kind of a message: its first byte."""
 
     LOAD = b"L"
-    """A test, as a file; a station is made. Answered with a refusal, "" for none."""
+    """A `LoadRequest`. The answer is a refusal, or "" for success."""
 
     BEGIN = b"B"
-    """A setting."""
+    """Settings of an execution, which begins it."""
 
-    PARCEL = b"P"
+    VALUES = b"P"
     IDLE = b"I"
-    """How many settings and parcels have arrived."""
+    """Number of settings and messages received."""
 
     ROWS = b"R"
-    """Answered with what each copy showed."""
+    """Request for the outcome of each copy."""
 
 
 class Messages:
-    """A connection on which several threads may send, and one receives."""
+    """A connection on which several threads send and one thread receives."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,12 +57,12 @@ class Messages:
             same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, tag: Tag, data: bytes = b"") -> None:
-        """Send a message; one that nobody can receive any more is dropped."""
-        with self._lock, suppress(OSError):  # who receives finds out
+        """Send a message; drop it if the connection is lost."""
+        with self._lock, suppress(OSError):  # the receiving thread reports the loss
             self._connection.send_bytes(tag.value + data)
 
     def receive(self) -> tuple[Tag, bytes] | None:
-        """The next message; None when the other side is gone."""
+        """Return the next message; None when the connection is lost."""
         try:
             message = self._connection.recv_bytes()
         except (EOFError, OSError):
@@ -71,36 +70,36 @@ class Messages:
         return Tag(message[:1]), message[1:]
 
 
-class Carrier:
-    """Sends what a station hands out, on a thread of its own, until it is closed."""
+class Sender:
+    """Thread that sends the messages of a partition runner until it is closed."""
 
-    def __init__(self, station: Station, messages: Messages) -> None:
-        self._station = station
+    def __init__(self, runner: PartitionRunner, messages: Messages) -> None:
+        self._runner = runner
         self._messages = messages
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Close the station, and wait for the thread."""
-        self._station.close()
+        """Close the runner and wait for the thread."""
+        self._runner.close()
         self._thread.join()
 
     def _work(self) -> None:
-        while (outgoing := self._station.take()) is not None:
+        while (outgoing := self._runner.take()) is not None:
             if isinstance(outgoing, tuple):
-                self._messages.send(Tag.BEGIN, _SETTING.pack(*outgoing))
+                self._messages.send(Tag.BEGIN, _SETTINGS.pack(*outgoing))
             elif isinstance(outgoing, bytes):
-                self._messages.send(Tag.PARCEL, outgoing)
+                self._messages.send(Tag.VALUES, outgoing)
             else:
                 self._messages.send(Tag.IDLE, _NUMBER.pack(outgoing))
 
 
-def arrive(station: Station, tag: Tag, data: bytes) -> None:
-    """Give a station what the other one's carrier sent."""
+def deliver(runner: PartitionRunner, tag: Tag, data: bytes) -> None:
+    """Pass a message from the other process to a runner."""
     if tag is Tag.BEGIN:
-        station.begin(*_SETTING.unpack(data))
-    elif tag is Tag.PARCEL:
-        station.deliver(data)
+        runner.begin(*_SETTINGS.unpack(data))
+    elif tag is Tag.VALUES:
+        runner.deliver(data)
     else:
         assert tag is Tag.IDLE
-        station.peer_idle(*_NUMBER.unpack(data))
+        runner.peer_idle(*_NUMBER.unpack(data))

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "engines/places.h"
-#include "engines/stint.h"
 #include "engines/table.h"
+#include "engines/thread_limit.h"
+#include "engines/work_scope.h"
 
 namespace nb = nanobind;
 
@@ -20,12 +20,12 @@ namespace {
 
 using namespace litmusfuzz::engines;
 
-/// What the threads of a Python executor and the one that waits have in common. Lives
-/// as long as somebody may still come for a closure, longer than its run.
+/// Closures shared by the threads of a Python executor and the waiting thread. Outlives its
+/// run, as long as a thread may still ask for a closure.
 class Work {
  public:
-  Work(std::shared_ptr<Places> places, const Engine& engine, const RunState& run)
-      : places_(std::move(places)), engine_(engine), run_(run) {}
+  Work(std::shared_ptr<ThreadLimit> thread_limit, const Engine& engine, const RunState& run)
+      : thread_limit_(std::move(thread_limit)), engine_(engine), run_(run) {}
 
   void add(Closure closure) {
     {
@@ -36,8 +36,8 @@ class Work {
     changed_.notify_all();
   }
 
-  /// Called by the Python executor once for each closure: runs one, unless whoever
-  /// waits has done so.
+  /// Called by the Python executor once for each closure: runs one, unless the waiting
+  /// thread has run it.
   void run_one() {
     const nb::gil_scoped_release release;
     std::unique_lock lock(lock_);
@@ -63,16 +63,16 @@ class Work {
     ready_.pop_front();
     lock.unlock();
     {
-      const Place place(*places_);
-      const Stint stint(engine_, run_);
+      const ThreadSlot slot(*thread_limit_);
+      const WorkScope scope(engine_, run_);
       ending.run(oldest);
     }
     lock.lock();
     if (--outstanding_ == 0) changed_.notify_all();
   }
 
-  const std::shared_ptr<Places> places_;
-  // Of these only the addresses count, and only while a closure is left to run.
+  const std::shared_ptr<ThreadLimit> thread_limit_;
+  // Only their addresses are used, and only while a closure is left to run.
   const Engine& engine_;
   const RunState& run_;
   std::mutex lock_;
@@ -81,22 +81,21 @@ class Work {
   size_t outstanding_ = 0;  // ready or running
 };
 
-/// Hands closures to the method `submit` of an object like those of Python's
-/// concurrent.futures.
+/// Engine over the method `submit` of a Python object, as of concurrent.futures.
 class PythonEngine final : public Engine {
  public:
   PythonEngine(nb::object submit, uint32_t threads)
-      : submit(std::move(submit)), places(std::make_shared<Places>(threads)) {}
+      : submit(std::move(submit)), thread_limit(std::make_shared<ThreadLimit>(threads)) {}
   std::unique_ptr<RunState> start_run(uint64_t) override;
 
   const nb::object submit;
-  const std::shared_ptr<Places> places;
+  const std::shared_ptr<ThreadLimit> thread_limit;
 };
 
 class PythonRun final : public RunState {
  public:
   explicit PythonRun(PythonEngine& engine)
-      : engine_(engine), work_(std::make_shared<Work>(engine.places, engine, *this)) {}
+      : engine_(engine), work_(std::make_shared<Work>(engine.thread_limit, engine, *this)) {}
 
   void schedule(Closure closure) override {
     work_->add(closure);
@@ -112,7 +111,7 @@ class PythonRun final : public RunState {
 
   void wait() override {
     {
-      const Lent lent(*engine_.places, Stint::inside(engine_));
+      const ReleasedSlot released(*engine_.thread_limit, WorkScope::inside(engine_));
       work_->wait();
     }
     work_->ending.rethrow();
@@ -134,7 +133,7 @@ std::unique_ptr<RunState> PythonEngine::start_run(uint64_t) {
 void bind_engines(nb::module_& m) {
   nb::class_<Work>(m, "Work").def("__call__", &Work::run_one);
   nb::class_<Engine>(m, "Engine")
-      // For C++ that was built apart, as the conformance tests are.
+      // For C++ built separately, such as the conformance tests.
       .def_prop_ro("address", [](Engine& engine) { return reinterpret_cast<uintptr_t>(&engine); });
   nb::class_<PythonEngine, Engine>(m, "PythonEngine")
       .def(nb::init<nb::object, uint32_t>(), nb::arg("submit"), nb::arg("threads"));

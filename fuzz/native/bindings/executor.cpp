@@ -17,10 +17,10 @@
 #include "gpu/cuda.h"
 #include "gpu/emulated.h"
 #include "gpu/gpu.h"
+#include "partition_runner.h"
 #include "python_backend.h"
 #include "schedulers/bounded.h"
 #include "schedulers/table.h"
-#include "station.h"
 
 #ifdef LITMUSFUZZ_MUTANTS
 #define LITMUSFUZZ_MODULE _mutants
@@ -125,7 +125,7 @@ Type read_type(nb::handle object) {
 
 using Backends = std::vector<Backend*>;
 
-/// Bytes, on a GPU in its memory; or on a device with a Python backend a value of its.
+/// Converts a tensor: bytes, in GPU memory for a GPU; a Python object for a Python backend.
 Tensor read_tensor(nb::handle object, const Type& type, Backend* backend) {
   if (auto* const python = dynamic_cast<PythonBackend*>(backend)) {
     return python->keep(nb::borrow(object));
@@ -200,8 +200,8 @@ Resource read_resource(nb::handle from, const Backends& backends) {
   return resource;
 }
 
-/// Of fuzz.executors.native.lowering.Program.
-/// `backends` has one for each device, or None where the core computes; or none at all.
+/// Converts a fuzz.executors.native.lowering.Program. `backends` is empty, or has for each
+/// device a backend, or None where the core computes.
 Program read_program(nb::handle from, const Backends& backends, Defect defect = Defect::kNone) {
   Program program;
   program.defect = defect;
@@ -236,7 +236,7 @@ nb::list walked(const Program& program, const std::string& name, uint32_t depth,
   Histogram seen;
   {
     nb::gil_scoped_release release;
-    seen = walk(program, *make_strategy(name, depth, program, seed), count);
+    seen = walk(program, *make_scheduler(name, depth, program, seed), count);
   }
   return counted(seen);
 }
@@ -271,7 +271,7 @@ using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
 
 nb::tuple record(const Program& program, const std::string& name, uint32_t depth, uint64_t seed) {
   Controlled controlled(program);
-  const auto scheduler = make_strategy(name, depth, program, seed);
+  const auto scheduler = make_scheduler(name, depth, program, seed);
   Recorder recorder(*scheduler);
   controlled.run(recorder);
   std::vector<RawChoice> choices;
@@ -281,7 +281,7 @@ nb::tuple record(const Program& program, const std::string& name, uint32_t depth
   return nb::make_tuple(controlled.outcome(), choices);
 }
 
-/// The outcome, or None, and how many choices could be made.
+/// The outcome, or None, and the number of choices made.
 template <typename S>
 nb::tuple follow(const Program& program, S scheduler, size_t wanted) {
   Controlled controlled(program);
@@ -295,8 +295,7 @@ nb::tuple replay(const Program& program, const std::vector<RawChoice>& raw) {
   return follow(program, Replay(std::move(choices)), raw.size());
 }
 
-/// The number of an event, by the frames around it: node, which of its bodies,
-/// iteration.
+/// The number of an event, from the frames around it: node, body number, iteration.
 uint64_t event_number(const Program& program, uint32_t run,
                       const std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>& frames,
                       uint32_t number, uint32_t step) {
@@ -310,7 +309,7 @@ uint64_t event_number(const Program& program, uint32_t run,
   return event + body->nodes.at(number).first_event + step;
 }
 
-/// A forced order that stops when its time is over.
+/// A forced order with a time limit.
 class Timed final : public Scheduler {
  public:
   Timed(std::vector<uint64_t> order, double timeout_s)
@@ -331,7 +330,7 @@ class Timed final : public Scheduler {
   bool late_ = false;
 };
 
-/// The outcome, or None; how many events came; and whether the time was over.
+/// The outcome, or None; the number of events performed; true if the time limit passed.
 nb::tuple force(const Program& program, const std::vector<uint64_t>& order, double timeout_s) {
   Timed scheduler(order, timeout_s);
   Controlled controlled(program);
@@ -340,7 +339,7 @@ nb::tuple force(const Program& program, const std::vector<uint64_t>& order, doub
                         scheduler.late());
 }
 
-/// A test on the threads of engines, one for each device.
+/// A test on the threads of engines, with one engine for each device.
 class Threads {
  public:
   Threads(const Program& program, Engines engines, uint32_t copies)
@@ -351,17 +350,17 @@ class Threads {
     batch_.perturb({barrier, pinned, delay_us_max, yield_percent, together});
   }
 
-  /// The histogram, and how many events were performed on this thread and on others.
+  /// The histogram, and the numbers of events performed on this thread and on others.
   nb::tuple run(uint64_t count, bool shuffle, uint32_t transfer_delay_us_max, uint64_t seed) {
     Histogram seen;
     batch_.set_transfer_delay(transfer_delay_us_max);
-    const uint64_t here = batch_.performed().mine(), all = batch_.performed().sum();
+    const uint64_t here = batch_.performed().of_this_thread(), all = batch_.performed().sum();
     {
       nb::gil_scoped_release release;
       std::mt19937_64 seeds(seed);
       for (uint64_t done = 0; done < count; done += copies_) batch_.run(seeds(), shuffle, seen);
     }
-    const uint64_t by_caller = batch_.performed().mine() - here;
+    const uint64_t by_caller = batch_.performed().of_this_thread() - here;
     return nb::make_tuple(counted(seen), by_caller, batch_.performed().sum() - all - by_caller);
   }
 
@@ -370,27 +369,28 @@ class Threads {
   Batch batch_;
 };
 
-/// What a station hands out: (seed, delay), a parcel, or a number; nothing when closed.
-nb::object take(Station& station) {
-  std::optional<Station::Outgoing> next;
+/// The next message of a partition runner: (seed, delay), bytes, or a number; None after
+/// `close`.
+nb::object take(PartitionRunner& station) {
+  std::optional<PartitionRunner::Outgoing> next;
   {
     nb::gil_scoped_release release;
     next = station.take();
   }
   if (!next) return nb::none();
-  if (const auto* setting = std::get_if<Setting>(&*next)) {
-    return nb::make_tuple(setting->seed, setting->transfer_delay_us_max);
+  if (const auto* settings = std::get_if<ExecutionSettings>(&*next)) {
+    return nb::make_tuple(settings->seed, settings->transfer_delay_us_max);
   }
-  if (const auto* parcel = std::get_if<Station::Parcel>(&*next)) {
-    return nb::bytes(parcel->data(), parcel->size());
+  if (const auto* message = std::get_if<PartitionRunner::Message>(&*next)) {
+    return nb::bytes(message->data(), message->size());
   }
-  return nb::cast(std::get<Station::Idle>(*next).arrived);
+  return nb::cast(std::get<PartitionRunner::Idle>(*next).arrived);
 }
 
-void deliver(Station& station, const nb::bytes& bytes) {
-  const Station::Parcel parcel(bytes.c_str(), bytes.size());
+void deliver(PartitionRunner& station, const nb::bytes& bytes) {
+  const PartitionRunner::Message message(bytes.c_str(), bytes.size());
   nb::gil_scoped_release release;
-  station.deliver(parcel);
+  station.deliver(message);
 }
 
 std::unique_ptr<Backend> over(std::unique_ptr<gpu::Device> device) {
@@ -446,19 +446,19 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("perturb", &Threads::perturb, nb::kw_only(), nb::arg("barrier"), nb::arg("pinned"),
            nb::arg("delay_us_max"), nb::arg("yield_percent"), nb::arg("together"))
       .def("run", &Threads::run);
-  nb::class_<Station>(m, "Station")
+  nb::class_<PartitionRunner>(m, "PartitionRunner")
       .def(nb::init<const Program&, Engines, uint32_t, bool>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())
       .def("begin",
-           [](Station& self, uint64_t seed, uint32_t transfer_delay_us_max) {
+           [](PartitionRunner& self, uint64_t seed, uint32_t transfer_delay_us_max) {
              self.begin({seed, transfer_delay_us_max});
            })
       .def("take", &take)
       .def("deliver", &deliver)
-      .def("peer_idle", &Station::peer_idle)
-      .def("wait", &Station::wait, nb::call_guard<nb::gil_scoped_release>())
-      .def("rows", &Station::rows)
-      .def("close", &Station::close);
+      .def("peer_idle", &PartitionRunner::peer_idle)
+      .def("wait", &PartitionRunner::wait, nb::call_guard<nb::gil_scoped_release>())
+      .def("rows", &PartitionRunner::rows)
+      .def("close", &PartitionRunner::close);
   nb::class_<Backend>(m, "Backend");
   m.def("emulated_gpu", [] { return over(std::make_unique<gpu::Emulated>()); });
   m.def(

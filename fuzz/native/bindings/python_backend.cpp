@@ -11,7 +11,7 @@ PyObject* object_of(const Tensor& value) { return *value.as<PyObject*>(); }
 
 Tensor tensor_of(const nb::object& value) { return Tensor::scalar(value.ptr()); }
 
-/// Those that an op of at most three operands has.
+/// The operands that are present, of at most three.
 void add(const Operands& operands, std::vector<PyObject*>& arguments) {
   for (const Tensor* each : operands) {
     if (each) arguments.push_back(object_of(*each));

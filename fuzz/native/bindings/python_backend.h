@@ -1,4 +1,4 @@
-// A backend that calls Python: what the executor `jax` computes with.
+// Compute backend that calls Python, used by the executor `jax`.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,21 +15,20 @@ using executor::Operands;
 using executor::Tensor;
 using executor::Type;
 
-/// Its values are Python objects, and a Tensor holds the pointer. Whatever an execution
-/// makes is kept until the next one begins, so that the core need not count references;
-/// a program's constants and initial contents are kept as long as the backend.
+/// Values are Python objects, and a Tensor holds the pointer. All values of an execution are
+/// kept until the next one begins, so that the core counts no references; a program's
+/// constants and initial contents are kept as long as the backend.
 class PythonBackend final : public executor::Backend {
  public:
-  /// `calls` are (function, more arguments, flagged), by `Node::call`: the function is
-  /// called with a node's operands, of an update or cluster after what it saw, and then
-  /// the more arguments. That of an update returns the new contents as a tuple; that of a
-  /// cluster its outputs, what it leaves in each variable that it may write, and for each
-  /// of those that `flagged` names, by place, whether it did. `helpers` has the other
-  /// methods.
+  /// `calls` has (function, bound arguments, flagged) by `Node::call`. A function takes the
+  /// values that an update or cluster read, the node's operands, and the bound arguments.
+  /// For an update it returns the new contents as a tuple; for a cluster its outputs, the
+  /// value of each variable that it may write, and for each index in `flagged` whether it
+  /// wrote that variable. `helpers` has the other methods.
   PythonBackend(const nanobind::list& calls, nanobind::object helpers);
   ~PythonBackend() override;
 
-  /// For a value that stands in the program.
+  /// Keeps a constant of the program.
   Tensor keep(nanobind::object value);
 
   void begin() override;

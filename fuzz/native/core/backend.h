@@ -1,4 +1,4 @@
-// Who computes in place of the core: see kernels.h for what the core does itself.
+// Interface of a compute backend, which replaces the core's own kernels (kernels.h).
 #pragma once
 
 #include <span>
@@ -9,49 +9,49 @@
 
 namespace litmusfuzz::executor {
 
-/// What an instance of a cluster makes of its snapshot.
+/// Result of one cluster instance.
 struct ClusterResult {
   std::vector<Tensor> outputs;  // `Node::results` values
-  std::vector<Tensor> finals;   // by `Node::written`; none for what was not written on this path
+  std::vector<Tensor> finals;  // by `Node::written`; empty for variables not written on this path
 };
 
-/// Values of its own kind, on devices of its own. To the core a value is then a word
-/// that only the backend understands, and a Tensor holds that word: the core moves and
-/// copies it, and asks here for all else. Order, locks and waiting stay the core's.
+/// A backend has its own representation of values, on its own devices. To the core such a
+/// value is an opaque word in a Tensor: the core moves and copies it, and calls the backend
+/// for everything else. Order, locks and waiting stay with the core.
 ///
-/// Its methods are called by any thread. No lock of a variable is held meanwhile, but
-/// for `apply_update` of an indivisible update; they must not wait for another one.
+/// Any thread may call the methods. The caller holds no lock of a variable, except for
+/// `apply_update` of an indivisible update. Methods must not wait for each other.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// A node of the program is on a device of its: it may set `Node::call`.
+  /// Prepares a node on one of the backend's devices; may set `Node::call`.
   virtual void prepare(Node&) {}
-  /// A new execution: no value that the last one made is used any more. Values that
-  /// stand in the program are kept. One execution at a time.
+  /// Begins an execution. Values of the last one are no longer used; constants of the
+  /// program stay. There is one execution at a time.
   virtual void begin() = 0;
 
-  /// Of a pure node with operands.
+  /// Result of a pure node with operands.
   virtual Tensor compute(const Node& node, const Operands& operands) = 0;
   virtual Tensor gathered(const Node& node, const Tensor& contents) = 0;
   virtual void apply_update(const Node& node, Tensor* contents, const Operands& operands) = 0;
   /// `snapshot` in the order of `Node::resources`, `arguments` in that of `Node::inputs`.
   virtual ClusterResult apply_cluster(const Node& node, std::span<const Tensor> snapshot,
                                       std::span<const Tensor* const> arguments) = 0;
-  /// Of what an enqueue-many is given, one element; and what a dequeue-many returns.
+  /// One element of the operand of an enqueue-many; the result of a dequeue-many.
   virtual Tensor element(const Node& node, const Tensor& many, uint32_t part) = 0;
   virtual Tensor stacked(const Node& node, std::span<const Tensor> elements) = 0;
-  /// What a Size returns.
+  /// Result of a Size.
   virtual Tensor number(const Node& node, int32_t value) = 0;
-  /// What a Recv returns, on its device, of what another device of this backend has.
+  /// Result of a Recv of a value from another device of this backend.
   virtual Tensor moved(const Node& node, const Tensor& value) = 0;
-  /// The same of what the core has, or another backend, which was asked to `read` it.
+  /// Result of a Recv of a value from the core, or `read` from another backend.
   virtual Tensor entered(const Tensor&) {
-    throw std::logic_error("a backend beside others, and takes nothing from them");
+    throw std::logic_error("this backend takes no values from other devices");
   }
-  /// Of a predicate: its first element.
+  /// Value of a predicate: its first element.
   virtual bool truth(const Tensor& value) = 0;
-  /// The value's elements as the core would hold them, for the outcome.
+  /// Elements of a value in the core's representation, for the outcome.
   virtual Tensor read(const Tensor& value, const Type& type) = 0;
 };
 

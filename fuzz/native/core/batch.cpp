@@ -8,12 +8,12 @@ namespace litmusfuzz::executor {
 Batch::Batch(const Program& program, Engines engines, uint32_t copies)
     : program_(program),
       runs_(program, std::move(engines)),
-      link_([this](Event event) { runs_.schedule(event); }) {
+      transfer_delay_([this](Event event) { runs_.schedule(event); }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
 }
 
 void Batch::perturb(const Noise& noise) {
-  perturbation_.reset();  // first: it gives threads back the cores that the new one finds
+  perturbation_.reset();  // first: it unpins the threads
   perturbation_ = std::make_unique<Perturbation>(noise);
 }
 
@@ -26,7 +26,7 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
   }
   runs_.end();
   for (Copy& each : copies_) {
-    if (kMutants) each.settle();
+    if (kMutants) each.flush_stores();
     read_outcome(program_, each, row_);
     ++seen[row_];
   }
@@ -35,7 +35,7 @@ void Batch::run(uint64_t seed, bool shuffle, Histogram& seen) {
 void Batch::execute(uint64_t seed, bool shuffle) {
   std::minstd_rand random(static_cast<uint32_t>(seed ^ seed >> 32));
   runs_.start(random);
-  link_.set(transfer_delay_us_max_, random());
+  transfer_delay_.set(transfer_delay_us_max_, random());
   program_.begin_execution();
   starting_ = true;
   for (Copy& each : copies_) {
@@ -46,7 +46,7 @@ void Batch::execute(uint64_t seed, bool shuffle) {
   if (perturbation_) perturbation_->begin(random(), first_);
   if (shuffle) std::shuffle(first_.begin(), first_.end(), random);
   for (const Event& each : first_) {
-    if (link_.slow() && each.frame->node(each.node).kind == Kind::kRecv) {
+    if (transfer_delay_.slow() && each.frame->node(each.node).kind == Kind::kRecv) {
       transfer(each);
     } else {
       schedule(each);
@@ -54,21 +54,21 @@ void Batch::execute(uint64_t seed, bool shuffle) {
   }
   first_.clear();
   if (perturbation_) perturbation_->go();
-  // A run may get new work from another one after it was waited for.
+  // A run may get new work from another run after `wait` returned.
   while (!quiet()) {
     runs_.wait();
-    link_.wait();
+    transfer_delay_.wait();
   }
-  runs_.wait();  // until the engine, too, has done with the last closures
+  runs_.wait();  // until the engine has finished the last closures
 }
 
 void Batch::abandon() {
   runs_.cancel();
   if (perturbation_) perturbation_->go();
-  // Twice: in the first round the last closures end, which may have scheduled into
-  // runs that were waited for; nothing new can start.
+  // Twice: the last closures end in the first round, and may have scheduled into runs
+  // that had finished; nothing new can start.
   for (int round = 0; round < 2; ++round) {
-    link_.wait();
+    transfer_delay_.wait();
     runs_.wait_quietly();
   }
   runs_.end();
@@ -87,15 +87,15 @@ void Batch::ready(Event event) {
 }
 
 void Batch::transfer(Event event) {
-  // While copies start, nothing may be performed.
-  if (starting_ || !link_.slow()) return ready(event);
+  // No event may be performed while copies start.
+  if (starting_ || !transfer_delay_.slow()) return ready(event);
   scheduled_.fetch_add(1, std::memory_order_relaxed);  // as in `schedule`
-  link_.hold(event);
+  transfer_delay_.hold(event);
 }
 
 void Batch::schedule(Event event) {
-  // Relaxed: the closure that counts it here counts itself done, with release,
-  // only afterwards.
+  // Relaxed: the closure that counts here counts itself done, with release, only
+  // afterwards.
   if (runs_.several()) scheduled_.fetch_add(1, std::memory_order_relaxed);
   runs_.schedule(event);
 }
@@ -110,8 +110,8 @@ void Batch::perform(Event event) {
 }
 
 bool Batch::quiet() const {
-  // In this order: if as many are done as were scheduled a moment later, then
-  // none was left, and nobody was there to schedule another.
+  // In this order: if the number done equals the number scheduled a moment later, no
+  // closure was left that could schedule another.
   const uint64_t done = done_.load(std::memory_order_acquire);
   return done == scheduled_.load(std::memory_order_relaxed);
 }

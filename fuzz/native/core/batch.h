@@ -1,4 +1,4 @@
-// Copies of a test side by side, on the threads of an engine.
+// Concurrent copies of a test on the threads of an engine.
 #pragma once
 
 #include <atomic>
@@ -8,33 +8,33 @@
 
 #include "copy.h"
 #include "devices.h"
-#include "link.h"
+#include "event_counter.h"
 #include "litmusfuzz/engine.h"
 #include "outcome.h"
 #include "perturbation.h"
-#include "tally.h"
+#include "transfer_delay.h"
 
 namespace litmusfuzz::executor {
 
-/// On each device one run of its engine for each run of the test, all copies together:
-/// only then is there enough to do for several threads.
+/// Executes all copies together. Each run of the test is one run of the engine of each
+/// device, shared by all copies, which gives several threads enough to do.
 class Batch final : public EventRunner {
  public:
-  /// `engines`, one for each device, may have other users meanwhile.
+  /// `engines` has one engine for each device; others may use them at the same time.
   Batch(const Program& program, Engines engines, uint32_t copies);
 
-  /// From now on. Not while it runs.
+  /// Sets the noise of later runs. Not during a run.
   void perturb(const Noise& noise);
-  /// From now on transfers are held back for random times, up to that.
+  /// Delays transfers of later runs by random times up to this bound.
   void set_transfer_delay(uint32_t delay_us_max) { transfer_delay_us_max_ = delay_us_max; }
 
-  /// Executes all copies once and counts what they show. It is known exactly
-  /// when a copy is blocked: nothing runs, nothing is ready, something is not done.
-  /// Throws what the engine, or an event in it, throws; may be called again then.
+  /// Executes all copies once and counts their outcomes. Blocked copies are detected
+  /// exactly: nothing runs, nothing is ready, something is not done. Throws the
+  /// exceptions of the engine and of events; may be called again then.
   void run(uint64_t seed, bool shuffle, Histogram& seen);
 
-  /// Events so far by thread; the thread that called `run` is one of them.
-  const Tally& performed() const { return performed_; }
+  /// Events performed so far by each thread, the caller of `run` included.
+  const EventCounter& performed() const { return performed_; }
 
  private:
   void execute(uint64_t seed, bool shuffle);
@@ -42,22 +42,22 @@ class Batch final : public EventRunner {
   void schedule(Event event);
   void perform(Event event) override;
   void transfer(Event event) override;
-  /// Nothing of it is left, whatever state it was in.
+  /// Drops an execution in any state.
   void abandon();
   bool quiet() const;
 
   const Program& program_;
   std::deque<Copy> copies_;  // never moved
   DeviceRuns runs_;
-  Link link_;
+  TransferDelay transfer_delay_;
   uint32_t transfer_delay_us_max_ = 0;
-  std::vector<Event> first_;  // of the start, until all copies have started
+  std::vector<Event> first_;  // first events, until all copies have started
   bool starting_ = false;     // written while no other thread works here
-  /// Of a test with several runs or devices: with one, its state says when all is done.
+  /// For a test with several runs or devices; a single run state knows when it is done.
   std::atomic<uint64_t> scheduled_{0}, done_{0};
-  std::unique_ptr<Perturbation> perturbation_;  // none where nothing is to be done
+  std::unique_ptr<Perturbation> perturbation_;  // null without noise
   Row row_;
-  Tally performed_;
+  EventCounter performed_;
 };
 
 }  // namespace litmusfuzz::executor

@@ -182,7 +182,7 @@ Tensor Loop::old_value(uint32_t iteration, uint32_t place, const Tensor& value) 
   return before ? before : value;
 }
 
-/// Of a body that has begun before its condition was true: it may turn out false.
+/// Holds the values of a body that began before its condition, which may be false.
 bool Loop::held_early(const Frame& frame, uint32_t place, Tensor& value) {
   const Iteration& iteration = iterations_[frame.iteration];
   if (!program_.broken(Defect::kEarlyBody) || (iteration.tested && iteration.goes_on)) return false;

@@ -1,7 +1,7 @@
 // An instance of a node with bodies: a conditional or a loop.
 //
-// Its methods are called by any thread, in any order that the edges leave open.
-// Each changes its state under a lock and puts what follows on the caller's list.
+// Any thread may call the methods, in any order that the edges allow. Each method
+// changes the state under a lock and adds follow-up work to the caller's list.
 #pragma once
 
 #include <deque>
@@ -17,13 +17,13 @@ class Control {
  public:
   virtual ~Control() = default;
 
-  /// All that the node waits for is there.
+  /// All dependencies of the node are done.
   virtual void begin(Tasks& tasks) = 0;
-  /// One of `Node::arguments` is there.
+  /// One of `Node::arguments` is ready.
   virtual void argument(uint32_t place, Tensor value, Tasks& tasks) = 0;
-  /// A frame of it has one of its body's results.
+  /// One result of a body in a frame inside is ready.
   virtual void result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks) = 0;
-  /// All instances in a frame of it are done.
+  /// All instances in a frame inside are done.
   virtual void over(const Frame& frame, Tasks& tasks) = 0;
 
   static std::unique_ptr<Control> make(const Program& program, Frame& frame, uint32_t node);
@@ -31,12 +31,12 @@ class Control {
  protected:
   Control(const Program& program, Frame& frame, const Node& node);
 
-  /// A frame inside, with the arguments that are there.
+  /// Opens a frame inside, with the arguments that are ready.
   std::unique_ptr<Frame> open(uint32_t which, uint32_t iteration, const std::vector<Tensor>& given,
                               Tasks& tasks);
-  /// A result leaves, now or (`Node::late`) when all is done.
+  /// Returns a result, now or (`Node::late`) when all instances are done.
   void leave(uint32_t place, Tensor value, Tasks& tasks);
-  /// All instances inside are done.
+  /// Called when all instances inside are done.
   void finish(Tasks& tasks);
 
   const Program& program_;
@@ -53,8 +53,8 @@ class Control {
   bool over_ = false;
 };
 
-/// One of two bodies, which begins with the predicate: arguments follow one by
-/// one, and results leave one by one.
+/// A conditional: the chosen body begins with the predicate. Arguments arrive, and
+/// results leave, one by one.
 class Branch final : public Control {
  public:
   Branch(const Program& program, Frame& frame, const Node& node);
@@ -64,12 +64,12 @@ class Branch final : public Control {
   void over(const Frame& frame, Tasks& tasks) override;
 
  private:
-  std::vector<Tensor> arguments_;  // empty ones are not there yet
+  std::vector<Tensor> arguments_;  // empty until they arrive
   std::unique_ptr<Frame> taken_;
 };
 
-/// Iterations, each a frame of the condition and, if that is true, one of the
-/// body. The first arguments are the carried values, of iteration 0.
+/// A loop. Each iteration is a frame of the condition and, if that is true, a frame of
+/// the body. The first arguments are the carried values of iteration 0.
 class Loop final : public Control {
  public:
   Loop(const Program& program, Frame& frame, const Node& node);
@@ -80,7 +80,7 @@ class Loop final : public Control {
 
  private:
   struct Iteration {
-    std::vector<Tensor> arguments;  // carried values, then what is taken from outside
+    std::vector<Tensor> arguments;  // carried values, then captures
     std::unique_ptr<Frame> condition, body;
     bool tested = false, goes_on = false;
     bool condition_over = false, body_over = false;
@@ -90,19 +90,19 @@ class Loop final : public Control {
 
   void arrive(Iteration& iteration, uint32_t place, Tensor value, Tasks& tasks);
   Iteration& following(uint32_t number);
-  /// Opens all frames, and lets all results leave, that may do so now.
+  /// Opens all frames and returns all results that are possible now.
   void advance(Tasks& tasks);
   bool complete(const Iteration& iteration) const;
-  /// What its body begins with.
+  /// Initial arguments of its body.
   std::vector<Tensor> arguments_of(uint32_t iteration) const;
-  /// What a frame of an iteration gets for an argument.
+  /// Value of an argument in a frame of an iteration.
   Tensor shown(const Frame& frame, uint32_t place, const Tensor& value) const;
   Tensor old_value(uint32_t iteration, uint32_t place, const Tensor& value) const;
   bool held_early(const Frame& frame, uint32_t place, Tensor& value);
 
   std::deque<Iteration> iterations_;
   std::vector<Tensor> taken_;
-  size_t over_count_ = 0;  // iterations that are over, and all before them
+  size_t over_count_ = 0;  // length of the prefix of iterations that are over
   bool begun_ = false;
   std::vector<std::pair<uint32_t, Tensor>> early_;  // mutants only
 };

@@ -5,10 +5,10 @@ namespace litmusfuzz::executor {
 Step step_of(const Event& event) {
   const Node& node = event.frame->node(event.node);
   const uint64_t id = event.frame->first_event + node.first_event + event.step;
-  return {id, node.touched(event.step), node.looks(event.step)};
+  return {id, node.touched(event.step), node.reads_only(event.step)};
 }
 
-// --- the events that may come next -----------------------------------------------
+// --- enabled events --------------------------------------------------------------
 
 void Choices::clear() {
   for (const Pending& each : events_) places_[each.ticket] = kNowhere;
@@ -39,12 +39,12 @@ Ticket Controlled::new_ticket() {
 
 void Controlled::enable(Event event, Ticket ticket) {
   choices_.add(event, ticket);
-  strategy_->enabled(ticket);
+  scheduler_->enabled(ticket);
 }
 
 void Controlled::ready(Event event) {
   const Ticket ticket = new_ticket();
-  strategy_->ready(event, ticket);
+  scheduler_->ready(event, ticket);
   if (program_.blocks) {
     const uint32_t resource = event.frame->node(event.node).touched(event.step)[0];
     if (blocks(resource)) contenders_[resource].push_back({event, ticket});
@@ -53,7 +53,7 @@ void Controlled::ready(Event event) {
   enable(event, ticket);
 }
 
-/// After an event on the queue or mutex: which others on it may come next now?
+/// After an event on a queue or mutex: updates which others on it are enabled.
 void Controlled::reconsider(uint32_t resource) {
   for (const Pending& each : contenders_[resource]) {
     const bool possible = copy_.possible(each.event);
@@ -75,7 +75,7 @@ void Controlled::finish_transfers() {
 }
 
 bool Controlled::run(Scheduler& scheduler) {
-  strategy_ = &scheduler;
+  scheduler_ = &scheduler;
   choices_.clear();
   for (auto& each : contenders_) each.clear();
   free_.clear();
@@ -106,7 +106,7 @@ bool Controlled::run(Scheduler& scheduler) {
     finish_transfers();
     if (blocks(resource)) reconsider(resource);
   }
-  if (kMutants) copy_.settle();
+  if (kMutants) copy_.flush_stores();
   scheduler.end();
   return true;
 }

@@ -1,8 +1,8 @@
 // The controlled engine: one copy on one thread, one event at a time, in the
 // order that a scheduler chooses.
 //
-// It is told events, not closures: what may come next, and what depends on what,
-// is the matter of a scheduler. Those that draw are in schedulers/.
+// It works on events, not closures, since a scheduler needs to know which events are
+// enabled and which depend on each other. Randomized schedulers are in schedulers/.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace litmusfuzz::executor {
 
-/// An event as schedulers see it.
+/// What schedulers know of an event.
 struct Step {
   uint64_t id;  // the same in all executions
-  std::span<const uint32_t> resources;  // that it touches, each once
-  bool looks;  // leaves them as they are
+  std::span<const uint32_t> resources;  // resources that it touches, each once
+  bool reads_only;                      // changes none of them
 
   bool touches(uint32_t resource) const {
     return std::find(resources.begin(), resources.end(), resource) != resources.end();
   }
-  /// Whether the order of the two matters to what either does.
+  /// True if the two events do not commute.
   bool depends_on(const Step& other) const {
-    if (looks && other.looks) return false;
+    if (reads_only && other.reads_only) return false;
     return std::any_of(resources.begin(), resources.end(),
                        [&](uint32_t each) { return other.touches(each); });
   }
@@ -35,8 +35,8 @@ struct Step {
 
 Step step_of(const Event& event);
 
-/// A small number that an event has as its own from when its turn has come until
-/// it is chosen; then another gets it. Schedulers keep what they know by ticket.
+/// A small number that identifies an event from when it is ready until it is chosen;
+/// then another event gets it. Schedulers index their state by ticket.
 using Ticket = uint32_t;
 
 struct Pending {
@@ -44,7 +44,7 @@ struct Pending {
   Ticket ticket;
 };
 
-/// The events that may come next, in an order that their history determines.
+/// The enabled events, in an order that depends only on the execution so far.
 class Choices {
  public:
   size_t size() const { return events_.size(); }
@@ -56,7 +56,7 @@ class Choices {
   bool contains(Ticket ticket) const {
     return ticket < places_.size() && places_[ticket] != kNowhere;
   }
-  /// Where it stands, if it does.
+  /// Position of a ticket that `contains` has.
   size_t place_of(Ticket ticket) const { return places_[ticket]; }
 
  private:
@@ -71,38 +71,37 @@ class Choices {
   std::vector<uint32_t> places_;  // by ticket
 };
 
-/// The rule by which the next event is chosen.
+/// Rule that chooses the next event of a controlled execution.
 ///
-/// One that must not look at all events each time learns here what changes. It is
-/// not told when an event may no longer come next (a mutex was taken before it):
-/// `Choices::contains` says so, and `enabled` when it may again.
+/// The callbacks let a scheduler keep state without a scan of all events at each step.
+/// There is no callback when an event is disabled again (its mutex was taken):
+/// `Choices::contains` says so, and `enabled` follows when it is enabled again.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  /// A new execution.
+  /// A new execution begins.
   virtual void begin() {}
-  /// The event's turn has come, since the one chosen last was performed: it is
-  /// one of those that cannot come before that one. None has been chosen yet when
-  /// the first events come.
+  /// The event becomes ready because the last chosen event was performed, so it comes
+  /// after that one in every order. The first events become ready before any choice.
   virtual void ready(Event, Ticket) {}
-  /// It may come next: for the first time, or again.
+  /// The event is enabled, for the first time or again.
   virtual void enabled(Ticket) {}
-  /// Place of one of the events, of which there is at least one; nothing to
-  /// abandon the execution.
+  /// Returns the position of one of the events, of which there is at least one; or
+  /// nothing, to abandon the execution.
   virtual std::optional<size_t> choose(const Choices& choices) = 0;
-  /// Nothing may come next, or the test has failed.
+  /// No event is enabled, or the test has failed.
   virtual void end() {}
 };
 
-/// Executes one copy of a program again and again.
+/// Executes one copy of a program repeatedly.
 class Controlled final : public EventRunner {
  public:
   explicit Controlled(const Program& program)
       : program_(program), copy_(program, *this), contenders_(program.resources.size()) {}
 
-  /// One execution; false if the scheduler abandoned it.
+  /// Executes once; false if the scheduler abandoned the execution.
   bool run(Scheduler& scheduler);
-  /// What it showed.
+  /// Outcome of the last execution.
   Row outcome() const { return outcome_of(program_, copy_); }
   void read_outcome(Row& row) const { executor::read_outcome(program_, copy_, row); }
 
@@ -110,7 +109,7 @@ class Controlled final : public EventRunner {
   void ready(Event event) override;
   void transfer(Event event) override { transfers_.push_back(event); }
   void perform(Event event) override { copy_.perform(event); }
-  /// Transfers are transparent: they are over before anything is chosen.
+  /// Transfers are transparent: they finish before the next choice.
   void finish_transfers();
   Ticket new_ticket();
   void enable(Event event, Ticket ticket);
@@ -121,31 +120,31 @@ class Controlled final : public EventRunner {
 
   const Program& program_;
   Copy copy_;
-  Scheduler* strategy_ = nullptr;  // of the execution
+  Scheduler* scheduler_ = nullptr;  // of the current execution
   Choices choices_;
   std::vector<Event> transfers_;
-  /// By queue or mutex: events whose turn has come, whether they may come next or not.
+  /// By queue or mutex: ready events, enabled or not.
   std::vector<std::vector<Pending>> contenders_;
   std::vector<Ticket> free_;  // tickets of events that were performed
-  Ticket tickets_ = 0;        // that were ever given out in this execution
+  Ticket tickets_ = 0;        // number of distinct tickets in this execution
 };
 
-/// What that many executions show.
+/// Histogram of `count` executions.
 Histogram walk(const Program& program, Scheduler& scheduler, uint64_t count);
 
 // --- records -----------------------------------------------------------------------
 
-/// A choice, and among what: how many events, and a digest of which.
+/// A recorded choice, with the number and a digest of the enabled events.
 struct Choice {
   uint32_t index;
   uint32_t count;
   uint64_t digest;
 };
 
-/// Whatever the order in which they are listed.
+/// Digest of the enabled events, independent of their order.
 uint64_t digest_of(const Choices& choices);
 
-/// Passes on another scheduler's choices and notes them.
+/// Records the choices of another scheduler.
 class Recorder final : public Scheduler {
  public:
   explicit Recorder(Scheduler& inner) : inner_(inner) {}
@@ -154,7 +153,7 @@ class Recorder final : public Scheduler {
   void enabled(Ticket ticket) override { inner_.enabled(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
   void end() override { inner_.end(); }
-  /// Those of the last execution.
+  /// Choices of the last execution.
   const std::vector<Choice>& choices() const { return choices_; }
 
  private:
@@ -162,13 +161,13 @@ class Recorder final : public Scheduler {
   std::vector<Choice> choices_;
 };
 
-/// Makes recorded choices again; stops where it meets other events than then.
+/// Repeats recorded choices; stops where the enabled events differ from the record.
 class Replay final : public Scheduler {
  public:
   explicit Replay(std::vector<Choice> choices) : choices_(std::move(choices)) {}
   void begin() override { made_ = 0; }
   std::optional<size_t> choose(const Choices& choices) override;
-  /// How many choices could be made.
+  /// Number of choices made.
   size_t made() const { return made_; }
 
  private:
@@ -176,14 +175,14 @@ class Replay final : public Scheduler {
   size_t made_ = 0;
 };
 
-/// Performs exactly the given events in their order; stops where one of them
-/// may not come next, or where none is left though others may.
+/// Performs exactly the given events in their order; stops where one of them is not
+/// enabled, or where others are enabled after the last.
 class Forced final : public Scheduler {
  public:
   explicit Forced(std::vector<uint64_t> order) : order_(std::move(order)) {}
   void begin() override { made_ = 0; }
   std::optional<size_t> choose(const Choices& choices) override;
-  /// How many events of the order came.
+  /// Number of events of the order performed.
   size_t made() const { return made_; }
 
  private:

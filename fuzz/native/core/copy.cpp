@@ -16,8 +16,7 @@ Operands operands_of(const Frame& frame, const Node& node) {
   return operands;
 }
 
-/// Locks of several variables, in the order of their addresses, as all who hold more
-/// than one take them.
+/// Locks several variables in the order of their addresses, to avoid deadlock.
 class Locks {
  public:
   Locks(std::vector<Cell>& cells, std::vector<uint32_t> resources)
@@ -51,7 +50,7 @@ void updated(const Frame& frame, const Node& node, Tensor* contents, bool in_pla
   apply_update(node, contents, operands, in_place);
 }
 
-/// The backends of two devices understand each other by what the core would hold.
+/// Two backends exchange values in the core's representation.
 Tensor received(const Node& node, const Tensor& value) {
   if (node.source == node.backend) {
     return node.backend ? node.backend->moved(node, value) : value;
@@ -81,7 +80,7 @@ Copy::Copy(const Program& program, EventRunner& runner, uint32_t number)
   reset();
 }
 
-/// A value that cells may change where it lies, as some mutants do.
+/// A value that cells may change in place, as some mutants do.
 Tensor Copy::owned(const Tensor& value) const {
   const bool changes =
       program_.broken(Defect::kTornWrite) || program_.broken(Defect::kInPlaceUpdate);
@@ -166,7 +165,7 @@ void Copy::arrive(Frame& frame, uint32_t number, Tensor&& value, Tasks& tasks) {
                frame.pending[edge.node].fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (program_.broken(Defect::kRelaxedAtomics) && edge.alone &&
           frame.node(edge.node).kind == Kind::kRead) {
-        perform({&frame, edge.node, 0});  // at once, so that little stands between
+        perform({&frame, edge.node, 0});  // at once, to keep the path short
       } else if (edge.event) {
         runner_.ready({&frame, edge.node, 0});
       } else {
@@ -220,7 +219,7 @@ void Copy::complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks&
 
 void Copy::finish_node(Frame& frame, Tasks& tasks) {
   if (kMutants) drain();
-  // Its partner is itself: who counts to zero has seen all of the frame.
+  // Its partner is itself: the thread that counts to zero has seen the whole frame.
   if (frame.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (frame.around) {
     frame.around->over(frame, tasks);
@@ -237,7 +236,7 @@ void Copy::end_run(uint32_t run, Tasks& tasks) {
 
 void Copy::start_later_runs(uint32_t run, Tasks& tasks) {
   for (const uint32_t later : program_.runs[run].before) {
-    // Its partner is itself: a run sees all that those before it did.
+    // Its partner is itself: a run sees all effects of the runs before it.
     if (runs_before_[later].fetch_sub(1, std::memory_order_acq_rel) == 1) {
       tasks.push({Task::Sort::kStart, roots_[later].get()});
     }
@@ -264,7 +263,7 @@ bool Copy::possible(const Event& event) const {
   const Cell& cell = cells_[node.resources[0]];
   switch (node.kind) {
     case Kind::kAcquire: return !cell.held || program_.broken(Defect::kTwoHolders);
-    case Kind::kEnqueue:  // on a closed one it fails
+    case Kind::kEnqueue:  // fails on a closed queue
       return cell.closed || cell.elements.size() < program_.resources[node.resources[0]].capacity +
                                                        program_.broken(Defect::kOverCapacity);
     case Kind::kDequeue: return cell.closed || !cell.elements.empty();
@@ -301,7 +300,7 @@ void Copy::read(Event event, Tasks& tasks) {
   if (!kMutants || !read_wrongly(node, seen)) {
     Cell& cell = cells_[node.resources[0]];
     const std::lock_guard guard(cell.lock);
-    seen = cell.value;  // a share: a writer makes a new buffer
+    seen = cell.value;  // shared: a writer makes a new buffer
   }
   if (node.gathers_rows) seen = rows_of(node, seen);
   complete(*event.frame, node, std::move(seen), tasks);
@@ -413,7 +412,7 @@ void Copy::end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outpu
   }
 }
 
-/// The next element's turn, or the end of the op.
+/// Makes the next element of a many-op ready, or ends the op.
 void Copy::next_part(Event event, Tensor&& result, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   if (event.step + 1 < node.parts) {
@@ -528,8 +527,8 @@ void Copy::release(Event event, Tasks& tasks) {
   complete(*event.frame, node, {}, tasks);
 }
 
-/// All of them try again: which one goes first is the scheduler's choice, and
-/// those for which it is too early wait again.
+/// All parked events try again. The scheduler chooses which goes first; events that are
+/// still impossible are parked again.
 void Copy::wake(std::vector<Event> events) {
   if (program_.broken(Defect::kLostWakeUp) && events.size() > 1) events.resize(1);
   for (const Event& event : events) runner_.ready(event);

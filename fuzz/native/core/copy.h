@@ -13,35 +13,34 @@
 
 namespace litmusfuzz::executor {
 
-/// Who is told that an event's turn has come, and performs it then or later.
+/// Receives events when they become ready, and performs them then or later.
 class EventRunner {
  public:
   virtual ~EventRunner() = default;
-  /// From any thread that performs events.
+  /// An event is ready. Called from any thread that performs events.
   virtual void ready(Event event) = 0;
-  /// Likewise of a Recv, which is no event: its value is there.
+  /// The value of a Recv is there; a Recv is not an event.
   virtual void transfer(Event event) = 0;
-  /// A Send gives its value to the other process.
+  /// A Send passes its value to the other process.
   virtual void send(const Frame&, const Node&, const Tensor&) {}
-  /// Its closure has come to run.
+  /// The closure of an event runs.
   virtual void perform(Event event) = 0;
-  /// All of the run that this process executes is done; told if there is another one.
+  /// This process has done its part of the run. Only called with several processes.
   virtual void ended(const Copy&, uint32_t /*run*/) {}
 };
 
-/// A variable, a queue or a mutex. All is guarded by the lock, which is held
-/// for the time of one event.
+/// A variable, a queue or a mutex. The lock guards all members; an event holds it.
 struct Cell {
-  /// A copy's own buffers, so that copies do not share their counts.
+  /// Buffers of this copy, so that copies do not share reference counts.
   std::vector<Tensor> initial;
   SpinLock lock;
-  Tensor value;                  // of a variable
-  std::deque<Tensor> elements;   // of a queue
-  bool closed = false;           // a queue
-  bool held = false;             // a mutex
+  Tensor value;                  // variable
+  std::deque<Tensor> elements;   // queue
+  bool closed = false;           // queue
+  bool held = false;             // mutex
   std::vector<Event> waiting;    // events that found it empty, full or held
   Tensor cached;                 // mutants only: what a read saw
-  /// Mutants only: contents that updates change where they lie.
+  /// Mutants only: contents that updates change in place.
   std::shared_ptr<Tensor> buffer;
 };
 
@@ -49,21 +48,21 @@ enum class Status : uint8_t { kCompleted, kBlocked, kFailed };
 
 class Copy {
  public:
-  /// `number` tells copies of one runner apart.
+  /// `number` identifies the copies of one runner.
   Copy(const Program& program, EventRunner& runner, uint32_t number = 0);
 
-  /// Back to the initial contents. Only while no thread works on it.
+  /// Restores the initial contents. Only while no thread works on the copy.
   void reset();
-  /// Starts the runs that come after none.
+  /// Starts the runs without predecessors.
   void start();
 
-  /// Performs the event, or leaves it with its resource until another event
-  /// may have made it possible; that one then reports it as ready again.
+  /// Performs the event, or parks it at its resource until another event may have made
+  /// it possible; that event reports it as ready again.
   void perform(Event event);
-  /// Whether `perform` would not leave it. Only while no thread works on it.
+  /// True if `perform` would not park it. Only while no thread works on the copy.
   bool possible(const Event& event) const;
 
-  /// What the other process sent.
+  /// A value from the other process arrived.
   void arrived(uint32_t run, uint32_t slot, Tensor value);
   /// The other process is done with its part of the run.
   void ended_elsewhere(uint32_t run);
@@ -71,10 +70,10 @@ class Copy {
   EventRunner& runner() { return runner_; }
   uint32_t number() const { return number_; }
 
-  /// Mutants: memory gets what all threads have stored. When nothing is left to perform.
-  void settle();
+  /// Mutants: writes all threads' buffered stores to memory. After the last event.
+  void flush_stores();
 
-  // Of the outcome, when nothing is left to perform.
+  // Parts of the outcome, after the last event.
   Status status() const;
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   bool ended(uint32_t run) const { return over_[run]; }
@@ -87,14 +86,14 @@ class Copy {
   void arrive(Frame& frame, uint32_t slot, Tensor&& value, Tasks& tasks);
   void finish_node(Frame& frame, Tasks& tasks);
   void end_run(uint32_t run, Tasks& tasks);
-  /// A run is over in one more process.
+  /// A run has ended in one more process.
   void start_later_runs(uint32_t run, Tasks& tasks);
   /// All that the node waits for is there.
   void node_ready(Frame& frame, uint32_t number, Tasks& tasks);
-  /// The op instance is done, with that result.
+  /// The op instance is done, with this result.
   void complete(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks);
-  /// The same, for one without an event; what follows is put off, since pure
-  /// nodes come in long chains.
+  /// The same for an instance without an event. Its successors are deferred, since
+  /// pure nodes form long chains.
   void complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks);
 
   void read(Event event, Tasks& tasks);
@@ -109,19 +108,19 @@ class Copy {
   void acquire(Event event, Tasks& tasks);
   void release(Event event, Tasks& tasks);
   void receive(Event event, Tasks& tasks);
-  /// Mutants: a value that a cell may change where it lies.
+  /// Mutants: a value that a cell may change in place.
   Tensor owned(const Tensor& value) const;
-  /// Mutants: what they do in place of a read or write; false if nothing.
+  /// Mutants: replacements of a read or write; false if there is none.
   bool read_wrongly(const Node& node, Tensor& seen);
   bool write_wrongly(const Node& node, Tensor& value);
-  /// Mutants: the cell has a new value, where the last one was or elsewhere.
+  /// Mutants: the cell has a new value, in the same buffer or a new one.
   static void keep_buffer(Cell& cell, bool in_place);
   bool cluster_wrongly(Event event, Tasks& tasks);
-  /// Mutants: memory gets what this thread has stored.
+  /// Mutants: writes this thread's buffered stores to memory.
   void drain();
   void take_snapshot(Frame& frame, const Node& node);
   void end_snapshot(Event event, Tasks& tasks);
-  /// What the cluster makes of its snapshot; its values leave with `end_cluster`.
+  /// Computes the cluster from its snapshot; `end_cluster` publishes the values.
   ClusterResult result_of_cluster(Frame& frame, const Node& node);
   void end_cluster(Frame& frame, const Node& node, std::vector<Tensor> outputs, Tasks& tasks);
   void next_part(Event event, Tensor&& result, Tasks& tasks);
@@ -132,10 +131,10 @@ class Copy {
   const uint32_t number_;
   std::vector<Cell> cells_;
   std::vector<std::unique_ptr<Frame>> roots_;  // by run
-  /// By run: runs that have not ended, counted in each process.
+  /// By run: predecessors that have not ended, counted in each process.
   std::unique_ptr<std::atomic<uint32_t>[]> runs_before_;
-  std::vector<uint8_t> over_;  // by run; read when all is quiet
-  /// Relaxed: what is performed after a failure is looked at by nobody.
+  std::vector<uint8_t> over_;  // by run; read after the last event
+  /// Relaxed: events after a failure have no visible effect.
   std::atomic<bool> failed_{false};
   std::unique_ptr<StoreBuffers> stores_;  // mutants only
 };

@@ -1,7 +1,5 @@
-// One rule broken at a time, in the build with LITMUSFUZZ_MUTANTS; elsewhere none
-// ever is, and the compiler drops what stands here.
-//
-// What each one is, and what kills it: fuzz/mutants/native.py.
+// Defects of the mutants, in the build with LITMUSFUZZ_MUTANTS only; elsewhere the compiler
+// drops their code. fuzz/mutants/native.py describes each, and the test that kills it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where closures of a test go: each device has an engine, with threads of its own.
+// Engines of the devices of a test: each device has an engine with threads of its own.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace litmusfuzz::executor {
 
-/// One engine for each device that a program is on; whoever made them keeps them.
+/// One engine for each device of a program; the caller owns them.
 using Engines = std::vector<Engine*>;
 
-/// The runs of a test, each with a state on every device.
+/// The runs of a test, each with a run state on every device.
 class DeviceRuns {
  public:
   DeviceRuns(const Program& program, Engines engines)
@@ -22,20 +22,20 @@ class DeviceRuns {
         devices_(engines_.size()),
         several_(program.runs.size() * devices_ > 1) {}
 
-  /// Random choices come from what `seed` returns.
+  /// Starts all runs; `seed` returns a seed for each.
   template <typename Seed>
   void start(Seed&& seed) {
     for (size_t r = 0; r < program_.runs.size(); ++r) {
       for (Engine* const engine : engines_) states_.push_back(engine->start_run(seed()));
     }
   }
-  /// Until all closures scheduled so far have run. One state may get new ones from
-  /// another after it was waited for.
+  /// Waits until all closures scheduled so far have run. A run state may get new closures
+  /// from another one after its own wait.
   void wait() {
     for (const auto& each : states_) each->wait();
   }
-  /// The same of runs that were cancelled, whatever they throw: one exception is told,
-  /// and it is on its way.
+  /// The same for cancelled runs; ignores exceptions, since the first one is already
+  /// propagating.
   void wait_quietly() {
     for (const auto& each : states_) {
       try {
@@ -49,12 +49,12 @@ class DeviceRuns {
   }
   void end() { states_.clear(); }
 
-  /// Whether one state's word that all is done is not enough.
+  /// True with several run states, of which none alone knows that all is done.
   bool several() const { return several_; }
 
   void schedule(const Event& event) {
     size_t place = event.frame->run;
-    // Where there is no choice, the node need not be looked at.
+    // With one device there is no need to look up the node.
     if (devices_ != 1) place = place * devices_ + event.frame->node(event.node).device;
     states_[place]->schedule(event.frame->closure(event.node, event.step));
   }

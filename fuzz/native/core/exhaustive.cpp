@@ -10,7 +10,7 @@ bool contains(const std::vector<Step>& steps, const Step& step) {
                      [&](const Step& each) { return each.id == step.id; });
 }
 
-/// The first event after `from` that is not asleep; their number if there is none.
+/// The first event from `from` on that is not asleep; the number of events if none is.
 size_t first_awake(const std::vector<Step>& enabled, const std::vector<Step>& asleep, size_t from) {
   while (from < enabled.size() && contains(asleep, enabled[from])) ++from;
   return from;
@@ -19,7 +19,7 @@ size_t first_awake(const std::vector<Step>& enabled, const std::vector<Step>& as
 }  // namespace
 
 Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()) {
-  // How often each body may run, from the outside in; it stands after those inside.
+  // How often each body may run, from the outside in; a body stands after those inside.
   std::vector<int64_t> times(program.bodies.size());
   for (const Run& run : program.runs) ++times[run.body];
   for (size_t b = program.bodies.size(); b-- > 0;) {
@@ -27,10 +27,10 @@ Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()
       for (const uint32_t inner : node.bodies) {
         times[inner] += times[b] * (node.kind == Kind::kWhile ? node.bound + 1 : 1);
       }
-      const bool looks = node.looks(0);
+      const bool reads_only = node.reads_only(0);
       for (const uint32_t resource : node.resources) {
-        if (looks) total_[resource].looks += times[b];
-        if (!looks || node.kind == Kind::kSplitUpdate) {
+        if (reads_only) total_[resource].reads_only += times[b];
+        if (!reads_only || node.kind == Kind::kSplitUpdate) {
           total_[resource].changes += times[b] * node.parts;
         }
       }
@@ -40,18 +40,18 @@ Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()
   left_ = total_;
 }
 
-/// Whether an event that the step depends on may still come.
+/// True if an event that the step depends on may still come.
 bool Exhaustive::may_depend(const Step& step) const {
   return std::any_of(step.resources.begin(), step.resources.end(), [&](uint32_t resource) {
     const Left& left = left_[resource];
-    return step.looks ? left.changes > 0 : left.changes + left.looks > 1;
+    return step.reads_only ? left.changes > 0 : left.changes + left.reads_only > 1;
   });
 }
 
 void Exhaustive::take(const Step& step) {
   for (const uint32_t resource : step.resources) {
     Left& left = left_[resource];
-    --(step.looks ? left.looks : left.changes);
+    --(step.reads_only ? left.reads_only : left.changes);
   }
 }
 
@@ -68,7 +68,7 @@ Exhaustive::Level Exhaustive::reach(const Choices& choices) const {
   for (size_t i = 0; i < level.enabled.size(); ++i) {
     if (may_depend(level.enabled[i])) continue;
     level.only = true;
-    // Asleep: whatever comes now, it could as well have come later.
+    // Asleep: every continuation is equivalent to one explored before.
     level.chosen = contains(level.asleep, level.enabled[i]) ? level.enabled.size() : i;
     return level;
   }

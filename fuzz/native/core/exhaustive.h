@@ -1,15 +1,14 @@
-// Every execution that matters: depth-first over all choices, with sleep sets.
+// Exhaustive exploration: depth-first search over all choices, with sleep sets.
 //
-// Two executions that differ only in the order of independent events belong to
-// one Mazurkiewicz trace, and show the same. Sleep sets cut all but one of each:
-// what was tried at a choice need not be tried after another event that it does
-// not depend on, until one comes on which it does.
+// Two executions that differ only in the order of independent events belong to one
+// Mazurkiewicz trace and have the same outcome. Sleep sets cut all but one execution of
+// each trace: an event that was tried at a choice sleeps after other events until an
+// event that depends on it is performed.
 //
-// And where one event touches what nothing else may touch any more, it alone is
-// tried: a persistent set of one.
+// If no other event can touch the resources of an enabled event any more, the search
+// tries only that event: a persistent set of one.
 //
-// An execution is begun afresh for each choice that is left, and led there by
-// the choices before it.
+// Each alternative starts a new execution, which repeats the choices before it.
 //
 // Reference: Godefroid, "Partial-Order Methods for the Verification of Concurrent
 // Systems", LNCS 1032, 1996, chapters 4 and 5.
@@ -24,19 +23,19 @@ class Exhaustive final : public Scheduler {
   explicit Exhaustive(const Program& program);
 
   std::optional<size_t> choose(const Choices& choices) override;
-  /// Turns to the next execution; false if there is none.
+  /// Moves to the next execution; false if there is none.
   bool next();
 
  private:
   struct Level {
     std::vector<Step> enabled;
-    std::vector<Step> asleep;  // tried here already, or where nothing since depends on it
+    std::vector<Step> asleep;  // tried here, or earlier and independent of all events since
     size_t chosen = 0;
-    bool only = false;  // nothing else need be tried here
+    bool only = false;  // a persistent set of one: no other event is tried here
   };
-  /// Events on one resource that may still come: an upper bound.
+  /// Upper bound on the events on one resource that may still come.
   struct Left {
-    int64_t looks = 0, changes = 0;
+    int64_t reads_only = 0, changes = 0;
   };
 
   Level reach(const Choices& choices) const;
@@ -48,11 +47,11 @@ class Exhaustive final : public Scheduler {
   size_t depth_ = 0;
 };
 
-/// Outcomes of all executions, with the number of traces that show each.
+/// Outcomes of all executions, with the number of traces of each.
 struct Exhausted {
   Histogram outcomes;
   uint64_t traces = 0;
-  uint64_t executions = 0;  // traces, and those that turned out to be of one seen before
+  uint64_t executions = 0;  // traces, and abandoned executions of known traces
   bool complete = false;
 };
 

@@ -16,7 +16,7 @@ Frame::Frame(Copy& its_copy, const Program& its_program, uint32_t number, uint32
       pending(new std::atomic<uint32_t>[body.nodes.size()]),
       states(new InstanceState[body.instance_states]),
       controls(body.controls) {
-  for (const uint32_t n : body.settled) {
+  for (const uint32_t n : body.preset) {
     // A buffer of the frame's own, so that copies do not share its count.
     const Tensor& constant = body.nodes[n].constant;
     slots[body.nodes[n].slot] = Tensor::copy_of(constant.bytes(), constant.size_bytes());

@@ -1,4 +1,4 @@
-// One instance of a body: its slots, and how far each of its nodes is.
+// A frame: one instance of a body, with its slots and the state of its nodes.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@ class Control;
 class Copy;
 struct Frame;
 
-/// One atomic step of one op instance, whose turn has come.
+/// One atomic step of one op instance that is ready.
 struct Event {
   Frame* frame = nullptr;
   uint32_t node = 0;
   uint32_t step = 0;
 };
 
-/// What an instance of several events keeps between them.
+/// State of an instance with several events.
 struct InstanceState {
-  /// Events of the current group that are not done. The last one acquires what
-  /// the others released.
+  /// Events of the current group that are not done. The last one acquires the others'
+  /// effects.
   std::atomic<uint32_t> left{0};
-  /// What a split update read, then what it writes; what a dequeue has taken.
+  /// Values that a split update read, then writes; elements that a dequeue took.
   Tensor values[2];
-  /// What a cluster's snapshot saw; what a dequeue has taken, if a backend has it.
+  /// Values of a cluster's snapshot; elements that a dequeue took from a backend.
   std::vector<Tensor> several;
   std::vector<std::shared_ptr<Tensor>> aliases;  // mutants only: where a snapshot saw it
 };
@@ -37,10 +37,10 @@ struct Frame final : Work {
   Frame(Copy& copy, const Program& program, uint32_t body, uint32_t run, uint64_t first_event);
   ~Frame();
 
-  /// As if it were new. Only while no thread works on it.
+  /// Resets the frame. Only while no thread works on it.
   void reset();
 
-  /// An event in it, as a closure of an engine.
+  /// An event of the frame as a closure for an engine.
   Closure closure(uint32_t node, uint32_t step) { return {this, uint64_t{node} << 32 | step}; }
   void perform(uint64_t part) override;
 
@@ -50,25 +50,25 @@ struct Frame final : Work {
   const Program& program;
   const Body& body;
   const uint32_t run;
-  const uint64_t first_event;  // number of the first event in it
-  Control* around = nullptr;   // the node instance that it is inside of; none for a run's
-  uint32_t iteration = 0;      // of a loop
-  uint32_t which = 0;          // of the node's bodies
+  const uint64_t first_event;  // number of its first event
+  Control* around = nullptr;   // the enclosing conditional or loop; null for a run
+  uint32_t iteration = 0;      // of the enclosing loop
+  uint32_t which = 0;          // index among the enclosing node's bodies
 
-  /// Written before `pending` of what waits for it is counted down, read after.
+  /// Written before `pending` of the waiting nodes is counted down, read after.
   std::vector<Tensor> slots;
-  /// By node: slots that it still waits for; not counted where there is but one.
-  /// Who counts to zero goes on with the node, and acquires what all others released.
+  /// By node: slots that it still waits for; unused for a single slot. The thread that
+  /// counts to zero continues with the node, and acquires the others' effects.
   std::unique_ptr<std::atomic<uint32_t>[]> pending;
   std::unique_ptr<InstanceState[]> states;
   std::vector<std::unique_ptr<Control>> controls;
-  /// Nodes that nothing else in it waits for and that are not done, and one more until
-  /// all have been started.
+  /// Nodes without successors in the frame that are not done, plus one until all have
+  /// been started.
   std::atomic<uint32_t> unfinished{0};
 };
 
-/// What is to be done next by the thread that has it on its list; a list of its
-/// own, so that nothing recurses and no lock is held while another is taken.
+/// Follow-up work on the current thread's list. The list avoids recursion, and locks
+/// within locks.
 struct Task {
   enum class Sort : uint8_t {
     kStart,   // of a frame
@@ -81,8 +81,8 @@ struct Task {
   Tensor value = {};
 };
 
-/// Tasks, the newest first. The first few need no allocation, which is as many as
-/// nearly every event leads to.
+/// A stack of tasks. The first few need no allocation, which suffices for nearly every
+/// event.
 class Tasks {
  public:
   Tasks() {}
@@ -93,31 +93,31 @@ class Tasks {
 
   bool empty() const { return count_ == 0; }
   void push(Task task) {
-    if (count_++ < kNear) {
-      new (near(count_ - 1)) Task(std::move(task));
+    if (count_++ < kInline) {
+      new (inline_task(count_ - 1)) Task(std::move(task));
     } else {
-      far_.push_back(std::move(task));
+      overflow_.push_back(std::move(task));
     }
   }
   Task pop() {
-    Task task = std::move(count_ > kNear ? far_.back() : *near(count_ - 1));
-    if (count_ > kNear) {
-      far_.pop_back();
+    Task task = std::move(count_ > kInline ? overflow_.back() : *inline_task(count_ - 1));
+    if (count_ > kInline) {
+      overflow_.pop_back();
     } else {
-      near(count_ - 1)->~Task();
+      inline_task(count_ - 1)->~Task();
     }
     --count_;
     return task;
   }
 
  private:
-  static constexpr size_t kNear = 6;
+  static constexpr size_t kInline = 6;
 
-  Task* near(size_t place) { return reinterpret_cast<Task*>(room_) + place; }
+  Task* inline_task(size_t place) { return reinterpret_cast<Task*>(storage_) + place; }
 
   size_t count_ = 0;
-  alignas(Task) std::byte room_[kNear * sizeof(Task)];
-  std::vector<Task> far_;
+  alignas(Task) std::byte storage_[kInline * sizeof(Task)];
+  std::vector<Task> overflow_;
 };
 
 }  // namespace litmusfuzz::executor

@@ -7,7 +7,7 @@
 namespace litmusfuzz::executor {
 namespace {
 
-/// An operand whose only element, if it has just one, stands for all.
+/// An operand; a single element is broadcast.
 template <typename T>
 struct Operand {
   const T* data;
@@ -85,7 +85,7 @@ void scatter(const Node& node, Tensor& contents, const Tensor& updates, F f) {
   }
 }
 
-/// A step of an optimizer, as its kernel documents it.
+/// One optimizer step, as documented for TensorFlow's kernel.
 template <typename T>
 void momentum(const Node& node, Tensor* contents, const Operands& operands) {
   T* const var = contents[0].as<T>();

@@ -1,4 +1,4 @@
-// What the ops compute. Pure functions of buffers; no locks, no frames.
+// Kernels of the ops: pure functions of buffers, without locks or frames.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace litmusfuzz::executor {
 
-/// Operands where they lie: an op takes no share in them.
+/// Operands by pointer: an op does not share their buffers.
 using Operands = std::array<const Tensor*, 3>;
 
 /// Result of a pure node with operands.
@@ -16,8 +16,9 @@ Tensor compute(const Node& node, const Operands& operands);
 /// The rows of a variable's contents that a gather returns.
 Tensor gathered(const Node& node, const Tensor& contents);
 
-/// Makes of what an update saw what it writes: `contents` has one tensor for
-/// each of its variables. In place where nobody else has a share, or if told so.
+/// Replaces the values that an update read by those that it writes; `contents` has one
+/// tensor for each of its variables. Works in place where the buffer has one owner, or if
+/// `in_place`.
 void apply_update(const Node& node, Tensor* contents, const Operands& operands,
                   bool in_place = false);
 

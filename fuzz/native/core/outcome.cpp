@@ -12,8 +12,8 @@ namespace {
 
 enum : int64_t { kUnseen = 0, kValue = 1, kTorn = 2 };
 
-/// A float that is no integer below 2^62 is what no total order gives, and so
-/// is one whose lanes differ.
+/// No total order yields a float that is not an integer below 2^62, so such a value
+/// counts as torn.
 template <typename T>
 bool exact_int(T value, int64_t& out) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -41,7 +41,7 @@ bool append_ints(const Tensor& tensor, const Type& type, Row& row) {
   });
 }
 
-/// By far the most: it cannot be torn, and has no lanes.
+/// The most frequent case: it cannot be torn, and has no lanes.
 bool plain(const Type& type) { return type.dtype == DType::kInt32 && type.elements == 1; }
 
 void append_plain(const Tensor& value, Row& row) {
@@ -98,8 +98,8 @@ void read_outcome(const Program& program, const Copy& copy, Row& row) {
 }
 
 size_t RowHash::operator()(const Row& row) const {
-  // Four chains of multiplications side by side: one would take as long as two ops
-  // of a small test. Each step is injective, for an odd factor.
+  // Four independent chains of multiplications: one chain would take as long as two ops
+  // of a small test. Each step is injective, since the factor is odd.
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15u;
   std::array<uint64_t, 4> hashes{row.size(), 1, 2, 3};
   size_t i = 0;
@@ -112,7 +112,7 @@ size_t RowHash::operator()(const Row& row) const {
   uint64_t hash = 0;
   for (const uint64_t each : hashes) {
     hash = (hash ^ each) * kFactor;
-    hash ^= hash >> 29;  // what is high counts below as well
+    hash ^= hash >> 29;  // high bits affect low ones
   }
   return hash;
 }

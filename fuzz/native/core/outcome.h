@@ -1,4 +1,4 @@
-// What an execution showed, as a row of ints that Python turns into an outcome.
+// Outcome of an execution as a row of ints, which Python converts.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,12 @@
 
 namespace litmusfuzz::executor {
 
-/// The status; then for each observed node, variable and queue: 0 if it cannot
-/// be seen, 2 if its lanes differ, or 1 and its ints, of a queue preceded by
-/// their number.
+/// The status; then for each observed node, variable and queue: 0 if it has no value, 2
+/// if its lanes differ, or 1 and its ints. The ints of a queue follow their number.
 using Row = std::vector<int64_t>;
 
 Row outcome_of(const Program& program, const Copy& copy);
-/// The same into `row`, whose room is used again.
+/// The same into `row`, whose memory is reused.
 void read_outcome(const Program& program, const Copy& copy, Row& row);
 
 struct RowHash {

@@ -17,14 +17,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// splitmix64.
-uint64_t mixed(uint64_t value) {
+uint64_t scramble(uint64_t value) {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
   value = (value ^ value >> 27) * 0x94d049bb133111ebu;
   return value ^ value >> 31;
 }
 
 void delay(std::chrono::microseconds time) {
-  // To sleep takes tens of microseconds longer; to spin takes a core from others.
+  // Sleeping takes tens of microseconds longer; spinning takes a core from others.
   if (time > std::chrono::microseconds(50)) return std::this_thread::sleep_for(time);
   for (const auto end = Clock::now() + time; Clock::now() < end;) {
   }
@@ -61,7 +61,7 @@ Perturbation::Perturbation(const Noise& noise)
 Perturbation::~Perturbation() {
 #ifdef __linux__
   const cpu_set_t all = set_of(cores_);
-  // One that has ended is not found, and does not need it.
+  // A thread that has ended is not found, and needs no unpinning.
   for (const int thread : pinned_) sched_setaffinity(thread, sizeof all, &all);
 #endif
 }
@@ -73,8 +73,7 @@ void Perturbation::begin(uint64_t seed, const std::vector<Event>& first) {
     if (!noise_.together) break;
     const uint32_t copy = each.frame->copy.number();
     while (awaited_.size() <= copy) awaited_.emplace_back(0);
-    // Relaxed, here and in `meet`: who meets must not see more of each other's memory
-    // than he would without.
+    // Relaxed, here and in `meet`: the meeting must not synchronize memory.
     const uint32_t others = awaited_[copy].load(std::memory_order_relaxed);
     if (others < noise_.together) awaited_[copy].store(others + 1, std::memory_order_relaxed);
   }
@@ -96,7 +95,7 @@ void Perturbation::before(const Event& event, uint32_t copy) {
   }
   const uint64_t number =
       event.frame->first_event + event.frame->node(event.node).first_event + event.step;
-  const uint64_t random = mixed(mixed(seed_ + copy) + number);
+  const uint64_t random = scramble(scramble(seed_ + copy) + number);
   if (copy < awaited_.size() && awaited_[copy].load(std::memory_order_relaxed)) {
     meet(awaited_[copy], random);
   }
@@ -107,11 +106,11 @@ void Perturbation::before(const Event& event, uint32_t copy) {
   }
 }
 
-/// Waits until all have come, or too long: the others may have no thread. Then a little
-/// more, since who comes last learns it first: by up to some hundred nanoseconds, which
-/// is what it takes a core to tell another.
+/// Waits until all events have come, for a limited time, since the others may have no
+/// thread. Then waits a random moment: the last thread would otherwise lead by some
+/// hundred nanoseconds, the latency between two cores.
 void Perturbation::meet(std::atomic<uint32_t>& awaited, uint64_t random) {
-  // Who was given up may come at the same moment as another: then one too many has.
+  // An event that timed out may come together with another: then one too many came.
   if (awaited.fetch_sub(1, std::memory_order_relaxed) == 0) {
     awaited.store(0, std::memory_order_relaxed);
   }

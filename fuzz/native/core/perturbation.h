@@ -1,5 +1,5 @@
-// What is done to the threads that perform events, so that more of what they can do
-// shows. It changes when and where, never what.
+// Noise: delays, pinning and barriers for the threads that perform events, so that rare
+// interleavings occur. It changes when and where events happen, never their effects.
 #pragma once
 
 #include <atomic>
@@ -15,23 +15,23 @@ namespace litmusfuzz::executor {
 
 struct Noise {
   bool barrier = false;        // no event before all roots have been scheduled
-  bool pinned = false;         // each thread stays on a core, as long as the engine lives
+  bool pinned = false;         // each thread stays on one core
   uint32_t delay_us_max = 0;   // before an event, at random
-  uint32_t yield_percent = 0;  // of events have their thread let others go first
-  uint32_t together = 0;       // first events of a copy that wait for each other, a short time
+  uint32_t yield_percent = 0;  // events before which the thread yields
+  uint32_t together = 0;       // first events of a copy that briefly wait for each other
 };
 
 class Perturbation {
  public:
   /// Throws std::invalid_argument where threads cannot be pinned.
   explicit Perturbation(const Noise& noise);
-  /// Unpins the threads; those of a runtime outlive an engine.
+  /// Unpins the threads; threads of a runtime outlive the engine.
   ~Perturbation();
   Perturbation(const Perturbation&) = delete;
   Perturbation& operator=(const Perturbation&) = delete;
 
-  /// Before anything is scheduled; all choices come from `seed`. `first` are the events
-  /// that may come first, of all copies.
+  /// Before the first event is scheduled. All choices come from `seed`; `first` holds the
+  /// first events of all copies.
   void begin(uint64_t seed, const std::vector<Event>& first);
   /// All roots have been scheduled: the barrier falls.
   void go();
@@ -43,11 +43,11 @@ class Perturbation {
   static void meet(std::atomic<uint32_t>& awaited, uint64_t random);
 
   const Noise noise_;
-  const uint64_t number_;  // no two have the same, not even one after the other
+  const uint64_t number_;  // unique in this process
   uint64_t seed_ = 0;
-  /// Relaxed: what the threads need to see of each other the engine gives.
+  /// Relaxed: the engine synchronizes the threads.
   std::atomic<uint32_t> open_{0};
-  /// By copy: events that are to meet and have not come.
+  /// By copy: events that wait for each other and have not come.
   std::deque<std::atomic<uint32_t>> awaited_;
   std::vector<int> cores_;  // that this process may use
   std::mutex lock_;

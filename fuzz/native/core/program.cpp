@@ -34,8 +34,8 @@ uint64_t first_event_of(const Program& program, const Node& node, uint32_t which
 
 namespace {
 
-/// Takes out of what each node waits for what is ready anyway once the rest is, and
-/// what stands there twice: each edge less is a locked instruction less.
+/// Transitive reduction: removes dependencies that others imply, and duplicates. Each
+/// removed edge saves an atomic instruction.
 void reduce(Body& body) {
   using Slots = std::vector<bool>;
   std::vector<Slots> before(body.slot_count, Slots(body.slot_count));  // by slot
@@ -50,12 +50,12 @@ void reduce(Body& body) {
       return needless;
     });
     for (const uint32_t slot : node.waits) implied[slot] = true;
-    // None of its slots is ready before its turn has come.
+    // None of its slots is ready before the node is.
     for (uint32_t k = 0; k < node.slots(); ++k) before[node.slot + k] = implied;
   }
 }
 
-/// Of the device of the node that the slot is of; an argument is the core's.
+/// Backend of the device of the slot's node; arguments belong to the core.
 Backend* backend_of_slot(const Program& program, const Body& body, uint32_t slot) {
   for (const Node& each : body.nodes) {
     if (each.slot <= slot && slot < each.slot + each.slots()) return program.backend(each.device);
@@ -83,16 +83,16 @@ void link_node(const Program& program, Body& body, uint32_t number) {
   }
 }
 
-bool is_settled(const Body& body, const Node& node) {
+bool is_preset(const Body& body, const Node& node) {
   const Slot& slot = body.slots[node.slot];
   return node.op == Op::kConst && node.waits.empty() && slot.results.empty() &&
          std::all_of(slot.edges.begin(), slot.edges.end(),
                      [](const Edge& edge) { return edge.argument == Edge::kWaits; });
 }
 
-/// A node with bodies always: what waits for one of its results does not wait for the
-/// instances inside. Nor does what merely has an argument of it. A cluster, because one
-/// slot does not tell who waits for it.
+/// A node with bodies always counts: a node that waits for one of its results does not
+/// wait for the instances inside, nor does a node that takes one as an argument. A
+/// cluster counts because several of its slots may have waiting nodes.
 bool is_last(const Body& body, const Node& node) {
   const std::vector<Edge>& edges = body.slots[node.slot].edges;
   return node.slots() > 1 || std::none_of(edges.begin(), edges.end(), [](const Edge& edge) {
@@ -100,23 +100,23 @@ bool is_last(const Body& body, const Node& node) {
          });
 }
 
-/// Takes constants out of what is waited for.
-void settle(Body& body) {
+/// Removes constants from the dependencies.
+void preset_constants(Body& body) {
   for (const Node& node : body.nodes) {
     body.pending.push_back(static_cast<uint32_t>(node.waits.size()));
   }
-  std::vector<bool> settled;
+  std::vector<bool> preset;
   for (uint32_t n = 0; n < body.nodes.size(); ++n) {
     const Node& node = body.nodes[n];
-    settled.push_back(is_settled(body, node));
-    if (!settled.back()) continue;
-    body.settled.push_back(n);
+    preset.push_back(is_preset(body, node));
+    if (!preset.back()) continue;
+    body.preset.push_back(n);
     for (const Edge& edge : body.slots[node.slot].edges) --body.pending[edge.node];
     body.slots[node.slot].edges.clear();
   }
   for (uint32_t n = 0; n < body.nodes.size(); ++n) {
     Node& node = body.nodes[n];
-    if (settled[n]) continue;
+    if (preset[n]) continue;
     if (body.pending[n] == 0) body.at_once.push_back(n);
     if (body.pending[n] > 1) body.counted.push_back(n);
     if (!node.bodies.empty()) body.compound.push_back(n);
@@ -152,7 +152,7 @@ void Program::link() {
     for (uint32_t k = 0; k < body.results.size(); ++k) {
       body.slots[body.results[k]].results.push_back(k);
     }
-    settle(body);
+    preset_constants(body);
   }
   uint64_t events = 0;
   for (uint32_t r = 0; r < runs.size(); ++r) {

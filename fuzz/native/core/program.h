@@ -1,10 +1,10 @@
-// A test as the executor is given it (fuzz/executors/native/lowering.py):
-// names have become numbers, nodes stand in bodies, edges lead through slots.
+// A lowered test, the input of the executor (fuzz/executors/native/lowering.py): numbers
+// in place of names, nodes in bodies, edges through slots.
 //
-// A *slot* becomes ready once in each frame, and may then hold a value. A body's
-// first slots are its arguments; then each node has one, ready when it is done.
-// A node with bodies has more: one for each result, then one that is ready when
-// all instances inside are done. So has a cluster: one for each value of a member.
+// A *slot* becomes ready once in each frame, and may then hold a value. A body's first
+// slots are its arguments; then each node has one, ready when the node is done. A node
+// with bodies has more: one for each result, then one that is ready when all instances
+// inside are done. A cluster has one for each value of a member.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace litmusfuzz::executor {
 
 class Backend;
 
-/// What happens when a node's turn comes. A new kind: a line here, and a case in
-/// `Copy::perform` or `Copy::node_ready`.
+/// Kind of node, which decides what happens when it is ready. A new kind needs a line
+/// here, and a case in `Copy::perform` or `Copy::node_ready`.
 enum class Kind : uint8_t {
   kPure,
   kRead,
@@ -40,7 +40,7 @@ enum class Kind : uint8_t {
   kWhile,
 };
 
-/// What is computed. The names are TensorFlow's, without "Resource" and "Op".
+/// Computation of a node. The names are TensorFlow's, without "Resource" and "Op".
 enum class Op : uint8_t {
   kNoOp,
   kConst,
@@ -70,8 +70,8 @@ enum class Op : uint8_t {
   kScatterMax,
 };
 
-/// Of a value: elements, and how many ints the model sees of them. Lanes of one
-/// such int stand side by side.
+/// Type of a value: its elements, and the number of ints that the model sees. The lanes
+/// of one int are adjacent.
 struct Type {
   DType dtype = DType::kInt32;
   uint32_t elements = 1;
@@ -83,19 +83,19 @@ struct Type {
 struct Node {
   Kind kind = Kind::kPure;
   Op op = Op::kNoOp;
-  Type type;                         // of the result; of an update, of its variables
+  Type type;                         // of the result; for an update, of its variables
   DType operand_dtype = DType::kInt32;
-  std::vector<uint32_t> waits;       // slots that must be ready, of nodes that stand before it
+  std::vector<uint32_t> waits;       // slots that must be ready, all of earlier nodes
   std::vector<uint32_t> inputs;      // slots with operands, in order; `waits` ensures them
-  std::vector<uint32_t> arguments;   // slots handed on to the bodies one by one
+  std::vector<uint32_t> arguments;   // slots passed to the bodies one by one
   std::vector<uint32_t> input_sizes;  // elements of each operand
   std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
-  std::vector<uint32_t> written;     // likewise: what a cluster may write
+  std::vector<uint32_t> written;     // the same, for variables that a cluster may write
   uint32_t slot = 0;
   uint32_t device = 0;
-  uint32_t slot_there = 0;  // of a Send: where its value arrives, in the same run
+  uint32_t slot_there = 0;  // Send: slot of its value in the other process, in the same run
 
-  std::vector<int32_t> rows;  // that a gather or scatter touches
+  std::vector<int32_t> rows;  // rows that a gather or scatter touches
   bool gathers_rows = false;
   uint32_t row_elements = 1;  // elements in one row
   uint32_t inner = 0;         // MatMul: columns of the first operand
@@ -105,57 +105,57 @@ struct Node {
   bool many = false;
   Tensor constant;
 
-  // Of a node with bodies. If: then, else. While: condition, body.
+  // For a node with bodies. If: then, else. While: condition, body.
   std::vector<uint32_t> bodies;
-  uint32_t results = 0;  // a cluster's, too
+  uint32_t results = 0;  // for a cluster, too
   uint32_t carried = 0;
-  uint32_t parallel = 0;  // iterations at once, at most
-  uint32_t bound = 0;     // iterations, at most
-  bool gathers = false;   // begins only when all arguments are there
-  bool late = false;      // results leave only when every instance is done
+  uint32_t parallel = 0;  // largest number of iterations at once
+  uint32_t bound = 0;     // largest number of iterations
+  bool gathers = false;   // begins only when all arguments are ready
+  bool late = false;      // returns results only when every instance is done
 
-  uint32_t call = 0;  // what the backend does, by its own numbering
+  uint32_t call = 0;  // number of the backend's function for it
 
   // Set by `Program::link`.
-  bool last = false;         // nothing else in the body waits for it
-  uint32_t state = 0;        // place among the body's nodes of its sort that keep a state
+  bool last = false;         // has no successor in the body
+  uint32_t state = 0;        // index among the body's nodes with the same sort of state
   uint64_t first_event = 0;  // numbers of its events, in the frame
-  Backend* backend = nullptr;  // of its device
-  Backend* source = nullptr;   // of a Recv: of the device that its value comes from
+  Backend* backend = nullptr;  // backend of its device
+  Backend* source = nullptr;   // Recv: backend of the device that its value comes from
 
   /// The steps of a cluster's two events.
   static constexpr uint32_t kSnapshot = 0, kWriteBack = 1;
 
-  /// What its event of that number touches; and whether it leaves that as it is.
+  /// Resources that event number `step` touches; and whether it only reads them.
   std::span<const uint32_t> touched(uint32_t step) const {
     if (kind == Kind::kSplitUpdate) return {&resources[step % resources.size()], 1};
     if (kind == Kind::kCluster && step == kWriteBack) return written;
     return resources;
   }
-  bool looks(uint32_t step) const {
+  bool reads_only(uint32_t step) const {
     if (kind == Kind::kSplitUpdate) return step < resources.size();
     if (kind == Kind::kCluster) return step == kSnapshot;
     return kind == Kind::kRead || kind == Kind::kSize;
   }
-  /// How many slots it has.
+  /// Number of its slots.
   uint32_t slots() const {
     return kind == Kind::kCluster ? 1 + results : bodies.empty() ? 1 : 2 + results;
   }
 };
 
-/// From a slot to a node: one of what it waits for, or one of its arguments.
+/// Edge from a slot to a node: a dependency, or one of the node's arguments.
 struct Edge {
   static constexpr int32_t kWaits = -1;
   uint32_t node;
   int32_t argument;
-  // Set by `Program::link`, so that the way from event to event leads past no node.
-  bool alone = false;  // it waits for nothing else
-  bool event = false;  // when its turn has come, so has that of its first event
+  // Set by `Program::link`, so that the path from event to event reads no node.
+  bool alone = false;  // the node has no other dependency
+  bool event = false;  // the node's first event is ready when the node is
 };
 
 struct Slot {
   std::vector<Edge> edges;
-  std::vector<uint32_t> results;  // places among the body's results
+  std::vector<uint32_t> results;  // indices among the body's results
 };
 
 struct Body {
@@ -166,19 +166,18 @@ struct Body {
 
   // Set by `Program::link`.
   std::vector<Slot> slots;
-  /// Constants that nothing but operands needs: in their slots for good, done
-  /// before the frame starts.
-  std::vector<uint32_t> settled;
-  std::vector<uint32_t> pending;  // by node: slots that it waits for, settled ones left out
-  std::vector<uint32_t> at_once;  // nodes that wait for nothing, and are not settled
+  /// Constants used as operands only: their slots are set before the frame starts.
+  std::vector<uint32_t> preset;
+  std::vector<uint32_t> pending;  // by node: slots that it waits for, without preset ones
+  std::vector<uint32_t> at_once;  // nodes without dependencies that are not preset
   std::vector<uint32_t> counted;  // nodes that wait for several slots
   std::vector<uint32_t> compound;  // nodes with bodies
-  /// Nodes that nothing else in it waits for, settled ones left out: when they are
-  /// done, all are.
+  /// Number of nodes without successors, without preset ones: when they are done, the
+  /// frame is done.
   uint32_t last = 0;
-  uint32_t instance_states = 0;   // nodes whose events follow one another
+  uint32_t instance_states = 0;   // nodes with several events
   uint32_t controls = 0;          // nodes with bodies
-  uint64_t events = 0;            // in one frame, those inside included: an upper bound
+  uint64_t events = 0;            // upper bound for one frame, bodies included
 };
 
 struct Resource {
@@ -205,38 +204,38 @@ struct Observed {
 };
 
 struct Program {
-  std::vector<Body> bodies;  // one stands after those inside it
+  std::vector<Body> bodies;  // each after those inside it
   std::vector<Resource> resources;
   std::vector<Run> runs;
   std::vector<Observed> observed;
   uint32_t devices = 1;
-  /// That execute the test, each a part of it: what comes from another one arrives in
-  /// arguments of a run's body.
+  /// Number of processes, each of which executes a part of the test. Values from another
+  /// process arrive in arguments of a run's body.
   uint32_t processes = 1;
-  bool blocks = false;  // set by `link`: an event may have to wait for others
-  /// By device: who computes there, and has the values; null where the core does.
+  bool blocks = false;  // set by `link`: an event may block
+  /// Backend of each device; null where the core computes.
   std::vector<Backend*> backends;
   Defect defect = Defect::kNone;
 
   bool broken(Defect which) const { return kMutants && defect == which; }
   Backend* backend(uint32_t device) const { return backends.empty() ? nullptr : backends[device]; }
-  /// Tells the backends.
+  /// Notifies the backends of a new execution.
   void begin_execution() const {
     if (!backends.empty()) begin_backends();
   }
 
-  /// Sets what follows from the rest. Events get numbers that are the same in
-  /// every execution: the k-th of a node in a frame.
+  /// Computes the derived members. Events get numbers that are the same in every
+  /// execution: the k-th event of a node in a frame.
   void link();
 
  private:
   void begin_backends() const;
 };
 
-/// How many events an instance of the node has, those inside included.
+/// Number of events of an instance of the node, bodies included.
 uint64_t event_count(const Program& program, const Node& node);
 
-/// Number of the first event in one of its frames, counted from its own first.
+/// Number of the first event in one of its frames, relative to the node's first.
 uint64_t first_event_of(const Program& program, const Node& node, uint32_t which,
                         uint32_t iteration);
 

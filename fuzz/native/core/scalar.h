@@ -13,8 +13,7 @@
 
 namespace litmusfuzz::executor {
 
-/// Integers wrap around: a value that no total order gives must not be undefined
-/// behaviour on top.
+/// Integers wrap around, so that a wrong value causes no undefined behaviour.
 template <typename T, typename F>
 LITMUSFUZZ_ANYWHERE T wrapping(T a, T b, F f) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -36,7 +35,7 @@ template <typename T>
 LITMUSFUZZ_ANYWHERE T mul(T a, T b) {
   return wrapping(a, b, [](auto x, auto y) { return x * y; });
 }
-/// Of two that compare equal (or do not compare) the first, as std::max and std::min.
+/// Return the first of two equal or unordered values, as std::max and std::min do.
 template <typename T>
 LITMUSFUZZ_ANYWHERE T larger(T a, T b) {
   return a < b ? b : a;

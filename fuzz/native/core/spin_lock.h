@@ -1,4 +1,4 @@
-// A lock for a few instructions.
+// Spin lock for critical sections of a few instructions.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace litmusfuzz::executor {
 
-/// Half as dear as a std::mutex where nobody else wants it, which is the rule. A
-/// holder may have lost its core: who waits soon gives up its own.
+/// Half the cost of an uncontended std::mutex. The holder may have lost its core, so a
+/// waiting thread soon yields.
 class SpinLock {
  public:
   void lock() {
@@ -17,7 +17,7 @@ class SpinLock {
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:
-  // Apart, so that who need not wait calls nothing.
+  // Out of line, so that the uncontended path makes no call.
   [[gnu::noinline, gnu::cold]] void wait() {
     for (int tries = 1; held_.exchange(true, std::memory_order_acquire); ++tries) {
       if (tries >= 32) std::this_thread::yield();

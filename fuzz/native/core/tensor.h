@@ -1,5 +1,4 @@
-// Tensors as the executor holds them: small values in place, others in
-// reference-counted buffers.
+// Tensors of the executor: small values inline, others in reference-counted buffers.
 #pragma once
 
 #include <array>
@@ -35,30 +34,30 @@ auto with_dtype(DType dtype, F&& f) {
   }
 }
 
-/// A value, or none; dtype and shape are known from the program. What fits into
-/// a word is held in place: a scalar costs no allocation and no locked
-/// instruction. Else it is a share in a buffer, and a buffer with several shares
-/// is never written.
+/// A value, or none; dtype and shape are known from the program. A value of up to a word
+/// is inline: a scalar needs no allocation and no atomic instruction. Larger values share
+/// a buffer, and a buffer with several owners is never written.
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(const Tensor& other) : size_(other.size_), room_(other.room_) {
-    // Relaxed: a share is made from a share, which keeps the buffer.
+  Tensor(const Tensor& other) : size_(other.size_), storage_(other.storage_) {
+    // Relaxed: the source of the copy keeps the buffer alive.
     if (shared()) buffer()->shares.fetch_add(1, std::memory_order_relaxed);
   }
-  Tensor(Tensor&& other) noexcept : size_(std::exchange(other.size_, 0)), room_(other.room_) {}
+  Tensor(Tensor&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), storage_(other.storage_) {}
   Tensor& operator=(Tensor&& other) noexcept {
     if (this == &other) return *this;
     release();
     size_ = std::exchange(other.size_, 0);
-    room_ = other.room_;
+    storage_ = other.storage_;
     return *this;
   }
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
   ~Tensor() { release(); }
   friend void swap(Tensor& a, Tensor& b) noexcept {
     std::swap(a.size_, b.size_);
-    std::swap(a.room_, b.room_);
+    std::swap(a.storage_, b.storage_);
   }
 
   /// A value of its own, with undefined contents; at least one byte.
@@ -67,7 +66,7 @@ class Tensor {
     made.size_ = bytes;
     if (made.shared()) {
       Buffer* const buffer = new (::operator new(kHeader + bytes)) Buffer{1};
-      std::memcpy(made.room_.data(), &buffer, sizeof buffer);
+      std::memcpy(made.storage_.data(), &buffer, sizeof buffer);
     }
     return made;
   }
@@ -83,8 +82,8 @@ class Tensor {
 
   explicit operator bool() const { return size_ != 0; }
   size_t size_bytes() const { return size_; }
-  const std::byte* bytes() const { return shared() ? contents() : room_.data(); }
-  std::byte* bytes() { return shared() ? contents() : room_.data(); }
+  const std::byte* bytes() const { return shared() ? contents() : storage_.data(); }
+  std::byte* bytes() { return shared() ? contents() : storage_.data(); }
   template <typename T>
   const T* as() const {
     return reinterpret_cast<const T*>(bytes());
@@ -104,7 +103,7 @@ class Tensor {
   }
 
  private:
-  static constexpr size_t kRoom = 8;
+  static constexpr size_t kInline = 8;
   static constexpr size_t kHeader = 16;  // keeps the elements aligned
   struct Buffer {
     std::atomic<uint32_t> shares;
@@ -112,22 +111,22 @@ class Tensor {
   static_assert(sizeof(Buffer) <= kHeader);
 
   void release() noexcept {
-    // Release, so that what this share's holder read or wrote comes before the
-    // buffer is freed, or written again by `make_unique`; acquire is the other side.
+    // Release, so that this owner's reads and writes come before the buffer is freed, or
+    // written again by `make_unique`; acquire is its partner.
     if (shared() && buffer()->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       ::operator delete(buffer());
     }
   }
-  bool shared() const { return size_ > kRoom; }
+  bool shared() const { return size_ > kInline; }
   Buffer* buffer() const {
     Buffer* found;
-    std::memcpy(&found, room_.data(), sizeof found);
+    std::memcpy(&found, storage_.data(), sizeof found);
     return found;
   }
   std::byte* contents() const { return reinterpret_cast<std::byte*>(buffer()) + kHeader; }
 
-  size_t size_ = 0;  // bytes; 0 where there is no value
-  alignas(8) std::array<std::byte, kRoom> room_{};  // the value, or where its buffer is
+  size_t size_ = 0;  // bytes; 0 for no value
+  alignas(8) std::array<std::byte, kInline> storage_{};  // the value, or a pointer to its buffer
 };
 
 }  // namespace litmusfuzz::executor

@@ -1,4 +1,4 @@
-// A real GPU, by CUDA: one stream, memory in the stream's order, pinned memory for copies.
+// CUDA implementation of gpu/device.h: one stream, stream-ordered memory, pinned host memory.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -24,8 +24,8 @@ __global__ void kernel(const Call call) {
   if (i < call.threads) element<T>(call, i);
 }
 
-/// An event for the time of one wait: unlike the stream's own, it is not put off by what
-/// others ask for meanwhile.
+/// A CUDA event for one wait: unlike a wait for the stream, later calls of other threads
+/// do not delay it.
 class Mark {
  public:
   Mark() {
@@ -42,8 +42,8 @@ class Mark {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A stream on the GPU of that number, and a pool that its values come from. The pool
-/// keeps what is freed: an execution needs about as much as the one before.
+/// A stream on one GPU, and a memory pool. The pool keeps freed memory, since each
+/// execution needs about as much as the one before.
 class Cuda final : public Device {
  public:
   explicit Cuda(uint32_t number) : number_(static_cast<int>(number)) {
@@ -80,7 +80,7 @@ class Cuda final : public Device {
   }
   void free(void* there) noexcept override {
     cudaSetDevice(number_);
-    cudaFreeAsync(there, stream_);  // an error is that of a kernel, and `wait` tells it
+    cudaFreeAsync(there, stream_);  // an error comes from a kernel, and `wait` reports it
   }
 
   std::byte* allocate_here(size_t bytes) override {
@@ -116,7 +116,7 @@ class Cuda final : public Device {
   }
 
  private:
-  /// CUDA knows for each thread a current device, and any thread may call.
+  /// Selects the device: CUDA has a current device for each thread, and any may call.
   void select() const { check(cudaSetDevice(number_)); }
 
   const int number_;
@@ -130,7 +130,7 @@ extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_gpu_interf
   return kInterface;
 }
 
-/// Null, and why, if there is none.
+/// Returns null, and sets `error`, if there is no such GPU.
 extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(uint32_t number,
                                                                               std::string* error) {
   int count = 0;

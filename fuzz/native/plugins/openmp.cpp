@@ -1,9 +1,9 @@
-// OpenMP: rounds of a parallel loop over all closures that are ready; what they
-// schedule is the next round. (Not tasks: a runtime may run one inside of the call
-// that makes it, and a closure must not run inside of another.)
+// Engine `openmp`: rounds of a parallel loop over the ready closures; closures that they
+// schedule form the next round. OpenMP tasks do not fit: a runtime may run a task inside
+// the call that creates it, and closures must not nest.
 //
-// There are no threads outside of `wait`: runs for which one thread waits, one after
-// the other, run one after the other.
+// There are no threads outside of `wait`: if one thread waits for several runs, they run
+// one after another.
 //
 // Reference: ENGINES, Objective; OpenMP 4.5, 2.7.1 (worksharing loop).
 #include <algorithm>
@@ -11,21 +11,22 @@
 #include <utility>
 #include <vector>
 
-#include "engines/places.h"
-#include "engines/stint.h"
+#include "engines/thread_limit.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
 
 class OpenMp final : public Engine {
  public:
-  explicit OpenMp(EngineOptions options) : limit(std::max(1u, options.threads)), places(limit) {}
+  explicit OpenMp(EngineOptions options)
+      : limit(std::max(1u, options.threads)), thread_limit(limit) {}
 
   std::unique_ptr<RunState> start_run(uint64_t) override;
 
   const uint32_t limit;
-  /// Each thread that waits has a team of its own; together they keep the limit.
-  Places places;
+  /// Each waiting thread has its own team; the limit holds for all teams together.
+  ThreadLimit thread_limit;
 };
 
 class OpenMpRun final : public RunState {
@@ -33,18 +34,18 @@ class OpenMpRun final : public RunState {
   explicit OpenMpRun(OpenMp& engine) : engine_(engine) {}
 
   void schedule(Closure closure) override {
-    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
+    if (WorkScope* const here = WorkScope::of(*this)) return here->local.push_back(closure);
     const std::lock_guard guard(lock_);
     next_.push_back(closure);
   }
 
   void wait() override {
-    const bool nested = Stint::inside(engine_);
-    if (!nested) engine_.places.take();
-    // Never for a thread that has a place already: it might wait for itself.
-    const uint32_t others = nested ? 0 : engine_.places.take_free(engine_.limit - 1);
+    const bool nested = WorkScope::inside(engine_);
+    if (!nested) engine_.thread_limit.acquire();
+    // Not for a thread that holds a slot already: it might wait for itself.
+    const uint32_t others = nested ? 0 : engine_.thread_limit.try_acquire(engine_.limit - 1);
     work(static_cast<int>(others + 1));
-    engine_.places.give_back(others + !nested);
+    engine_.thread_limit.release(others + !nested);
     ending_.rethrow();
   }
 
@@ -52,27 +53,27 @@ class OpenMpRun final : public RunState {
 
  private:
   void work(int threads) {
-    take();
+    acquire();
     if (ready_.empty()) return;
 #pragma omp parallel num_threads(threads)
     {
-      Stint stint(engine_, *this);
+      WorkScope scope(engine_, *this);
       while (!ready_.empty()) {
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < ready_.size(); ++i) ending_.run(ready_[i]);
         {
           const std::lock_guard guard(lock_);
-          next_.insert(next_.end(), stint.mine.begin(), stint.mine.end());
+          next_.insert(next_.end(), scope.local.begin(), scope.local.end());
         }
-        stint.mine.clear();
+        scope.local.clear();
 #pragma omp barrier
 #pragma omp single
-        take();
+        acquire();
       }
     }
   }
 
-  void take() {
+  void acquire() {
     ready_.clear();
     const std::lock_guard guard(lock_);
     std::swap(ready_, next_);
@@ -80,7 +81,7 @@ class OpenMpRun final : public RunState {
 
   OpenMp& engine_;
   Ending ending_;
-  std::vector<Closure> ready_;  // of this round; changes while one thread is there
+  std::vector<Closure> ready_;  // of this round; only one thread changes it
   std::mutex lock_;
   std::vector<Closure> next_;
 };

@@ -1,8 +1,8 @@
-// oneTBB: for each run a task_arena, so that its tasks mix with no others, and a
-// task_group, which knows when they are done.
+// Engine `tbb`: each run has a oneTBB task_arena, which isolates its tasks, and a
+// task_group, which waits for them.
 //
-// Built as a library of its own, as anybody could build one: nothing else of
-// LitmusFuzz needs oneTBB.
+// Built as a separate library, like an engine of a user: nothing else of LitmusFuzz needs
+// oneTBB.
 //
 // Reference: ENGINES, Design Proposal, 1 to 3.
 #include <tbb/global_control.h>
@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-#include "engines/places.h"
-#include "engines/stint.h"
+#include "engines/thread_limit.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
@@ -21,42 +21,42 @@ class Tbb final : public Engine {
  public:
   explicit Tbb(EngineOptions options)
       : limit(std::max(1u, options.threads)),
-        places(limit),
+        thread_limit(limit),
         workers_(tbb::global_control::max_allowed_parallelism, limit + 1) {}
 
   std::unique_ptr<RunState> start_run(uint64_t) override;
 
   const uint32_t limit;
-  /// The limit of an arena counts neither other arenas nor all threads that wait.
-  Places places;
+  /// An arena's own limit ignores other arenas and some waiting threads.
+  ThreadLimit thread_limit;
 
  private:
-  /// More threads than cores, where they are wanted. It bounds nothing of ours: it
-  /// is one for the process, and the smallest one counts.
+  /// Allows more threads than cores. It is no limit of ours: the process has one such
+  /// setting, and the smallest value counts.
   tbb::global_control workers_;
 };
 
 class TbbRun final : public RunState {
  public:
   explicit TbbRun(Tbb& engine) : engine_(engine), arena_(static_cast<int>(engine.limit)) {}
-  // A task_group's own may throw, if its tasks were not waited for: ours were.
+  // A task_group's destructor throws if its tasks were not waited for: ours were.
   ~TbbRun() noexcept override {}
 
   void schedule(Closure closure) override {
     const auto task = [this, closure] { work(closure); };
-    if (Stint::of(*this)) {
+    if (WorkScope::of(*this)) {
       group_.run(task);  // the thread is in the arena
-    } else if (!Stint::inside(engine_)) {
+    } else if (!WorkScope::inside(engine_)) {
       arena_.execute([this, task] { group_.run(task); });
     } else {
-      // To enter could mean to wait for somebody to leave, who may need our place.
+      // Entering the arena could wait for a thread that needs our slot.
       arena_.enqueue(group_.defer(task));
     }
   }
 
   void wait() override {
     {
-      const Lent lent(engine_.places, Stint::inside(engine_));
+      const ReleasedSlot released(engine_.thread_limit, WorkScope::inside(engine_));
       arena_.execute([this] { group_.wait(); });
     }
     ending_.rethrow();
@@ -66,8 +66,8 @@ class TbbRun final : public RunState {
 
  private:
   void work(const Closure& closure) {
-    const Place place(engine_.places);
-    const Stint stint(engine_, *this);
+    const ThreadSlot slot(engine_.thread_limit);
+    const WorkScope scope(engine_, *this);
     ending_.run(closure);
   }
 

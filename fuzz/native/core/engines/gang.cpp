@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "engines/monitor.h"
-#include "engines/stint.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
 
 class GangRun;
 
-/// The threads of a gang leave it together, as far as there are cores for them.
-class Start {
+/// Barrier that releases all threads at the same time, as far as there are cores.
+class StartBarrier {
  public:
-  explicit Start(size_t threads) : missing_(static_cast<uint32_t>(threads)) {}
+  explicit StartBarrier(size_t threads) : missing_(static_cast<uint32_t>(threads)) {}
 
   void arrive() {
-    // Relaxed: a start orders nothing, it is there for the time that it takes.
+    // Relaxed: the barrier synchronizes time, not memory.
     if (missing_.fetch_sub(1, std::memory_order_relaxed) == 1) {
       moment_.store((Clock::now() + kNotice).time_since_epoch().count(), std::memory_order_relaxed);
       moment_.notify_all();
@@ -30,8 +30,8 @@ class Start {
     while (moment_.load(std::memory_order_relaxed) == 0) {
       if (Clock::now() > end) moment_.wait(0, std::memory_order_relaxed);
     }
-    // By the clock: whoever is last would be some hundred cycles ahead of those
-    // that must first hear of it, in each run, and they would never catch up.
+    // The threads start by the clock: the last to arrive would otherwise lead by some
+    // hundred cycles in each run, the latency of a notification.
     const Clock::duration moment(moment_.load(std::memory_order_relaxed));
     while (Clock::now().time_since_epoch() < moment) {
     }
@@ -40,20 +40,20 @@ class Start {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::nanoseconds kNotice{500};
-  static constexpr std::chrono::microseconds kSpin{50};  // then it blocks
+  static constexpr std::chrono::microseconds kSpin{50};  // afterwards it blocks
 
   std::atomic<uint32_t> missing_;
   std::atomic<Clock::rep> moment_{0};
 };
 
-/// What one thread is going to do for one run.
-struct Hand {
+/// Closures of one run, assigned to one thread.
+struct Assignment {
   GangRun* run = nullptr;
-  std::shared_ptr<Start> start;  // none where the run has started before
-  std::vector<Closure> closures;  // the first one last
+  std::shared_ptr<StartBarrier> barrier;  // null if the run has started before
+  std::vector<Closure> closures;  // in reverse order
 };
 
-/// All is guarded by one lock, which a thread takes when it has run all that it has.
+/// One lock guards everything; a thread takes it when its assignment is done.
 class Gang final : public Engine {
  public:
   explicit Gang(EngineOptions options);
@@ -65,19 +65,19 @@ class Gang final : public Engine {
   using Lock = Monitor::Lock;
 
   void work();
-  /// Deals the closures of all runs that have not started over the threads that
-  /// are idle now; the first hand, of `run`, is the caller's.
-  Hand deal(GangRun& run);
-  /// Runs what is in the hand and all that this leads to on this thread. Its place
-  /// among those that work is the caller's matter.
-  void play(Hand hand, Lock& lock);
+  /// Assigns the closures of all runs that have not started to the idle threads; returns
+  /// the caller's assignment, which is of `run`.
+  Assignment assign(GangRun& run);
+  /// Runs the closures of the assignment, and all that they schedule, on this thread. The
+  /// caller counts the thread as working.
+  void execute(Assignment assignment, Lock& lock);
 
   const uint32_t limit_;
   Monitor monitor_;
-  uint32_t working_ = 0;  // threads that have a hand, or are about to take one
+  uint32_t working_ = 0;  // threads with an assignment, or about to take one
   uint32_t idle_;         // threads of ours that are not: as many as there are in
-                   // `work` and not in `play`, less one for each hand dealt
-  std::vector<Hand> dealt_;  // to threads of ours that have not come for them yet
+                   // `work` and not in `execute`, less one for each in `assigned_`
+  std::vector<Assignment> assigned_;  // not yet fetched by their threads
   std::vector<GangRun*> runs_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
@@ -92,7 +92,7 @@ class GangRun final : public RunState {
   }
 
   void schedule(Closure closure) override {
-    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
+    if (WorkScope* const here = WorkScope::of(*this)) return here->local.push_back(closure);
     const auto lock = gang_.monitor_.enter();
     roots_.push_back(closure);
     gang_.monitor_.wake_all();
@@ -100,14 +100,14 @@ class GangRun final : public RunState {
 
   void wait() override {
     auto lock = gang_.monitor_.enter();
-    const bool nested = Stint::inside(gang_);
-    while (!roots_.empty() || hands_) {
+    const bool nested = WorkScope::inside(gang_);
+    while (!roots_.empty() || assignments_) {
       if (roots_.empty() || (!nested && gang_.working_ == gang_.limit_)) {
         gang_.monitor_.sleep(lock);
         continue;
       }
       gang_.working_ += !nested;
-      gang_.play(started_ ? take() : gang_.deal(*this), lock);
+      gang_.execute(started_ ? take() : gang_.assign(*this), lock);
       gang_.working_ -= !nested;
       gang_.monitor_.wake_all();
     }
@@ -120,25 +120,25 @@ class GangRun final : public RunState {
  private:
   friend class Gang;
 
-  /// One more hand, of all that there is.
-  Hand take() {
-    ++hands_;
+  /// Takes all root closures as one more assignment.
+  Assignment take() {
+    ++assignments_;
     started_ = true;
-    Hand hand{this, nullptr, std::exchange(roots_, {})};
-    std::reverse(hand.closures.begin(), hand.closures.end());
-    return hand;
+    Assignment assignment{this, nullptr, std::exchange(roots_, {})};
+    std::reverse(assignment.closures.begin(), assignment.closures.end());
+    return assignment;
   }
 
   Gang& gang_;
   Ending ending_;
-  // All guarded by the gang's lock.
-  std::vector<Closure> roots_;  // that no closure of this run scheduled
-  size_t hands_ = 0;  // that are not played to their end
-  bool started_ = false;  // what comes later needs no common start
+  // Guarded by the gang's lock.
+  std::vector<Closure> roots_;  // scheduled from outside this run
+  size_t assignments_ = 0;  // assignments in progress
+  bool started_ = false;  // later closures need no common start
 };
 
 Gang::Gang(EngineOptions options) : limit_(std::max(1u, options.threads)), idle_(limit_ - 1) {
-  // The thread that waits is one of them.
+  // The waiting thread is one of them.
   for (uint32_t i = 1; i < limit_; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -161,90 +161,89 @@ std::unique_ptr<RunState> Gang::start_run(uint64_t) {
 void Gang::work() {
   auto lock = monitor_.enter();
   while (!stopping_) {
-    Hand hand;
-    if (!dealt_.empty()) {
-      hand = std::move(dealt_.back());
-      dealt_.pop_back();
+    Assignment assignment;
+    if (!assigned_.empty()) {
+      assignment = std::move(assigned_.back());
+      assigned_.pop_back();
     } else if (working_ < limit_) {
-      // No hand waits for us, so that we are idle; a run that has started may have
-      // been given more from outside.
+      // A run that has started may have got more closures from outside.
       const auto late = std::find_if(runs_.begin(), runs_.end(), [](const GangRun* each) {
         return each->started_ && !each->roots_.empty();
       });
       if (late != runs_.end()) {
         --idle_;
         ++working_;
-        hand = (*late)->take();
+        assignment = (*late)->take();
       }
     }
-    if (!hand.run) {
+    if (!assignment.run) {
       monitor_.sleep(lock);
       continue;
     }
-    play(std::move(hand), lock);
+    execute(std::move(assignment), lock);
     ++idle_;
     --working_;
     monitor_.wake_all();
   }
 }
 
-Hand Gang::deal(GangRun& run) {
+Assignment Gang::assign(GangRun& run) {
   std::vector<GangRun*> starting{&run};
   for (GangRun* const each : runs_) {
     if (each != &run && !each->started_ && !each->roots_.empty()) starting.push_back(each);
   }
-  // In turn, so that runs side by side get threads before one run gets a second.
-  std::vector<size_t> seats(starting.size());
+  // Round-robin, so that each run gets a thread before any gets a second one.
+  std::vector<size_t> shares(starting.size());
   const size_t threads = size_t{1} + std::min(idle_, limit_ - working_);
   size_t taken = 0;
   for (bool more = true; more && taken < threads;) {
     more = false;
     for (size_t i = 0; i < starting.size() && taken < threads; ++i) {
-      if (seats[i] == starting[i]->roots_.size()) continue;
-      ++seats[i];
+      if (shares[i] == starting[i]->roots_.size()) continue;
+      ++shares[i];
       ++taken;
       more = true;
     }
   }
-  const auto start = std::make_shared<Start>(taken);
-  std::vector<Hand> hands;
-  for (size_t i = 0; i < starting.size() && seats[i]; ++i) {
+  const auto barrier = std::make_shared<StartBarrier>(taken);
+  std::vector<Assignment> assignments;
+  for (size_t i = 0; i < starting.size() && shares[i]; ++i) {
     GangRun& each = *starting[i];
-    const size_t first = hands.size();
-    for (size_t seat = 0; seat < seats[i]; ++seat) {
-      hands.push_back({&each, start, {}});
-      // Room for what roots lead to: no allocation on the way, as a rule.
-      hands.back().closures.reserve(64 + 2 * each.roots_.size());
+    const size_t first = assignments.size();
+    for (size_t share = 0; share < shares[i]; ++share) {
+      assignments.push_back({&each, barrier, {}});
+      // Capacity for scheduled closures, to avoid allocations during the run.
+      assignments.back().closures.reserve(64 + 2 * each.roots_.size());
     }
     for (size_t root = each.roots_.size(); root--;) {
-      hands[first + root % seats[i]].closures.push_back(each.roots_[root]);
+      assignments[first + root % shares[i]].closures.push_back(each.roots_[root]);
     }
     each.roots_.clear();
-    each.hands_ += seats[i];
+    each.assignments_ += shares[i];
     each.started_ = true;
   }
   idle_ -= static_cast<uint32_t>(taken - 1);
   working_ += static_cast<uint32_t>(taken - 1);
-  std::move(hands.begin() + 1, hands.end(), std::back_inserter(dealt_));
+  std::move(assignments.begin() + 1, assignments.end(), std::back_inserter(assigned_));
   monitor_.wake_all();
-  return std::move(hands.front());
+  return std::move(assignments.front());
 }
 
-void Gang::play(Hand hand, Lock& lock) {
-  GangRun& run = *hand.run;
+void Gang::execute(Assignment assignment, Lock& lock) {
+  GangRun& run = *assignment.run;
   lock.unlock();
-  if (hand.start) hand.start->arrive();
+  if (assignment.barrier) assignment.barrier->arrive();
   {
-    Stint stint(*this, run);
-    stint.mine = std::move(hand.closures);
-    while (!stint.mine.empty()) {
-      const Closure next = stint.mine.back();
-      stint.mine.pop_back();
+    WorkScope scope(*this, run);
+    scope.local = std::move(assignment.closures);
+    while (!scope.local.empty()) {
+      const Closure next = scope.local.back();
+      scope.local.pop_back();
       run.ending_.run(next);
     }
   }
   lock.lock();
-  if (--run.hands_ == 0) monitor_.wake_all();
+  if (--run.assignments_ == 0) monitor_.wake_all();
 }
 
 }  // namespace

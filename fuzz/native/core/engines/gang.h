@@ -1,8 +1,8 @@
-// Chains of closures pinned to threads that start together.
+// Engine `gang`: threads start together, and each runs chains of closures of its own.
 //
-// A closure that another one of its run schedules runs on the same thread, next. On
-// the way from one to the other there is no lock, no atomic update and no fence: what
-// the two closures do to memory is ordered by the processor alone.
+// A closure runs next on the thread of the closure that scheduled it. Between the two
+// there is no lock, no atomic update and no fence, so that only the processor orders
+// their memory accesses.
 #pragma once
 
 #include "litmusfuzz/engine.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engines/stint.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
@@ -13,8 +13,7 @@ class InlineEngine final : public Engine {
  public:
   std::unique_ptr<RunState> start_run(uint64_t) override;
 
-  /// Held by the one thread that works. Recursive: a closure may wait for a run
-  /// of its own.
+  /// Held by the working thread. Recursive: a closure may wait for another run.
   std::recursive_mutex working;
 };
 
@@ -23,7 +22,7 @@ class InlineRun final : public RunState {
   explicit InlineRun(InlineEngine& engine) : engine_(engine) {}
 
   void schedule(Closure closure) override {
-    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
+    if (WorkScope* const here = WorkScope::of(*this)) return here->local.push_back(closure);
     const std::lock_guard guard(lock_);
     ready_.push_back(closure);
   }
@@ -31,11 +30,11 @@ class InlineRun final : public RunState {
   void wait() override {
     const std::lock_guard works(engine_.working);
     for (auto chosen = take(); !chosen.empty(); chosen = take(std::move(chosen))) {
-      Stint stint(engine_, *this);
+      WorkScope scope(engine_, *this);
       while (!chosen.empty()) {
         for (const Closure& each : chosen) ending_.run(each);
         chosen.clear();
-        std::swap(chosen, stint.mine);
+        std::swap(chosen, scope.local);
       }
     }
     ending_.rethrow();
@@ -44,18 +43,18 @@ class InlineRun final : public RunState {
   void cancel() override { ending_.cancel(); }
 
  private:
-  /// All that are ready; `room` is used again.
-  std::vector<Closure> take(std::vector<Closure> room = {}) {
-    room.clear();
+  /// Takes all ready closures; reuses the memory of `reused`.
+  std::vector<Closure> take(std::vector<Closure> reused = {}) {
+    reused.clear();
     const std::lock_guard guard(lock_);
-    std::swap(room, ready_);
-    return room;
+    std::swap(reused, ready_);
+    return reused;
   }
 
   InlineEngine& engine_;
   Ending ending_;
   std::mutex lock_;
-  std::vector<Closure> ready_;  // that no closure of this run scheduled
+  std::vector<Closure> ready_;  // scheduled from outside this run
 };
 
 std::unique_ptr<RunState> InlineEngine::start_run(uint64_t) {

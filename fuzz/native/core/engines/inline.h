@@ -1,4 +1,4 @@
-// No threads: whoever waits for a run does its work, first in, first out.
+// Engine `inline`: no threads; the waiting thread runs all closures, first in, first out.
 #pragma once
 
 #include "litmusfuzz/engine.h"

@@ -1,4 +1,4 @@
-// A lock, and news for whoever waits for a change of what it guards.
+// Monitor: a lock, and a notification of changes to the guarded data.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class Monitor {
 
   Lock enter() { return Lock(lock_); }
 
-  /// Returns, with the lock held again, when something has changed; or sooner.
+  /// Waits for a change, and returns with the lock held; may return early.
   void sleep(Lock& lock) {
     const uint32_t seen = news_.load(std::memory_order_relaxed);
     lock.unlock();
@@ -31,23 +31,23 @@ class Monitor {
     changed_.wait(lock);
   }
 
-  /// With the lock held, after a change that somebody may wait for.
+  /// Notifies all waiting threads of a change. With the lock held.
   void wake_all() {
     news_.fetch_add(1, std::memory_order_relaxed);
     if (!asleep_) return;
-    asleep_ = 0;  // each is told once
+    asleep_ = 0;  // each is notified once
     changed_.notify_all();
   }
 
  private:
-  /// Who waits looks on for that long before it sleeps, since to wake it takes as
-  /// long as a small graph.
+  /// A waiting thread spins this long before it sleeps, since a wake-up takes as long as
+  /// a small graph.
   static constexpr std::chrono::microseconds kSpin{50};
 
   std::mutex lock_;
   std::condition_variable changed_;
-  uint32_t asleep_ = 0;  // and not told to wake up
-  /// Relaxed: it says only that it may be worth while to take the lock again.
+  uint32_t asleep_ = 0;  // threads asleep and not yet notified
+  /// Relaxed: a hint that the lock is worth taking again.
   std::atomic<uint32_t> news_{0};
 };
 

@@ -1,4 +1,4 @@
-// Engines from shared libraries of others.
+// Engines from users' shared libraries.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace litmusfuzz::engines {
 
-/// Throws std::invalid_argument, in one line, if the file is no engine or was
-/// built with another interface; and what the engine's own `make` throws. A library
-/// stays loaded.
+/// Loads an engine. Throws std::invalid_argument, with one line, if the file is no engine
+/// or has another interface version; passes on exceptions of the engine's own `make`. The
+/// library stays loaded.
 std::unique_ptr<Engine> load(const std::string& path, EngineOptions options);
 
 }  // namespace litmusfuzz::engines

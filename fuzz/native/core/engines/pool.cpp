@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "engines/monitor.h"
-#include "engines/stint.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
 
 class PoolRun;
 
-/// Closures that a thread takes at once, at most.
+/// Largest number of closures that a thread takes at once.
 constexpr size_t kMost = 16;
 
-/// One lock for everything; threads take several closures at once, so that it is
-/// seldom wanted. A thread of the pool takes closures of any run; one in `wait`
-/// takes those of its own. Both count as working while they run some.
+/// One lock guards everything; threads take several closures at once to reduce contention.
+/// A thread of the pool takes closures of any run, a thread in `wait` those of its own
+/// run. Both count as working while they run closures.
 class Pool final : public Engine {
  public:
   Pool(EngineOptions options, PopOrder pop_order);
@@ -54,7 +54,7 @@ class PoolRun final : public RunState {
   }
 
   void schedule(Closure closure) override {
-    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
+    if (WorkScope* const here = WorkScope::of(*this)) return here->local.push_back(closure);
     const auto lock = pool_.monitor_.enter();
     ready_.push_back(closure);
     ++outstanding_;
@@ -63,7 +63,7 @@ class PoolRun final : public RunState {
 
   void wait() override {
     auto lock = pool_.monitor_.enter();
-    const bool nested = Stint::inside(pool_);
+    const bool nested = WorkScope::inside(pool_);
     while (outstanding_) {
       if (!left() || (!nested && pool_.working_ == pool_.limit_)) {
         pool_.monitor_.sleep(lock);
@@ -73,7 +73,7 @@ class PoolRun final : public RunState {
         pool_.working_ -= !nested;
       }
     }
-    // Whoever waits for a place among those that work.
+    // A thread may wait for the limit.
     pool_.monitor_.wake_all();
     ending_.rethrow();
   }
@@ -106,16 +106,16 @@ class PoolRun final : public RunState {
 
   Pool& pool_;
   Ending ending_;
-  // All guarded by the pool's lock.
+  // Guarded by the pool's lock.
   uint64_t random_;
   std::vector<Closure> ready_;
-  size_t first_ = 0;        // those before were popped; with random pop always 0
+  size_t first_ = 0;        // earlier ones were popped; always 0 with random order
   size_t outstanding_ = 0;  // ready or running
 };
 
 Pool::Pool(EngineOptions options, PopOrder pop_order)
     : order_(pop_order), limit_(std::max(1u, options.threads)) {
-  // The thread that waits is one of them.
+  // The waiting thread is one of them.
   for (uint32_t i = 1; i < limit_; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -158,19 +158,19 @@ PoolRun* Pool::run_with_work() {
 }
 
 void Pool::run_some(PoolRun& run, Lock& lock) {
-  // Few of those that are ready: there must be choice left, and work for others.
+  // A small share of the ready closures, to leave choices and work for other threads.
   std::array<Closure, kMost> chosen;
   const size_t count = std::clamp<size_t>(run.left() / (4 * limit_), 1, kMost);
   for (size_t i = 0; i < count; ++i) chosen[i] = run.pop();
   lock.unlock();
-  Stint stint(*this, run);
+  WorkScope scope(*this, run);
   for (size_t i = 0; i < count; ++i) run.ending_.run(chosen[i]);
   lock.lock();
-  // What they scheduled, with one lock for all.
-  run.ready_.insert(run.ready_.end(), stint.mine.begin(), stint.mine.end());
-  run.outstanding_ += stint.mine.size();
+  // Adds all closures that they scheduled under one lock.
+  run.ready_.insert(run.ready_.end(), scope.local.begin(), scope.local.end());
+  run.outstanding_ += scope.local.size();
   run.outstanding_ -= count;
-  if (run.outstanding_ == 0 || stint.mine.size() > 1) monitor_.wake_all();
+  if (run.outstanding_ == 0 || scope.local.size() > 1) monitor_.wake_all();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A thread pool with one queue for each run, popped at random or in order.
+// Engines `pool` and `fifo`: a thread pool with one queue for each run, popped at random
+// or in order.
 #pragma once
 
 #include "litmusfuzz/engine.h"

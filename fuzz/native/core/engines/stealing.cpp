@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/monitor.h"
-#include "engines/stint.h"
+#include "engines/work_scope.h"
 
 namespace litmusfuzz::engines {
 namespace {
@@ -26,18 +26,18 @@ class Stealing final : public Engine {
 
   void work();
   StealingRun* run_with_work();
-  /// Runs closures of `run`, with the lock released, until there is none to be had.
-  void play(StealingRun& run, Lock& lock);
+  /// Runs closures of `run`, with the lock released, until none is shared.
+  void work_on(StealingRun& run, Lock& lock);
 
   const uint32_t limit_;
   Monitor monitor_;
-  uint32_t working_ = 0;  // threads in `play`, one in another counted once
+  uint32_t working_ = 0;  // threads in `work_on`, nested ones counted once
   size_t turn_ = 0;
   std::vector<StealingRun*> runs_;
   bool stopping_ = false;
-  /// Threads of ours without work. Written under the lock; relaxed: who reads it
-  /// without takes the lock before doing anything about it.
-  std::atomic<uint32_t> hungry_{0};
+  /// Idle threads of the engine. Written under the lock; relaxed, since a reader without
+  /// the lock takes it before acting on the value.
+  std::atomic<uint32_t> idle_threads_{0};
   std::vector<std::thread> threads_;
 };
 
@@ -50,7 +50,7 @@ class StealingRun final : public RunState {
   }
 
   void schedule(Closure closure) override {
-    if (Stint* const here = Stint::of(*this)) return here->mine.push_back(closure);
+    if (WorkScope* const here = WorkScope::of(*this)) return here->local.push_back(closure);
     const auto lock = engine_.monitor_.enter();
     shared_.push_back(closure);
     engine_.monitor_.wake_all();
@@ -58,17 +58,17 @@ class StealingRun final : public RunState {
 
   void wait() override {
     auto lock = engine_.monitor_.enter();
-    const bool nested = Stint::inside(engine_);
-    while (!shared_.empty() || players_) {
+    const bool nested = WorkScope::inside(engine_);
+    while (!shared_.empty() || workers_) {
       if (!nested && engine_.working_ == engine_.limit_) {
         engine_.monitor_.sleep(lock);
       } else if (shared_.empty()) {
-        hungry_.fetch_add(1, std::memory_order_relaxed);
+        idle_threads_.fetch_add(1, std::memory_order_relaxed);
         engine_.monitor_.sleep(lock);
-        hungry_.fetch_sub(1, std::memory_order_relaxed);
+        idle_threads_.fetch_sub(1, std::memory_order_relaxed);
       } else {
         engine_.working_ += !nested;
-        engine_.play(*this, lock);
+        engine_.work_on(*this, lock);
         engine_.working_ -= !nested;
         engine_.monitor_.wake_all();
       }
@@ -81,7 +81,7 @@ class StealingRun final : public RunState {
  private:
   friend class Stealing;
 
-  /// Half of what is shared, the oldest, and at least one.
+  /// Takes the oldest half of the shared closures, at least one.
   void take(std::vector<Closure>& mine) {
     const auto half = static_cast<ptrdiff_t>((shared_.size() + 1) / 2);
     mine.assign(shared_.begin(), shared_.begin() + half);
@@ -90,12 +90,12 @@ class StealingRun final : public RunState {
   }
 
   bool wanted() const {
-    if (given_.load(std::memory_order_relaxed)) return false;  // not taken yet
-    return hungry_.load(std::memory_order_relaxed) ||
-           engine_.hungry_.load(std::memory_order_relaxed);
+    if (given_.load(std::memory_order_relaxed)) return false;  // the last half was not taken yet
+    return idle_threads_.load(std::memory_order_relaxed) ||
+           engine_.idle_threads_.load(std::memory_order_relaxed);
   }
 
-  /// The oldest half of them.
+  /// Shares the oldest half of `mine`.
   void give(std::vector<Closure>& mine) {
     const auto half = static_cast<ptrdiff_t>(mine.size() / 2);
     const auto lock = engine_.monitor_.enter();
@@ -107,15 +107,15 @@ class StealingRun final : public RunState {
 
   Stealing& engine_;
   Ending ending_;
-  // All guarded by the engine's lock; of the atomics a reader without it gets a hint.
+  // Guarded by the engine's lock; the atomics are hints for readers without it.
   std::deque<Closure> shared_;
-  size_t players_ = 0;               // threads in `play` for this run
-  std::atomic<uint32_t> hungry_{0};  // threads in `wait`, which take from this run alone
-  std::atomic<bool> given_{false};   // by `give`, and nobody came yet
+  size_t workers_ = 0;               // threads in `work_on` for this run
+  std::atomic<uint32_t> idle_threads_{0};  // threads in `wait`, which take from this run alone
+  std::atomic<bool> given_{false};   // `give` shared closures that no thread took yet
 };
 
 Stealing::Stealing(EngineOptions options) : limit_(std::max(1u, options.threads)) {
-  // The thread that waits is one of them.
+  // The waiting thread is one of them.
   for (uint32_t i = 1; i < limit_; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -142,13 +142,13 @@ void Stealing::work() {
       monitor_.sleep(lock);
     } else if (StealingRun* const run = run_with_work()) {
       ++working_;
-      play(*run, lock);
+      work_on(*run, lock);
       --working_;
       monitor_.wake_all();
     } else {
-      hungry_.fetch_add(1, std::memory_order_relaxed);
+      idle_threads_.fetch_add(1, std::memory_order_relaxed);
       monitor_.sleep(lock);
-      hungry_.fetch_sub(1, std::memory_order_relaxed);
+      idle_threads_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 }
@@ -161,21 +161,21 @@ StealingRun* Stealing::run_with_work() {
   return nullptr;
 }
 
-void Stealing::play(StealingRun& run, Lock& lock) {
-  ++run.players_;
-  Stint stint(*this, run);
+void Stealing::work_on(StealingRun& run, Lock& lock) {
+  ++run.workers_;
+  WorkScope scope(*this, run);
   while (!run.shared_.empty()) {
-    run.take(stint.mine);
+    run.take(scope.local);
     lock.unlock();
-    while (!stint.mine.empty()) {
-      if (stint.mine.size() > 1 && run.wanted()) run.give(stint.mine);
-      const Closure newest = stint.mine.back();
-      stint.mine.pop_back();
+    while (!scope.local.empty()) {
+      if (scope.local.size() > 1 && run.wanted()) run.give(scope.local);
+      const Closure newest = scope.local.back();
+      scope.local.pop_back();
       run.ending_.run(newest);
     }
     lock.lock();
   }
-  if (--run.players_ == 0) monitor_.wake_all();
+  if (--run.workers_ == 0) monitor_.wake_all();
 }
 
 }  // namespace

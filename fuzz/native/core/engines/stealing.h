@@ -1,10 +1,10 @@
-// Work stealing: each thread has closures of its own and runs the newest first; a
-// thread without any gets the oldest half of another's.
+// Engine `stealing`: each thread has its own list of closures and runs the newest first; an
+// idle thread gets the oldest half of another thread's list.
 //
-// The lists are private, and it is their owner who gives, between two closures, when
-// it sees somebody hungry: nothing is locked on the way from one closure to the next,
-// and what is shared stands under one lock, which is easier to believe in than a
-// deque without locks. The price: who is long in one closure gives nothing meanwhile.
+// The lists are private: between two closures, their owner shares half of its list if
+// some thread is idle. The path from one closure to the next thus takes no lock, and one
+// lock guards the shared closures, which is easier to verify than a lock-free deque. The
+// cost: a thread shares nothing during a long closure.
 //
 // Reference: Acar, Chargueraud, Rainey, "Scheduling Parallel Programs by Work
 // Stealing with Private Deques", PPoPP 2013, section 3.

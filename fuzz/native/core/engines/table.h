@@ -1,4 +1,4 @@
-// Engines by name. A new one: a .h/.cpp pair, and a line in table.cpp.
+// Engines by name. A new engine needs a .h/.cpp pair and a line in table.cpp.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace litmusfuzz::engines {
 
-/// `name` is one of the table, or a path to a shared library (with a slash).
-/// Throws std::invalid_argument, with the names there are.
+/// Makes an engine. `name` is a name of the table, or the path of a shared library with a
+/// slash. Throws std::invalid_argument with the known names.
 std::unique_ptr<Engine> make(const std::string& name, EngineOptions options);
 
 }  // namespace litmusfuzz::engines

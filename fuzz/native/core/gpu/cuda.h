@@ -1,4 +1,4 @@
-// Real GPUs, by a plug-in: a machine without the CUDA toolkit has the same core.
+// Real GPUs, through a plug-in, so that the core needs no CUDA toolkit.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace litmusfuzz::executor::gpu {
 
-/// The GPU of that number, by the library fuzz/native/plugins/cuda.cu. Throws
-/// std::runtime_error, which says in one line why there is none.
+/// Opens a GPU by number, through the plug-in library (fuzz/native/plugins/cuda.cu). Throws
+/// std::runtime_error with one line if there is none.
 std::unique_ptr<Device> load_cuda(const std::string& path, uint32_t number);
 
 }  // namespace litmusfuzz::executor::gpu

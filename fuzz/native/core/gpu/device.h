@@ -1,5 +1,5 @@
-// What a GPU does for the executor, as little as that is. Two things are one: a real one
-// (fuzz/native/plugins/cuda.cu), and a thread that plays one (emulated.h).
+// Minimal interface of a GPU, with two implementations: a real GPU
+// (fuzz/native/plugins/cuda.cu), and a thread that emulates one (emulated.h).
 #pragma once
 
 #include <cstddef>
@@ -9,47 +9,46 @@
 
 namespace litmusfuzz::executor::gpu {
 
-/// Of `Call` and `Device`: a plug-in that was built with another one is refused.
+/// Version of `Call` and `Device`: a plug-in built with another version is refused.
 inline constexpr uint32_t kInterface = 1;
 
-/// One kernel launch: `threads` threads, of which the i-th makes element i of what is
-/// written (element.h). Pointers are the device's. What is read is never written.
+/// One kernel launch: thread i of `threads` computes element i of the output (element.h).
+/// Pointers are device pointers. Inputs are never written.
 struct Call {
   Op op = Op::kNoOp;
   DType dtype = DType::kInt32;  // of the operands
   bool nesterov = false;
   uint32_t threads = 0;
   void* out[2] = {};
-  const void* contents[2] = {};  // what an update saw of its variables
+  const void* contents[2] = {};  // values that an update read
   const void* in[3] = {};        // operands
-  bool wide[3] = {};             // or the operand's only element stands for all
-  const int32_t* rows = nullptr;  // that a gather or scatter touches, `row_count` of them
+  bool wide[3] = {};             // false: the operand's only element is broadcast
+  const int32_t* rows = nullptr;  // `row_count` rows that a gather or scatter touches
   uint32_t row_count = 0;
   uint32_t row_elements = 1;
-  uint32_t inner = 0, columns = 0;  // of a MatMul
+  uint32_t inner = 0, columns = 0;  // for a MatMul
 };
 
-/// One stream: what it is asked to do is done later, in the order of asking, and its
-/// methods return at once; all but `wait`, and allocations on the host. Any thread may
-/// call them. They throw std::runtime_error with what the device says.
+/// One stream. Operations are asynchronous and run in the order of their calls, except for
+/// `wait` and host allocations. Any thread may call the methods. They throw
+/// std::runtime_error with the device's error message.
 class Device {
  public:
   virtual ~Device() = default;
 
-  /// Memory on the device. In the stream's order: what is freed may be in use by what
-  /// was asked for before.
+  /// Device memory, in stream order: earlier operations may still use freed memory.
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* there) noexcept = 0;
-  /// Memory here that a copy may use while the program goes on. Slow: to be kept.
+  /// Host memory for asynchronous copies. Slow to allocate, so callers keep it.
   virtual std::byte* allocate_here(size_t bytes) = 0;
   virtual void free_here(std::byte* here) noexcept = 0;
 
-  /// `here` is of `allocate_here`, and is left as it is until the copy is done.
+  /// `here` comes from `allocate_here`, and must not change until the copy is done.
   virtual void copy_in(void* there, const std::byte* here, size_t bytes) = 0;
   virtual void copy_out(std::byte* here, const void* there, size_t bytes) = 0;
   virtual void launch(const Call& call) = 0;
 
-  /// Returns when all is done that was asked for so far.
+  /// Returns when all operations called so far are done.
   virtual void wait() = 0;
 };
 

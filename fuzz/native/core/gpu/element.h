@@ -1,7 +1,7 @@
-// What one thread of a kernel does: the ops of kernels.h, one element at a time.
+// Work of one GPU thread: the ops of kernels.h, one element at a time.
 //
-// Compiled twice, for GPUs and for the thread that plays one, so that what the tests
-// hold of the one they hold of the other as far as arithmetic goes.
+// The code is compiled twice, for GPUs and for the emulated GPU, so that tests of one
+// cover the arithmetic of the other.
 #pragma once
 
 #include "gpu/device.h"
@@ -25,15 +25,15 @@ LITMUSFUZZ_ANYWHERE T product(const Call& call, uint32_t i) {
   return sum;
 }
 
-/// Of a gather, which element of the variable comes to place i; of a copy that one.
+/// Index of the input element for output element i, of a gather or a copy.
 LITMUSFUZZ_ANYWHERE inline uint32_t source(const Call& call, uint32_t i) {
   if (!call.rows) return i;
   const auto row = static_cast<uint32_t>(call.rows[i / call.row_elements]);
   return row * call.row_elements + i % call.row_elements;
 }
 
-/// Of a scatter, what becomes of element i of the variable. A thread walks all updates,
-/// so that those of one row come in their order, as on the host.
+/// Element i of a variable after a scatter. A thread applies all updates of its row in
+/// order, as the host does.
 template <typename T, typename F>
 LITMUSFUZZ_ANYWHERE T scattered(const Call& call, uint32_t i, F f) {
   T value = static_cast<const T*>(call.contents[0])[i];
@@ -45,7 +45,7 @@ LITMUSFUZZ_ANYWHERE T scattered(const Call& call, uint32_t i, F f) {
   return value;
 }
 
-/// A step of an optimizer, in the host's order of operations.
+/// One optimizer step, in the host's order of operations.
 template <typename T>
 LITMUSFUZZ_ANYWHERE void momentum(const Call& call, uint32_t i) {
   T var = static_cast<const T*>(call.contents[0])[i];
@@ -63,7 +63,7 @@ LITMUSFUZZ_ANYWHERE void momentum(const Call& call, uint32_t i) {
   static_cast<T*>(call.out[1])[i] = accum;
 }
 
-/// Element i of the result, or of what the update leaves; T is the operands' type.
+/// Element i of the result, or of the updated variable; T is the operands' type.
 template <typename T>
 LITMUSFUZZ_ANYWHERE void element(const Call& call, uint32_t i) {
   T* const out = static_cast<T*>(call.out[0]);

@@ -1,6 +1,5 @@
-// A thread that plays a GPU: a stream with nothing at the other end but the host. What it
-// is asked for it does later, as a GPU would, so that what the core must wait for it must
-// wait for here as well; the sanitizers see all of it.
+// Emulated GPU: a host thread that executes a stream. Operations are asynchronous as on a
+// GPU, so that the core must synchronize in the same places; sanitizers see everything.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +15,7 @@ namespace litmusfuzz::executor::gpu {
 class Emulated final : public Device {
  public:
   Emulated();
-  /// Does first what it was asked for.
+  /// Finishes pending operations first.
   ~Emulated() override;
 
   void* allocate(size_t bytes) override;
@@ -28,7 +27,7 @@ class Emulated final : public Device {
   void launch(const Call& call) override;
   void wait() override;
 
-  /// Anything, in its turn.
+  /// Adds an operation to the stream.
   void ask(std::function<void()> job);
 
  private:
@@ -36,7 +35,7 @@ class Emulated final : public Device {
 
   std::mutex lock_;
   std::condition_variable asked_something_, done_something_;
-  // All guarded by the lock.
+  // Guarded by the lock.
   std::vector<std::function<void()>> jobs_;
   uint64_t asked_ = 0, done_ = 0;
   bool stopping_ = false;

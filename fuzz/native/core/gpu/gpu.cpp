@@ -32,9 +32,9 @@ Gpu::~Gpu() {
   free(made_);
   free(kept_);
   try {
-    device_->wait();  // before what is copied from is gone
+    device_->wait();  // before the sources of copies are freed
   } catch (const std::exception&) {
-    // It does nothing any more; whoever asked for something was told.
+    // The device has failed; earlier calls reported the error.
   }
 }
 
@@ -85,7 +85,7 @@ void Gpu::free(Values& values) noexcept {
 
 void Gpu::begin() {
   free(made_);
-  device_->wait();  // for the copies that `staging_` is used by
+  device_->wait();  // for copies that use `staging_`
   staging_.reset();
 }
 

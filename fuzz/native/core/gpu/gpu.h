@@ -1,4 +1,4 @@
-// The backend of a device gpu:N: which kernel is launched on what, and who keeps the memory.
+// Backend of a device gpu:N: kernel launches and memory management.
 #pragma once
 
 #include <deque>
@@ -11,8 +11,8 @@
 
 namespace litmusfuzz::executor::gpu {
 
-/// Memory of the host for copies that are under way, in large pieces, since a real GPU's
-/// driver takes long to allocate it.
+/// Host staging memory for pending copies, in large pieces, since a real GPU's driver
+/// allocates it slowly.
 class Staging {
  public:
   explicit Staging(Device& device) : device_(device) {}
@@ -20,7 +20,7 @@ class Staging {
   Staging(const Staging&) = delete;
 
   std::byte* take(size_t bytes);
-  /// What was taken is free again.
+  /// Frees all memory taken.
   void reset() { piece_ = used_ = 0; }
 
  private:
@@ -32,19 +32,19 @@ class Staging {
 
   Device& device_;
   std::vector<Piece> pieces_;
-  size_t piece_ = 0, used_ = 0;  // what is taken next
+  size_t piece_ = 0, used_ = 0;  // position of the next allocation
 };
 
-/// A Tensor of its holds the address of a `Value`. Nothing is written in place: each op
-/// makes a new value. So nobody needs to know who reads what; and since a device has one
-/// stream, whose order is that in which values came to be, nobody waits either, but those
-/// who want to know a value here: predicates, transfers to other devices, and outcomes.
+/// A Tensor of this backend holds the address of a `Value`. Each op makes a new value and
+/// never writes in place, so that readers need no tracking. A device has one stream, in
+/// the order in which values are made, so that only host reads of values wait: predicates,
+/// transfers to other devices, and outcomes.
 class Gpu final : public Backend {
  public:
   explicit Gpu(std::unique_ptr<Device> device);
   ~Gpu() override;
 
-  /// For a value that stands in the program.
+  /// Keeps a constant of the program.
   Tensor keep(const Tensor& bytes);
 
   void prepare(Node& node) override;
@@ -66,13 +66,13 @@ class Gpu final : public Backend {
   struct Value {
     std::byte* data = nullptr;
     size_t bytes = 0;
-    bool part = false;  // of another value, which has the memory
+    bool part = false;  // part of another value, which owns the memory
   };
   using Values = std::deque<Value>;  // never moved
 
   static const Value& value_of(const Tensor& tensor);
   static Tensor tensor_of(const Value& value);
-  /// A new value, of undefined contents.
+  /// A new value with undefined contents.
   const Value& make(Values& values, size_t bytes);
   const Value& hold(Values& values, const Value& value);
   const Value& copied_in(Values& values, const Tensor& bytes);
@@ -83,7 +83,7 @@ class Gpu final : public Backend {
 
   const std::unique_ptr<Device> device_;
   std::mutex lock_;
-  // Guarded by the lock, as far as they grow.
+  // The lock guards their growth.
   Staging staging_;
   Values made_;  // in this execution
   Values kept_;

@@ -1,4 +1,4 @@
-// Mutants: reads and writes that are not what they should be.
+// Mutants with wrong reads and writes.
 #include <mutex>
 
 #include "copy.h"
@@ -6,19 +6,18 @@
 namespace litmusfuzz::executor {
 namespace {
 
-/// A word that threads exchange without a lock.
+/// A word that threads share without a lock.
 std::atomic_ref<uint64_t> word_of(Tensor& value) {
   return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(value.bytes()));
 }
 
-/// A thread's own log of what it writes, of which no line is in its cache: a store
-/// that comes after has to wait for it, in the core's own buffer, and meanwhile the
-/// core reads on.
+/// A thread's private log of its writes, none of which is cached: a later store waits for
+/// it in the core's store buffer, while the core continues with later reads.
 void log(uint64_t word) {
   constexpr size_t kLine = 8, kLines = size_t{1} << 18;  // words; 16 MiB
   thread_local std::vector<uint64_t> lines(kLine * kLines);
   thread_local size_t next = 0;
-  next = (next + 40503) % kLines;  // no order that a prefetcher sees through
+  next = (next + 40503) % kLines;  // unpredictable for a prefetcher
   lines[next * kLine] = word;
 }
 
@@ -54,7 +53,7 @@ bool Copy::read_wrongly(const Node& node, Tensor& seen) {
         const std::lock_guard guard(cell.lock);
         shared = cell.value;
       }
-      seen = Tensor::copy_of(shared.bytes(), bytes);  // while others write there
+      seen = Tensor::copy_of(shared.bytes(), bytes);  // while others write
       return true;
     }
     default: return false;
@@ -77,7 +76,7 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
     case Defect::kStaleCache: {
       const std::lock_guard guard(cell.lock);
       std::swap(cell.value, value);
-      cell.cached = {};  // an update forgets that
+      cell.cached = {};  // an update clears the cache
       return true;
     }
     case Defect::kInPlaceUpdate: value = owned(value); return false;
@@ -88,7 +87,7 @@ bool Copy::write_wrongly(const Node& node, Tensor& value) {
         shared = cell.value;
       }
       std::memcpy(shared.bytes(), value.bytes(), value.size_bytes());
-      return shared.size_bytes() > sizeof(uint64_t);  // a word is in `shared` itself
+      return shared.size_bytes() > sizeof(uint64_t);  // a word is inline in `shared`
     }
     default: return false;
   }
@@ -112,7 +111,7 @@ bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
     return cells_[resource].value;
   };
   switch (program_.defect) {
-    case Defect::kSplitSnapshot:  // one variable a turn
+    case Defect::kSplitSnapshot:  // one variable at a time
       if (!snapshot) return false;
       state.several.push_back(contents(node.resources[state.several.size()]));
       if (state.several.size() < node.resources.size()) {
@@ -123,26 +122,26 @@ bool Copy::cluster_wrongly(Event event, Tasks& tasks) {
       return true;
     case Defect::kSplitWriteBack: {  // likewise
       if (snapshot) return false;
-      const uint32_t turn = state.left.fetch_add(1, std::memory_order_relaxed);
-      if (turn == 0) {
+      const uint32_t index = state.left.fetch_add(1, std::memory_order_relaxed);
+      if (index == 0) {
         ClusterResult result = result_of_cluster(frame, node);
         state.several = std::move(result.finals);
         state.several.insert(state.several.end(), result.outputs.begin(), result.outputs.end());
       }
-      if (state.several[turn]) {
-        Cell& cell = cells_[node.written[turn]];
+      if (state.several[index]) {
+        Cell& cell = cells_[node.written[index]];
         const std::lock_guard guard(cell.lock);
-        cell.value = state.several[turn];
+        cell.value = state.several[index];
       }
-      if (turn + 1 < node.written.size()) {
+      if (index + 1 < node.written.size()) {
         runner_.ready(event);
       } else {
-        const auto outputs = state.several.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
+        const auto outputs = state.several.begin() + static_cast<std::ptrdiff_t>(index) + 1;
         end_cluster(frame, node, {outputs, state.several.end()}, tasks);
       }
       return true;
     }
-    case Defect::kAliasedSnapshot:  // it sees what updates have changed since
+    case Defect::kAliasedSnapshot:  // it sees later updates
       if (snapshot) {
         state.aliases.clear();
         for (const uint32_t each : node.resources) {
@@ -168,7 +167,7 @@ void Copy::drain() {
   });
 }
 
-void Copy::settle() {
+void Copy::flush_stores() {
   if (!stores_) return;
   stores_->drain_all(
       [this](uint32_t resource, Tensor value) { cells_[resource].value = std::move(value); });

@@ -10,14 +10,14 @@ bool on_variables(const Node& node) {
          node.kind == Kind::kSplitUpdate;
 }
 
-/// The node that makes what a slot holds; null for an argument, or a result of bodies.
+/// The node whose result a slot holds; null for an argument, or a result of bodies.
 Node* maker(Body& body, uint32_t slot) {
   const auto found = std::find_if(body.nodes.begin(), body.nodes.end(),
                                   [&](const Node& each) { return each.slot == slot; });
   return found == body.nodes.end() ? nullptr : &*found;
 }
 
-/// Between two nodes on variables, the second of which takes no value of the first.
+/// True for a control edge between two nodes on variables.
 bool is_control_edge(Body& body, uint32_t slot, const Node& to) {
   const Node* const from = maker(body, slot);
   return from && on_variables(*from) && on_variables(to) &&
@@ -42,8 +42,7 @@ void release_early(Body& body) {
   }
 }
 
-/// What is sent does not wait for what it is to tell the end of: a constant, where it
-/// stands for a control edge.
+/// A Send for a control edge does not wait for the node at its source.
 void send_early(Body& body) {
   for (const Node& node : body.nodes) {
     if (node.kind != Kind::kRecv) continue;
@@ -53,17 +52,17 @@ void send_early(Body& body) {
   }
 }
 
-/// Each device has a copy of each variable, and nodes run where there is room.
+/// Each device has a copy of each variable, and nodes are spread over the devices.
 void copy_variables(Program& program) {
   const auto count = static_cast<uint32_t>(program.resources.size());
   for (uint32_t d = 1; d < program.devices; ++d) {
     for (uint32_t r = 0; r < count; ++r) program.resources.push_back(program.resources[r]);
   }
-  uint32_t turn = 0;
+  uint32_t index = 0;
   for (Body& body : program.bodies) {
     for (Node& node : body.nodes) {
       if (!on_variables(node)) continue;
-      node.device = turn++ % program.devices;
+      node.device = index++ % program.devices;
       for (uint32_t& resource : node.resources) resource += node.device * count;
     }
   }

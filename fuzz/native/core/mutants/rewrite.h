@@ -1,11 +1,11 @@
-// Mutants whose defect lies in the graph that they execute.
+// Mutants that change the graph before its execution.
 #pragma once
 
 #include "program.h"
 
 namespace litmusfuzz::executor {
 
-/// Breaks the program's rule, if it is one about its edges or resources.
+/// Applies the program's defect, if it changes edges or resources.
 void rewrite(Program& program);
 
 }  // namespace litmusfuzz::executor

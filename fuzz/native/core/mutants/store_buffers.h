@@ -1,4 +1,4 @@
-// Mutant: each thread has a buffer of stores that others do not see (TSO).
+// Mutant: each thread has a store buffer that other threads do not see (TSO).
 //
 // Reference: Sewell et al., "x86-TSO", CACM 53(7), 2010, section 3.
 #pragma once
@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
-#include "tally.h"
+#include "event_counter.h"
 #include "tensor.h"
 
 namespace litmusfuzz::executor {
 
-/// Of one copy of a test.
+/// The store buffers of one copy of a test.
 class StoreBuffers {
  public:
   void store(uint32_t resource, Tensor value) {
@@ -22,7 +22,7 @@ class StoreBuffers {
     buffers_[thread_number()].emplace_back(resource, std::move(value));
   }
 
-  /// The newest store of this thread that memory has not got.
+  /// The newest buffered store of this thread to a variable.
   std::optional<Tensor> newest(uint32_t resource) {
     const std::lock_guard guard(lock_);
     const auto& mine = buffers_[thread_number()];
@@ -32,7 +32,7 @@ class StoreBuffers {
     return std::nullopt;
   }
 
-  /// Calls `write` with what this thread has stored, the oldest first.
+  /// Calls `write` with the buffered stores of this thread, oldest first.
   template <typename F>
   void drain(F write) {
     const std::lock_guard guard(lock_);
@@ -40,7 +40,7 @@ class StoreBuffers {
       write(resource, std::move(value));
     }
   }
-  /// The same of all threads, one after another.
+  /// The same for all threads, one after another.
   template <typename F>
   void drain_all(F write) {
     const std::lock_guard guard(lock_);

@@ -1,15 +1,15 @@
-// Every execution within a bound: few preemptions, or few delays.
+// Bounded exploration: every execution with few preemptions, or few delays.
 //
-// Most outcomes need but few switches between chains (chains.h) that could have
-// gone on, so that a low bound shows most of them after few executions. Nothing is
-// reduced: of two executions that differ in the order of independent events the
-// one may be within the bound and the other not.
+// Most outcomes need few switches away from a chain (chains.h) that could continue, so
+// that a low bound shows most outcomes after few executions. There is no partial-order
+// reduction: of two executions that differ in the order of independent events, one may be
+// within the bound and the other not.
 //
-// The chains stand in a circle, in the order in which they begin. Without a bound's
-// being spent a chain goes on until it ends or has to wait; then
-//   preemptions: any other may follow, for nothing; to leave it earlier costs 1;
-//   delays: the next one in the circle follows; each one that could go on and is
-//     passed over costs 1, that which is left included.
+// The chains form a circle, in the order in which they begin. At no cost, a chain
+// continues until it ends or blocks; then
+//   preemptions: any other chain follows at no cost; leaving a chain earlier costs 1;
+//   delays: the next chain in the circle follows; each enabled chain that is skipped,
+//     the current one included, costs 1.
 //
 // References: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic
 // Testing of Multithreaded Programs", PLDI 2007; Emmi, Qadeer and Rakamaric,
@@ -28,20 +28,20 @@ class Bounded final : public Scheduler {
   void begin() override;
   void ready(Event, Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
-  /// Turns to the next execution; false if there is none.
+  /// Moves to the next execution; false if there is none.
   bool next();
-  /// Whether a choice was left out since the bound was spent.
+  /// True if the bound excluded some choice.
   bool cut() const { return cut_; }
 
  private:
   struct Option {
-    Chain distance;  // in the circle, from the chain that went last
+    Chain distance;  // in the circle, from the last chain
     size_t place;
   };
   struct Level {
     std::vector<Option> options;  // within the bound, the nearest first
     size_t chosen = 0;
-    bool free = false;  // the chain that went last cannot go on
+    bool free = false;  // the last chain cannot continue
 
     uint32_t cost(Measure measure) const;
   };
@@ -59,12 +59,12 @@ class Bounded final : public Scheduler {
   size_t depth_ = 0;
 };
 
-/// What all executions within a bound show.
+/// Outcomes of all executions within a bound.
 struct Searched {
   Histogram outcomes;
   uint64_t executions = 0;
-  bool complete = false;  // these are all within the bound
-  bool whole = false;     // and there are none beyond it
+  bool complete = false;  // all executions within the bound were visited
+  bool whole = false;     // and no execution is beyond it
 };
 
 /// `limit` bounds the executions.

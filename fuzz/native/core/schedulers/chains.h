@@ -1,15 +1,15 @@
-// Chains of the partial order, found while it unfolds: what PCT takes for tasks.
+// Online decomposition of the partial order into chains, which stand for threads in PCT.
 //
-// An event that becomes ready while another is performed comes after it in every
-// order. The first that does so goes on with that one's chain; the others, and
-// those that nothing precedes, begin chains of their own. So each chain is
-// totally ordered and has at most one event pending.
+// An event that becomes ready while another is performed comes after it in every order.
+// The first such event continues the chain of the performed one; other events begin
+// chains of their own. So each chain is totally ordered and has at most one pending
+// event.
 //
 // This is the greedy decomposition of PCTCP (Ozkan, Majumdar, Niksic, Befrouei
 // and Weissenbacher, "Randomized Testing of Distributed Systems with Probabilistic
-// Guarantees", OOPSLA 2018) as far as it can be known here: of an event that waited
-// for several we know the last, and so do not join it to a chain that another of
-// them has ended. There can be more chains than the order is wide.
+// Guarantees", OOPSLA 2018) as far as the executor allows: for an event that waited
+// for several, only the last of them is known, so that the event cannot continue the
+// chain of another. There can be more chains than the width of the order.
 #pragma once
 
 #include <vector>
@@ -28,24 +28,24 @@ class Chains {
     count_ = 0;
     last_ = kNone;
   }
-  /// The event becomes ready. Whether its chain is a new one.
+  /// The event becomes ready; true if it begins a new chain.
   bool join(Ticket ticket) {
     if (ticket >= chains_.size()) chains_.resize(ticket + 1);
     const bool is_new = last_ == kNone;
     chains_[ticket] = is_new ? count_++ : last_;
-    last_ = kNone;  // each event has at most one that goes on with its chain
+    last_ = kNone;  // at most one event continues each chain
     return is_new;
   }
   /// The event will be performed.
   void advance(Ticket ticket) { last_ = chains_[ticket]; }
   Chain of(Ticket ticket) const { return chains_[ticket]; }
-  /// That have begun, numbered from 0 in that order.
+  /// Number of chains; they are numbered from 0 in the order of their beginnings.
   Chain count() const { return count_; }
 
  private:
   std::vector<Chain> chains_;  // by ticket
   Chain count_ = 0;
-  Chain last_ = kNone;  // of the event performed last, if nothing goes on with it yet
+  Chain last_ = kNone;  // chain of the last event, unless continued already
 };
 
 }  // namespace litmusfuzz::executor

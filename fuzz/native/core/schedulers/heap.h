@@ -1,4 +1,4 @@
-// The pending event with the highest score, without a look at all of them.
+// Priority queue of pending events by score.
 #pragma once
 
 #include <algorithm>
@@ -8,29 +8,29 @@
 
 namespace litmusfuzz::executor {
 
-/// A heap that is cleaned late: a new score makes a new entry, and the old one is
-/// dropped when it comes to the top.
+/// A heap with lazy deletion: a new score adds an entry, and the old one is dropped when
+/// it reaches the top.
 class ScoreHeap {
  public:
   void clear() { entries_.clear(); }
-  /// The score that it has from now on, whether it may come next or not.
+  /// Sets the score of an event, enabled or not.
   void set_score(Ticket ticket, uint64_t score) {
     if (ticket >= scores_.size()) scores_.resize(ticket + 1);
     scores_[ticket] = score;
   }
-  /// It may come next, with the score it has.
+  /// Adds an enabled event with its score.
   void push(Ticket ticket) {
     entries_.push_back({scores_[ticket], ticket});
     std::push_heap(entries_.begin(), entries_.end());
   }
-  /// Takes out the best of the events that may come next; all of them have been pushed.
+  /// Removes the enabled event with the highest score; all enabled events were pushed.
   Ticket pop(const Choices& choices) {
     for (;;) {
       std::pop_heap(entries_.begin(), entries_.end());
       const auto [score, ticket] = entries_.back();
       entries_.pop_back();
-      // Its ticket may be another's by now, or it may have to wait; `enabled`
-      // will tell when it no longer has to.
+      // The ticket may have a new owner, or the event may be disabled: `enabled` pushes
+      // it again.
       if (choices.contains(ticket) && scores_[ticket] == score) return ticket;
     }
   }

@@ -9,7 +9,7 @@ constexpr uint64_t kInitial = uint64_t{1} << 63;
 }  // namespace
 
 Pct::Pct(const Program& program, uint32_t depth, uint64_t seed)
-    : random_(seed), longest_(Profile(program).longest()), points_(depth - 1) {}
+    : random_(seed), longest_(EventCounts(program).longest()), points_(depth - 1) {}
 
 void Pct::begin() {
   done_ = 0;

@@ -1,17 +1,15 @@
 // Probabilistic concurrency testing: priorities, and a few changes of them.
 //
-// Each chain gets a random priority; of what may come next the event with the
-// highest is performed. At d-1 points drawn from [1, k), counted in events, the
-// chain whose event was just performed falls below all others: to priority i at
-// the i-th point. An outcome that d ordering constraints between events suffice
-// to bring about shows with probability at least 1 / (n k^(d-1)), for n chains
-// and k events.
+// Each chain gets a random priority, and the enabled event of highest priority is
+// performed. At d-1 random points in [1, k), counted in events, the chain of the last event
+// gets a priority below all others: i at the i-th point. An outcome that needs d ordering
+// constraints between events occurs with probability at least 1 / (n k^(d-1)), for n
+// chains and k events.
 //
-// k is the largest number of events that any execution had so far, those of
-// `Profile` included. An upper bound from the program would count both branches of
-// every conditional and all iterations of every loop, and points beyond the end
-// are lost. Executions that turn out longer than any before are outside of the
-// bound.
+// k is the largest number of events of any execution so far, those of `EventCounts`
+// included. A static bound would count both branches of every conditional and all
+// iterations of every loop, and points beyond the end have no effect. The probability
+// does not hold for executions longer than any before.
 //
 // References: Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized
 // Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010; for
@@ -19,8 +17,8 @@
 #pragma once
 
 #include "schedulers/chains.h"
+#include "schedulers/event_counts.h"
 #include "schedulers/heap.h"
-#include "schedulers/profile.h"
 #include "schedulers/random.h"
 
 namespace litmusfuzz::executor {
@@ -37,7 +35,7 @@ class Pct final : public Scheduler {
 
  private:
   Random random_;
-  uint32_t longest_;  // events of an execution
+  uint32_t longest_;  // largest number of events of an execution
   uint32_t done_ = 0;
   std::vector<uint32_t> points_;      // where priorities change: after so many events
   std::vector<uint64_t> priorities_;  // by chain

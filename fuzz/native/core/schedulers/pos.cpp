@@ -15,7 +15,7 @@ void Pos::insert(Ticket ticket, const Step& step) {
   std::vector<Place>& at = places_[ticket];
   at.clear();
   for (const uint32_t resource : step.resources) {
-    const uint32_t list = 2 * resource + step.looks;
+    const uint32_t list = 2 * resource + step.reads_only;
     at.push_back({list, static_cast<uint32_t>(touching_[list].size())});
     touching_[list].push_back(ticket);
   }
@@ -38,7 +38,7 @@ void Pos::ready(Event event, Ticket ticket) {
   insert(ticket, step_of(event));
 }
 
-void Pos::draw_again(const Choices& choices, uint32_t list) {
+void Pos::resample(const Choices& choices, uint32_t list) {
   for (const Ticket each : touching_[list]) {
     heap_.set_score(each, random_.next());
     if (choices.contains(each)) heap_.push(each);
@@ -51,9 +51,9 @@ std::optional<size_t> Pos::choose(const Choices& choices) {
   remove(chosen);
   for (const Place& at : places_[chosen]) {
     const uint32_t changing = at.list & ~1u;
-    const bool looks = at.list & 1u;
-    draw_again(choices, changing);
-    if (!looks) draw_again(choices, changing + 1);
+    const bool reads_only = at.list & 1u;
+    resample(choices, changing);
+    if (!reads_only) resample(choices, changing + 1);
   }
   return place;
 }

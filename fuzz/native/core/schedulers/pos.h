@@ -1,9 +1,9 @@
-// Partial order sampling: random scores, drawn again after each race.
+// Partial order sampling (POS): random scores, resampled after each race.
 //
-// Each event gets a score when its turn comes; of those that may come next the
-// best is performed, and then every pending event that depends on it (the same
-// resource, one of the two not only looking) gets a new score. So of two racing
-// events each comes first with the same odds, however the rest went.
+// Each event gets a random score when it becomes ready. The enabled event of highest score
+// is performed, and then every pending event that conflicts with it (same resource, one
+// of the two a write) gets a new score. So of two racing events each comes first with
+// equal probability, whatever happened before.
 //
 // Reference: Yuan, Yang and Gu, "Partial Order Aware Concurrency Sampling", CAV 2018.
 #pragma once
@@ -22,7 +22,7 @@ class Pos final : public Scheduler {
   std::optional<size_t> choose(const Choices& choices) override;
 
  private:
-  /// Where the event stands in `touching_`, once for each resource that it touches.
+  /// Position of an event in `touching_`, one for each resource that it touches.
   struct Place {
     uint32_t list;
     uint32_t place;
@@ -30,11 +30,11 @@ class Pos final : public Scheduler {
 
   void insert(Ticket ticket, const Step& step);
   void remove(Ticket ticket);
-  void draw_again(const Choices& choices, uint32_t list);
+  void resample(const Choices& choices, uint32_t list);
 
   Random random_;
   ScoreHeap heap_;
-  /// Pending events: for each resource those that change it, then those that only look.
+  /// Pending events: for each resource its writers, then its readers.
   std::vector<std::vector<Ticket>> touching_;
   std::vector<std::vector<Place>> places_;  // by ticket
 };

@@ -1,7 +1,7 @@
-// Each of the events that may come next with the same probability.
+// Random walk: each enabled event is next with equal probability.
 //
-// Strong for its price, but a chain is seldom held back while a longer one runs:
-// the odds of that fall by half, or more, with each event.
+// Effective for its cost, but it seldom delays a chain while a longer one runs: the
+// probability halves, or worse, with each event.
 #pragma once
 
 #include "controlled.h"

@@ -7,7 +7,7 @@ void Surw::begin() {
   going_.clear();
   intended_ = kNone;
   passing_ = false;
-  const auto& contended = profile_.contended();
+  const auto& contended = counts_.contended();
   resource_ = contended.empty() ? kNothing
                                 : contended[random_.below(static_cast<uint32_t>(contended.size()))];
 }
@@ -16,7 +16,7 @@ void Surw::ready(Event event, Ticket ticket) {
   const Step step = step_of(event);
   if (ticket >= selected_.size()) selected_.resize(ticket + 1);
   selected_[ticket] = resource_ != kNothing && step.touches(resource_);
-  const uint32_t count = resource_ == kNothing ? 0 : profile_.led_to(step.id, resource_);
+  const uint32_t count = resource_ == kNothing ? 0 : counts_.led_to(step.id, resource_);
   leading_.set(ticket, count);
   if (passing_) followers_.emplace_back(ticket, count);
 }
@@ -25,20 +25,20 @@ void Surw::enabled(Ticket ticket) {
   if (!selected_[ticket] || ticket == intended_) going_.set(ticket, 1);
 }
 
-/// From now on the way to the next event on the resource leads through it.
+/// Makes the event the path to the next event on the resource.
 void Surw::intend(Ticket ticket, const Choices& choices) {
   intended_ = ticket;
   if (selected_[ticket] && choices.contains(ticket)) going_.set(ticket, 1);
 }
 
-/// One that need not be held back, each with the same odds.
-Ticket Surw::draw(const Choices& choices) {
+/// A random event that is not held back.
+Ticket Surw::sample(const Choices& choices) {
   while (going_.total() > 0) {
-    const Ticket drawn = going_.at(random_.below(going_.total()));
-    if (choices.contains(drawn)) return drawn;
-    going_.set(drawn, 0);  // it has to wait; `enabled` will tell when no longer
+    const Ticket sampled = going_.at(random_.below(going_.total()));
+    if (choices.contains(sampled)) return sampled;
+    going_.set(sampled, 0);  // disabled; `enabled` adds it again
   }
-  // The event intended has to wait for one that is held back.
+  // The intended event waits for one that is held back.
   return choices[random_.below(static_cast<uint32_t>(choices.size()))].ticket;
 }
 
@@ -67,7 +67,7 @@ std::optional<size_t> Surw::choose(const Choices& choices) {
   if (intended_ == kNone && leading_.total() > 0) {
     intend(leading_.at(random_.below(leading_.total())), choices);
   }
-  const Ticket chosen = draw(choices);
+  const Ticket chosen = sample(choices);
   perform(chosen);
   return choices.place_of(chosen);
 }

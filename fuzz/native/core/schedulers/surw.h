@@ -1,21 +1,20 @@
-// Selectively uniform random walk: the events on one variable come in an order
-// that is uniform among all their orders, the others in between at random.
+// Selectively uniform random walk (SURW): the order of the events on one resource is
+// uniform among all their orders; other events fall between them at random.
 //
-// For each execution one of the contended resources is drawn. Then, again and
-// again, one pending event is drawn with odds proportional to the events on that
-// resource that it leads to; other events on the resource are held back until the
-// first of those has been performed. All that is not held back goes on at random,
-// each event with the same odds.
+// Each execution picks a random contended resource. Repeatedly it picks a pending event,
+// with weight proportional to the number of events on that resource that the event leads
+// to; other events on the resource are held back until the first of those was performed.
+// Events that are not held back are performed at random with equal weights.
 //
-// Uniform where the counts of `Profile` are exact and nothing blocks: see urw.h.
-// Where everything that may come next is held back, since the event drawn has to
-// wait, one of those goes first after all.
+// The order is uniform if `EventCounts` is exact and nothing blocks: see urw.h. If all
+// enabled events are held back because the picked event is blocked, one of them is
+// performed anyway.
 //
 // Reference: Zhao, Wolff, Mathur and Roychoudhury, "Selectively Uniform Concurrency
 // Testing", ASPLOS 2025, for threads.
 #pragma once
 
-#include "schedulers/profile.h"
+#include "schedulers/event_counts.h"
 #include "schedulers/random.h"
 #include "schedulers/weights.h"
 
@@ -23,7 +22,7 @@ namespace litmusfuzz::executor {
 
 class Surw final : public Scheduler {
  public:
-  Surw(const Program& program, uint64_t seed) : random_(seed), profile_(program) {}
+  Surw(const Program& program, uint64_t seed) : random_(seed), counts_(program) {}
   void begin() override;
   void ready(Event event, Ticket ticket) override;
   void enabled(Ticket ticket) override;
@@ -34,17 +33,18 @@ class Surw final : public Scheduler {
   static constexpr uint32_t kNothing = UINT32_MAX;
 
   void intend(Ticket ticket, const Choices& choices);
-  Ticket draw(const Choices& choices);
+  Ticket sample(const Choices& choices);
   void perform(Ticket ticket);
 
   Random random_;
-  Profile profile_;
-  uint32_t resource_ = kNothing;   // whose events come in uniform order
-  std::vector<uint8_t> selected_;  // by ticket: whether it is such an event
-  Weights leading_;                // pending events: how many of those they lead to
-  Weights going_;                  // events that need not be held back, one each
-  Ticket intended_ = kNone;        // the way to the next event on the resource
-  /// The event on that way has just been performed: what follows it, with counts.
+  EventCounts counts_;
+  uint32_t resource_ = kNothing;   // the resource of this execution
+  std::vector<uint8_t> selected_;  // by ticket: true for an event on the resource
+  Weights leading_;                // pending events, by the number of events they lead to
+  Weights going_;                  // events that are not held back, with equal weights
+  Ticket intended_ = kNone;        // leads to the next event on the resource
+  /// True after `intended_` was performed, if it is not on the resource: its followers,
+  /// with counts, continue the path.
   bool passing_ = false;
   std::vector<std::pair<Ticket, uint32_t>> followers_;
 };

@@ -11,8 +11,8 @@
 
 namespace litmusfuzz::executor {
 
-std::unique_ptr<Scheduler> make_strategy(const std::string& name, uint32_t depth,
-                                         const Program& program, uint64_t seed) {
+std::unique_ptr<Scheduler> make_scheduler(const std::string& name, uint32_t depth,
+                                          const Program& program, uint64_t seed) {
   if (name == "random") return std::make_unique<RandomWalk>(seed);
   if (name == "pct") {
     if (depth < 1 || depth > 64) throw std::invalid_argument("the depth of pct must be 1 to 64");

@@ -1,4 +1,4 @@
-// Schedulers that draw, by name. A new one: a .h/.cpp pair, and a line in table.cpp.
+// Randomized schedulers by name. A new one needs a .h/.cpp pair and a line in table.cpp.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace litmusfuzz::executor {
 
-/// `depth` is what pct alone looks at. Throws std::invalid_argument: with the names
-/// there are, or with what the scheduler does not take.
-std::unique_ptr<Scheduler> make_strategy(const std::string& name, uint32_t depth,
-                                         const Program& program, uint64_t seed);
+/// Makes a scheduler; only pct uses `depth`. Throws std::invalid_argument for an unknown
+/// name, or for a program or depth that the scheduler does not accept.
+std::unique_ptr<Scheduler> make_scheduler(const std::string& name, uint32_t depth,
+                                          const Program& program, uint64_t seed);
 
 }  // namespace litmusfuzz::executor

@@ -23,8 +23,8 @@ Downset no_events(const Program& program) {
 
 void add(Downset& set, uint64_t event) { set[event / 64] |= uint64_t{1} << event % 64; }
 
-/// Visits all downsets, depth-first; an execution ends where it meets one whose
-/// orders are counted already, and is begun afresh for each step that is left.
+/// Visits all downsets depth-first. An execution ends at a downset with a known count;
+/// each remaining step starts a new execution.
 class Counter final : public Scheduler {
  public:
   Counter(Downset nothing, OrderCounts& counts) : nothing_(std::move(nothing)), counts_(counts) {}
@@ -45,7 +45,7 @@ class Counter final : public Scheduler {
     counts_[reached()] = 1;
     if (!levels_.empty()) levels_.back().orders += 1;
   }
-  /// Turns to the next execution; false if there is none.
+  /// Moves to the next execution; false if there is none.
   bool next() {
     depth_ = 0;
     while (!levels_.empty()) {
@@ -63,9 +63,9 @@ class Counter final : public Scheduler {
   struct Level {
     explicit Level(Downset its_done) : done(std::move(its_done)) {}
     Downset done;
-    std::vector<uint64_t> events = {};  // that may come next
-    size_t next = 0;                    // the one that is tried
-    double orders = 0;                  // by way of those that were
+    std::vector<uint64_t> events = {};  // enabled events
+    size_t next = 0;                    // the current one
+    double orders = 0;                  // orders counted by way of earlier ones
   };
 
   Downset reached() const {
@@ -120,7 +120,7 @@ std::optional<size_t> Uniform::choose(const Choices& choices) {
     after = done_;
     add(after, step_of(choices[place].event).id);
     left -= orders(after);
-    if (left < 0 || place + 1 == choices.size()) break;  // the latter for what is rounded
+    if (left < 0 || place + 1 == choices.size()) break;  // the latter against rounding
   }
   done_ = std::move(after);
   return place;

@@ -1,13 +1,11 @@
-// Every total order with the same probability, whatever the shape of the graph.
+// Uniform sampling: every total order has the same probability, for any graph.
 //
-// The orders that go on from each downset (set of events that are done) are
-// counted beforehand, once for each downset: an event comes next with odds
-// proportional to the orders that go on from where it leads. What blocks is counted
-// as it is; an order ends where nothing may come next, or the test fails.
+// The constructor counts the total orders that continue from each downset (set of events
+// done). An event is next with weight proportional to the orders after it. Blocking is
+// part of the count: an order ends where no event is enabled, or where the test fails.
 //
-// That takes what has been done to determine what may come next. Where values do
-// as well, in conditionals and loops, there is no such count, and the test is
-// refused; so is one with too many downsets.
+// The set of events done must determine the enabled events. In conditionals and loops
+// values matter as well, so such tests are refused; so are tests with too many downsets.
 //
 // Reference: Brightwell and Winkler, "Counting Linear Extensions", Order 8, 1991:
 // in general there is no fast way to count.
@@ -20,13 +18,13 @@
 
 namespace litmusfuzz::executor {
 
-/// Events that are done, a bit for each.
+/// Bit set of the events done.
 using Downset = std::vector<uint64_t>;
 
 struct DownsetHash {
   size_t operator()(const Downset& set) const;
 };
-/// Total orders that go on from there: exact below 2^53.
+/// Number of total orders that continue from each downset: exact below 2^53.
 using OrderCounts = std::unordered_map<Downset, double, DownsetHash>;
 
 class Uniform final : public Scheduler {
@@ -38,8 +36,8 @@ class Uniform final : public Scheduler {
   std::optional<size_t> choose(const Choices& choices) override;
 
  private:
-  /// 1 for one that was not met: where an op fails in one order of the same events
-  /// and not in another, the test has no orders to speak of (semantics.md, 3).
+  /// 1 for an unknown downset: if an op fails in only some orders of the same events, the
+  /// test is not well specified (semantics.md, 3).
   double orders(const Downset& from) const;
 
   Random random_;

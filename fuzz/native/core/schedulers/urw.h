@@ -1,17 +1,16 @@
-// Uniform random walk: an event comes next with odds proportional to the number of
+// Uniform random walk (URW): an event is next with weight proportional to the number of
 // events that it leads to, itself included.
 //
-// Of independent chains, and of forests, all orders are equally likely then (for
-// forests by the hook length formula; Knuth, "The Art of Computer Programming" 3,
-// 5.1.4, exercise 20). The counts are those of `Profile`: exact in both cases, an
-// estimate where chains join, where something blocks, and where what is executed
-// depends on data.
+// For independent chains, and for forests, all orders are then equally likely (for
+// forests by the hook length formula; Knuth, "The Art of Computer Programming" 3, 5.1.4,
+// exercise 20). `EventCounts` is exact in both cases, and an estimate where chains join,
+// where events block, and where control flow depends on data.
 //
 // Reference: Zhao, Wolff, Mathur and Roychoudhury, "Selectively Uniform Concurrency
 // Testing", ASPLOS 2025, for threads; there, too, a thread counts those it starts.
 #pragma once
 
-#include "schedulers/profile.h"
+#include "schedulers/event_counts.h"
 #include "schedulers/random.h"
 #include "schedulers/weights.h"
 
@@ -19,7 +18,7 @@ namespace litmusfuzz::executor {
 
 class Urw final : public Scheduler {
  public:
-  Urw(const Program& program, uint64_t seed) : random_(seed), profile_(program) {}
+  Urw(const Program& program, uint64_t seed) : random_(seed), counts_(program) {}
   void begin() override { weights_.clear(); }
   void ready(Event event, Ticket ticket) override;
   void enabled(Ticket ticket) override { weights_.set(ticket, led_to_[ticket]); }
@@ -27,7 +26,7 @@ class Urw final : public Scheduler {
 
  private:
   Random random_;
-  Profile profile_;
+  EventCounts counts_;
   std::vector<uint32_t> led_to_;  // by ticket
   Weights weights_;
 };

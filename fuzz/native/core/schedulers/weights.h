@@ -1,4 +1,4 @@
-// Draws one of many with odds that change all the time.
+// Weighted random selection with changing weights.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace litmusfuzz::executor {
 
-/// A binary tree of sums: a change, and a draw, look at one branch of it.
+/// A binary tree of sums: an update, or a selection, visits one path.
 class Weights {
  public:
   void clear() { std::fill(sums_.begin(), sums_.end(), 0); }
@@ -20,7 +20,7 @@ class Weights {
     const uint32_t more = weight - sums_[at];  // modulo 2^32, as are all sums
     for (; at > 0; at /= 2) sums_[at] += more;
   }
-  /// The ticket whose share `number`, which is below the total, falls into.
+  /// The ticket that contains `number`, which is below the total, in the prefix sums.
   Ticket at(uint32_t number) const {
     size_t at = 1;
     while (at < leaves()) {

@@ -1,10 +1,10 @@
-// What a concurrency engine is: it decides which thread runs which closure when.
+// Interface of a concurrency engine, which decides which thread runs which closure when.
 //
-// The closures are opaque: an engine knows no graph, op or variable. What a
-// closure needs to have happened before has happened when it is scheduled.
+// Closures are opaque: an engine knows no graph, op or variable. All dependencies of a
+// closure are done when it is scheduled.
 //
-// To add one without changing this project: a class for each of `RunState` and
-// `Engine`, LITMUSFUZZ_ENGINE at the end of the file, and
+// To add an engine without changing this project, derive from `RunState` and `Engine`, put
+// LITMUSFUZZ_ENGINE at the end of the file, and build a shared library:
 //
 //     c++ -std=c++20 -shared -fPIC -I fuzz/native/include mine.cpp -o mine.so
 //
@@ -20,11 +20,10 @@
 
 namespace litmusfuzz {
 
-/// Of this header. Both sides of a shared library must have been built with
-/// the same one.
+/// Version of this interface. A shared library must be built with the same version.
 inline constexpr uint32_t kEngineInterface = 2;
 
-/// What closures are parts of. Outlives them.
+/// Work that closures perform parts of. Outlives them.
 class Work {
  public:
   virtual void perform(uint64_t part) = 0;
@@ -33,8 +32,8 @@ class Work {
   ~Work() = default;
 };
 
-/// Something to be done once. Trivially copyable, so that no engine allocates for it,
-/// and two words, so that it travels in registers.
+/// Work to be done once. Trivially copyable, so that no engine allocates for it, and two
+/// words long, so that it is passed in registers.
 struct Closure {
   Work* work;
   uint64_t part;
@@ -42,12 +41,12 @@ struct Closure {
   void operator()() const { work->perform(part); }
 };
 
-/// Where the closures of one run go. Made when the run starts (ENGINES, 1); destroyed
-/// after a `wait` since which nothing was scheduled.
+/// State of one run, which receives its closures. Made when the run starts (ENGINES, 1);
+/// destroyed after a `wait`, with nothing scheduled since.
 ///
-/// A closure that throws ends its run, as `cancel` does: those that have not started
-/// by then are dropped, and whatever is scheduled from then on. Those that run now run
-/// to their end. `Ending`, below, does all of that.
+/// A closure that throws ends its run, as `cancel` does: closures that have not started,
+/// and closures scheduled later, are dropped; running closures finish. `Ending`, below,
+/// implements this.
 class RunState {
  public:
   virtual ~RunState() = default;
@@ -56,38 +55,38 @@ class RunState {
   /// Called from any thread, closures of this or another run included.
   virtual void schedule(Closure closure) = 0;
 
-  /// Returns at a moment when all closures scheduled so far have run or were dropped.
-  /// The caller's thread works meanwhile, on closures of this run alone (ENGINES, 3).
-  /// May be called again, if another run has scheduled something since; by one thread
-  /// at a time; from a closure of another run as well, but not of this one. Throws what a closure
-  /// of this run threw first, once none is running any more, and again if called again.
+  /// Returns when all closures scheduled so far have run or were dropped. Meanwhile the
+  /// caller's thread runs closures of this run only (ENGINES, 3). May be called again after
+  /// another run has scheduled more; by one thread at a time; from a closure of another run,
+  /// but not of this one. Throws the first exception of a closure of this run, once none is
+  /// running, and again if called again.
   virtual void wait() = 0;
 
-  /// Ends the run early. From any thread, its own closures included; does not wait.
+  /// Ends the run early, without waiting. From any thread, its own closures included.
   virtual void cancel() = 0;
 };
 
-/// How a run ends before its time: for whoever writes an engine, which then runs
-/// closures through `run`, and calls `rethrow` when it has nothing left to wait for.
+/// Implements the early end of a run: an engine runs closures through `run`, and calls
+/// `rethrow` at the end of `wait`.
 class Ending {
  public:
-  /// Runs the closure, unless the run has ended. What it throws ends the run.
+  /// Runs the closure, unless the run has ended. An exception ends the run.
   void run(const Closure& closure) noexcept {
     if (over()) return;
     try {
       closure();
     } catch (...) {
-      // Relaxed: who comes first keeps his, and nobody reads it before `rethrow`.
+      // Relaxed: the first exception is kept, and not read before `rethrow`.
       if (!thrown_.exchange(true, std::memory_order_relaxed)) first_ = std::current_exception();
       cancel();
     }
   }
 
-  /// Relaxed, here and below: a closure that is about to start may well start.
+  /// Relaxed, here and below: a closure that is about to start may still start.
   void cancel() noexcept { over_.store(true, std::memory_order_relaxed); }
   bool over() const noexcept { return over_.load(std::memory_order_relaxed); }
 
-  /// After all closures of the run, as the engine's own locks have it.
+  /// After all closures of the run; the engine synchronizes the threads.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }
@@ -98,13 +97,13 @@ class Ending {
 };
 
 struct EngineOptions {
-  /// Threads that run closures at the same moment, at most: a hard limit over all
-  /// concurrent runs, threads in `wait` included. At least 1. A thread whose closure
-  /// waits for another run counts once, or not at all while it does nothing else.
+  /// Hard limit on the threads that run closures at the same time, over all concurrent
+  /// runs, threads in `wait` included. At least 1. A thread whose closure waits for another
+  /// run counts once, or not at all while it only waits.
   uint32_t threads = 1;
 };
 
-/// Started with a number of threads; lives longer than its runs.
+/// An engine with its threads; outlives its runs.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -115,8 +114,8 @@ class Engine {
 
 }  // namespace litmusfuzz
 
-/// Makes a shared library an engine: `make` takes EngineOptions and returns a
-/// std::unique_ptr<litmusfuzz::Engine>. Once, outside namespaces.
+/// Exports an engine from a shared library: `make` takes EngineOptions and returns a
+/// std::unique_ptr<litmusfuzz::Engine>. Use it once, outside namespaces.
 #define LITMUSFUZZ_ENGINE(make)                                                                 \
   extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_engine_interface() {    \
     return litmusfuzz::kEngineInterface;                                                        \

@@ -1,4 +1,4 @@
-#include "station.h"
+#include "partition_runner.h"
 
 #include <cstring>
 #include <utility>
@@ -6,9 +6,9 @@
 namespace litmusfuzz::executor {
 namespace {
 
-/// Of a record in a parcel; the tensor's bytes follow.
+/// Header of a record in a message; the tensor's bytes follow.
 struct Head {
-  static constexpr uint32_t kEnded = UINT32_MAX;  // for a slot: the run has ended
+  static constexpr uint32_t kEnded = UINT32_MAX;  // in place of a slot: the run has ended
 
   uint32_t copy;
   uint32_t run;
@@ -18,28 +18,29 @@ struct Head {
 
 }  // namespace
 
-Station::Station(const Program& program, Engines engines, uint32_t copies, bool first)
+PartitionRunner::PartitionRunner(const Program& program, Engines engines, uint32_t copies,
+                                 bool first)
     : program_(program),
       first_(first),
       runs_(program, std::move(engines)),
-      link_([this](Event event) { runs_.schedule(event); }) {
+      transfer_delay_([this](Event event) { runs_.schedule(event); }) {
   for (uint32_t i = 0; i < copies; ++i) copies_.emplace_back(program, *this, i);
   thread_ = std::thread([this] { work(); });
 }
 
-Station::~Station() {
+PartitionRunner::~PartitionRunner() {
   close();
   thread_.join();
 }
 
-void Station::begin(const Setting& setting) {
+void PartitionRunner::begin(const ExecutionSettings& settings) {
   {
     const std::lock_guard guard(lock_);
     add_active();
-    next_ = setting;
+    next_ = settings;
     beginning_ = true;
     if (first_) {
-      announced_ = setting;
+      announced_ = settings;
     } else {
       ++arrived_;
     }
@@ -47,10 +48,10 @@ void Station::begin(const Setting& setting) {
   changed_.notify_all();
 }
 
-std::optional<Station::Outgoing> Station::take() {
+std::optional<PartitionRunner::Outgoing> PartitionRunner::take() {
   std::unique_lock lock(lock_);
   const auto idle = [this] {
-    return !first_ && told_ != arrived_ && active_.load(std::memory_order_acquire) == 0;
+    return !first_ && reported_ != arrived_ && active_.load(std::memory_order_acquire) == 0;
   };
   changed_.wait(lock, [&] { return closed_ || announced_ || !outgoing_.empty() || idle(); });
   if (closed_) return std::nullopt;
@@ -62,11 +63,11 @@ std::optional<Station::Outgoing> Station::take() {
     ++handed_out_;
     return std::exchange(outgoing_, {});
   }
-  told_ = arrived_;
+  reported_ = arrived_;
   return Idle{arrived_};
 }
 
-void Station::deliver(const Parcel& parcel) {
+void PartitionRunner::deliver(const Message& message) {
   {
     std::unique_lock lock(lock_);
     changed_.wait(lock, [this] { return closed_ || !beginning_; });
@@ -74,23 +75,23 @@ void Station::deliver(const Parcel& parcel) {
     ++arrived_;
     add_active();
   }
-  changed_.notify_all();  // the thread that works may find something soon
-  for (size_t at = 0; at < parcel.size();) {
+  changed_.notify_all();  // the working thread may get closures soon
+  for (size_t at = 0; at < message.size();) {
     Head head;
-    std::memcpy(&head, parcel.data() + at, sizeof head);
+    std::memcpy(&head, message.data() + at, sizeof head);
     at += sizeof head;
     Copy& copy = copies_[head.copy];
     if (head.slot == Head::kEnded) {
       copy.ended_elsewhere(head.run);
     } else {
-      copy.arrived(head.run, head.slot, Tensor::copy_of(parcel.data() + at, head.bytes));
+      copy.arrived(head.run, head.slot, Tensor::copy_of(message.data() + at, head.bytes));
     }
     at += head.bytes;
   }
   remove_active();
 }
 
-void Station::peer_idle(uint64_t arrived) {
+void PartitionRunner::peer_idle(uint64_t arrived) {
   {
     const std::lock_guard guard(lock_);
     peer_arrived_ = arrived;
@@ -98,7 +99,7 @@ void Station::peer_idle(uint64_t arrived) {
   changed_.notify_all();
 }
 
-bool Station::wait() {
+bool PartitionRunner::wait() {
   std::unique_lock lock(lock_);
   changed_.wait(lock, [this] {
     return closed_ || (!announced_ && outgoing_.empty() && peer_arrived_ == handed_out_ &&
@@ -107,9 +108,9 @@ bool Station::wait() {
   return !closed_;
 }
 
-std::vector<std::pair<Row, std::vector<bool>>> Station::rows() const {
+std::vector<std::pair<Row, std::vector<bool>>> PartitionRunner::rows() const {
   std::vector<std::pair<Row, std::vector<bool>>> all;
-  (void)active_.load(std::memory_order_acquire);  // of what was done before it became zero
+  (void)active_.load(std::memory_order_acquire);  // pairs with the last count to zero
   for (const Copy& each : copies_) {
     auto& [row, over] = all.emplace_back(outcome_of(program_, each), program_.runs.size());
     for (uint32_t r = 0; r < over.size(); ++r) over[r] = each.ended(r);
@@ -117,7 +118,7 @@ std::vector<std::pair<Row, std::vector<bool>>> Station::rows() const {
   return all;
 }
 
-void Station::close() {
+void PartitionRunner::close() {
   {
     const std::lock_guard guard(lock_);
     closed_ = true;
@@ -127,18 +128,18 @@ void Station::close() {
 
 // --- execution ---------------------------------------------------------------------
 
-void Station::work() {
+void PartitionRunner::work() {
   std::unique_lock lock(lock_);
   while (!closed_) {
     if (next_) {
-      const Setting setting = *std::exchange(next_, std::nullopt);
+      const ExecutionSettings settings = *std::exchange(next_, std::nullopt);
       lock.unlock();
-      execute(setting);
+      execute(settings);
       lock.lock();
     } else if (active_.load(std::memory_order_relaxed)) {
       lock.unlock();
       runs_.wait();
-      link_.wait();
+      transfer_delay_.wait();
       lock.lock();
     } else {
       changed_.wait(lock);
@@ -148,18 +149,18 @@ void Station::work() {
   lock.unlock();
   while (active_.load(std::memory_order_acquire) > not_begun) {
     runs_.wait();
-    link_.wait();
+    transfer_delay_.wait();
   }
-  runs_.wait();  // no closure outlives what it works on
+  runs_.wait();  // no closure outlives its frame
   runs_.end();
 }
 
-void Station::execute(const Setting& setting) {
-  runs_.wait();  // until the engines, too, have done with the last closures
+void PartitionRunner::execute(const ExecutionSettings& settings) {
+  runs_.wait();  // until the engines have finished the last closures
   runs_.end();
-  std::mt19937_64 random(setting.seed);
+  std::mt19937_64 random(settings.seed);
   runs_.start(random);
-  link_.set(setting.transfer_delay_us_max, random());
+  transfer_delay_.set(settings.transfer_delay_us_max, random());
   for (Copy& each : copies_) each.reset();
   for (Copy& each : copies_) each.start();
   {
@@ -170,32 +171,33 @@ void Station::execute(const Setting& setting) {
   remove_active();
 }
 
-void Station::ready(Event event) {
+void PartitionRunner::ready(Event event) {
   add_active();
   runs_.schedule(event);
 }
 
-void Station::transfer(Event event) {
-  if (!link_.slow()) return ready(event);
+void PartitionRunner::transfer(Event event) {
+  if (!transfer_delay_.slow()) return ready(event);
   add_active();
-  link_.hold(event);
+  transfer_delay_.hold(event);
 }
 
-void Station::perform(Event event) {
+void PartitionRunner::perform(Event event) {
   event.frame->copy.perform(event);
   remove_active();
 }
 
-void Station::remove_active() {
+void PartitionRunner::remove_active() {
   if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Locked, so that nobody who has just seen more falls asleep over it.
+  // Under the lock, so that no thread misses the wake-up.
   {
     const std::lock_guard guard(lock_);
   }
   changed_.notify_all();
 }
 
-void Station::put(const Copy& copy, uint32_t run, uint32_t slot, const void* data, size_t bytes) {
+void PartitionRunner::put(const Copy& copy, uint32_t run, uint32_t slot, const void* data,
+                          size_t bytes) {
   const Head head{copy.number(), run, slot, static_cast<uint32_t>(bytes)};
   {
     const std::lock_guard guard(lock_);
@@ -205,10 +207,10 @@ void Station::put(const Copy& copy, uint32_t run, uint32_t slot, const void* dat
   changed_.notify_all();
 }
 
-void Station::send(const Frame& frame, const Node& node, const Tensor& value) {
+void PartitionRunner::send(const Frame& frame, const Node& node, const Tensor& value) {
   put(frame.copy, frame.run, node.slot_there, value.bytes(), node.type.bytes());
 }
 
-void Station::ended(const Copy& copy, uint32_t run) { put(copy, run, Head::kEnded, "", 0); }
+void PartitionRunner::ended(const Copy& copy, uint32_t run) { put(copy, run, Head::kEnded, "", 0); }
 
 }  // namespace litmusfuzz::executor

@@ -1,4 +1,4 @@
-// A count that many threads add to, read when they rest.
+// Counter of events that many threads increment; read while they are idle.
 #pragma once
 
 #include <array>
@@ -7,28 +7,28 @@
 
 namespace litmusfuzz::executor {
 
-/// A small number for each thread, in the order in which they first ask.
+/// A small number for each thread, in the order of first calls.
 inline uint32_t thread_number() {
   static std::atomic<uint32_t> started{0};
-  // One more than it; 0 as long as it has none. Initial-exec: found without a call, for
-  // a few of the bytes that a process keeps for libraries that it loads later.
+  // The number plus one; 0 before the first call. Initial-exec avoids a call, at the cost
+  // of a few bytes of static thread-local storage.
   static constinit thread_local uint32_t number [[gnu::tls_model("initial-exec")]] = 0;
   // Relaxed: it hands out numbers and orders nothing.
   if (number == 0) number = started.fetch_add(1, std::memory_order_relaxed) + 1;
   return number - 1;
 }
 
-/// Adds without a locked instruction: each thread has a line of its own. Threads
-/// of one engine are started together, so that no two of up to 256 share one.
-class Tally {
+/// Increments without an atomic read-modify-write: each thread has a cache line of its
+/// own. An engine starts its threads together, so that up to 256 share no line.
+class EventCounter {
  public:
   void add() {
     std::atomic<uint64_t>& mine = lines_[thread_number() % lines_.size()].count;
-    // Relaxed: nobody else writes it, and who reads it has waited for the engine.
+    // Relaxed: no other thread writes it, and readers have waited for the engine.
     mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  /// Of the calling thread.
-  uint64_t mine() const {
+  /// Count of the calling thread.
+  uint64_t of_this_thread() const {
     return lines_[thread_number() % lines_.size()].count.load(std::memory_order_relaxed);
   }
   uint64_t sum() const {

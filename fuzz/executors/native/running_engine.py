@@ -1,4 +1,4 @@
-"""An engine with its threads, for as long as a prepared test is in use."""
+"""Lifetime of an engine's threads while a prepared test is in use."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class RunningEngine:
-    """Starts the engine's threads; `close` ends them.
+    """An engine with running threads; `close` ends them.
 
     Parameters
     ----------
     settings : EngineSettings
     module : module
-        The core that is to use it.
+        The extension module that uses the engine.
 
     Raises
     ------
     Unavailable
-        In one line: what is missing, or wrong with a library or object of a user's.
+        With one line: the missing runtime, or the defect of a user's library or object.
     """
 
     def __init__(self, settings: EngineSettings, module: ModuleType = _executor) -> None:
@@ -52,12 +52,12 @@ class RunningEngine:
 
     @property
     def core(self) -> _executor.Engine:
-        """The engine itself, until it is closed."""
+        """The engine; only before `close`."""
         assert self._core is not None
         return self._core
 
     def close(self) -> None:
-        """End its threads. Nothing may be running."""
+        """End the engine's threads. Nothing may be running."""
         self._core = None
         if self._submits is not None:
             python.end(self._submits)

@@ -1,13 +1,13 @@
-#include "link.h"
+#include "transfer_delay.h"
 
 #include <bit>
 #include <utility>
 
 namespace litmusfuzz::executor {
 
-Link::Link(std::function<void(Event)> deliver) : deliver_(std::move(deliver)) {}
+TransferDelay::TransferDelay(std::function<void(Event)> deliver) : deliver_(std::move(deliver)) {}
 
-Link::~Link() {
+TransferDelay::~TransferDelay() {
   {
     const std::lock_guard guard(lock_);
     stopping_ = true;
@@ -16,14 +16,14 @@ Link::~Link() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Link::set(uint32_t delay_us_max, uint64_t seed) {
+void TransferDelay::set(uint32_t delay_us_max, uint64_t seed) {
   const std::lock_guard guard(lock_);
   random_.seed(static_cast<uint32_t>(seed ^ seed >> 32));
   const int halvings = std::bit_width(delay_us_max);
   bound_us_ = delay_us_max >> std::uniform_int_distribution<int>(0, halvings)(random_);
 }
 
-void Link::hold(Event event) {
+void TransferDelay::hold(Event event) {
   {
     const std::lock_guard guard(lock_);
     const auto delay = std::uniform_int_distribution<uint32_t>(0, bound_us_)(random_);
@@ -34,12 +34,12 @@ void Link::hold(Event event) {
   changed_.notify_all();
 }
 
-void Link::wait() {
+void TransferDelay::wait() {
   std::unique_lock lock(lock_);
   changed_.wait(lock, [this] { return count_ == 0; });
 }
 
-void Link::work() {
+void TransferDelay::work() {
   std::unique_lock lock(lock_);
   while (!stopping_) {
     if (held_.empty()) {

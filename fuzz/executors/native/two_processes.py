@@ -1,4 +1,4 @@
-"""A test in two processes: this one has the first, third, ... of its devices."""
+"""Execution of one test in two processes, each of which has every second device."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ import msgspec
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors.native.outcomes import Rows
-from litmusfuzz.fuzz.executors.native.peer import Half, Load, lowered
+from litmusfuzz.fuzz.executors.native.peer import LoadRequest, Partition, lowered
 from litmusfuzz.fuzz.executors.native.transport import (
     HOST,
     KEY_BYTES,
-    Carrier,
     Messages,
+    Sender,
     Tag,
-    arrive,
+    deliver,
 )
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.executors.native._executor import Station
+    from litmusfuzz.fuzz.executors.native._executor import PartitionRunner
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
 
 TWO_DEVICES: Final = ("cpu:0", "cpu:1")
 
 _Shown = tuple[tuple[int, ...], tuple[bool, ...]]
-"""What a copy showed in one process, and which runs have ended there."""
+"""Outcome row of a copy in one process, and for each run whether it has ended there."""
 
 
 class LostPeer(RuntimeError):
-    """The other process is gone; names it, and says how it ended."""
+    """The second process ended; the message names it and says how it ended."""
 
 
 class Peer:
-    """The second process, for one test after another: to start it takes a second."""
+    """The second process. It takes a second to start, so it serves many tests."""
 
     def __init__(self) -> None:
         key = secrets.token_bytes(KEY_BYTES)
@@ -69,56 +69,56 @@ class Peer:
             self._messages = Messages(Client((HOST, int(port)), authkey=key))
         except (EOFError, OSError):
             raise self.lost() from None
-        self._station: Station | None = None
+        self._runner: PartitionRunner | None = None
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._receive, daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process ID."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """True while the process runs."""
         return self._process.poll() is None
 
-    def load(self, load: Load, devices: str) -> None:
-        """Make it ready for a test, in place of the one before.
+    def load(self, request: LoadRequest, devices: str) -> None:
+        """Load a test in place of the last one.
 
-        `devices` names those that it has.
+        `devices` names the devices of the second process, for error messages.
 
         Raises
         ------
         Refused
         """
         self.devices = devices
-        refusal = self._ask(Tag.LOAD, msgspec.msgpack.encode(load)).decode()
+        refusal = self._ask(Tag.LOAD, msgspec.msgpack.encode(request)).decode()
         if refusal:
             raise Refused(refusal)
 
-    def connect(self, station: Station) -> Carrier:
-        """Carry what goes from a station of ours to the other one, and back."""
-        self._station = station
-        if self._gone:  # who finds that out closes the station that it knows
-            station.close()
-        return Carrier(station, self._messages)
+    def connect(self, runner: PartitionRunner) -> Sender:
+        """Connect a partition runner of this process with the other process."""
+        self._runner = runner
+        if self._gone:  # the receiving thread can no longer close this runner
+            runner.close()
+        return Sender(runner, self._messages)
 
-    def disconnect(self, station: Station) -> None:
-        """Forget a station that is closed."""
-        if self._station is station:
-            self._station = None
+    def disconnect(self, runner: PartitionRunner) -> None:
+        """Forget a closed runner."""
+        if self._runner is runner:
+            self._runner = None
 
-    def serves(self, station: Station) -> bool:
-        """Whether the test that it has is that station's."""
-        return self._station is station
+    def serves(self, runner: PartitionRunner) -> bool:
+        """Return True if the process has that runner's test loaded."""
+        return self._runner is runner
 
     def rows(self) -> list[_Shown]:
-        """What each copy showed there."""
+        """Return the outcome of each copy in the second process."""
         return msgspec.msgpack.decode(self._ask(Tag.ROWS), type=list[_Shown])
 
     def lost(self) -> LostPeer:
-        """The error that says that it is gone."""
+        """Return the error that says how the process ended."""
         try:
             code = self._process.wait(timeout=5)
             how = f"killed by signal {-code}" if code < 0 else f"exit {code}"
@@ -136,7 +136,7 @@ class Peer:
         self._messages.send(tag, data)
         answer = self._answers.get()
         if answer is None:
-            self._answers.put(None)  # for whoever asks next
+            self._answers.put(None)  # for the next caller
             raise self.lost()
         return answer
 
@@ -146,15 +146,15 @@ class Peer:
             if tag in (Tag.LOAD, Tag.ROWS):
                 self._answers.put(data)
                 continue
-            station = self._station
-            if station is not None:
-                arrive(station, tag, data)
-            del station  # not kept while we wait
+            runner = self._runner
+            if runner is not None:
+                deliver(runner, tag, data)
+            del runner  # no reference while the thread waits
         self._gone = True
         self._answers.put(None)
-        station = self._station
-        if station is not None:
-            station.close()
+        runner = self._runner
+        if runner is not None:
+            runner.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -162,56 +162,56 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout):
         assert stream is not None
-        with suppress(BrokenPipeError):  # of a key that was never read
+        with suppress(BrokenPipeError):  # the process never read its key
             stream.close()
 
 
 def devices_for(config: Config) -> tuple[str, ...]:
-    """Those that a configuration puts things on that have none."""
+    """Return the devices of a configuration, for resources and nodes without one."""
     named = dict(config.settings).get("devices", TWO_DEVICES[0])
     return tuple(str(named).split())
 
 
-class PairedTest:
-    """A test that is loaded in two processes.
+class TwoProcessTest:
+    """A test loaded in two processes.
 
     Parameters
     ----------
     test : LitmusTest
     config : Config
-        With two processes.
+        A configuration with two processes.
     peer : Peer
-        It has one test at a time.
+        The second process, which has one test at a time.
 
     Raises
     ------
     Refused
-        For a test with clusters, or a loop, conditional or section that would
-        be in both processes.
+        If the test has clusters, or a loop, conditional or section that needs both
+        processes.
     """
 
     def __init__(self, test: LitmusTest, config: Config, peer: Peer) -> None:
         settings: dict[str, Any] = dict(config.settings)
         self._test = test
         self._peer = peer
-        self._load = Load(
+        self._load = LoadRequest(
             dumps(Entry(test)),
             list(devices_for(config)),
             settings["engine"],
             settings["threads"],
             copies=1,
         )
-        programs = [lowered(self._load, part) for part in (0, 1)]  # or it is refused here
+        programs = [lowered(self._load, part) for part in (0, 1)]  # may raise Refused
         self._devices = ", ".join(programs[1].device_names)
         self._names = [program.names_here for program in programs]
         self._rows = [Rows(test, program.observed_here) for program in programs]
-        self._half: Half | None = None
-        self._carrier: Carrier | None = None
+        self._partition: Partition | None = None
+        self._sender: Sender | None = None
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
 
-        Of the noise, `copies` and `transfer_delay_us_max` say something here.
+        Of the noise, only `copies` and `transfer_delay_us_max` have an effect.
 
         Raises
         ------
@@ -219,24 +219,24 @@ class PairedTest:
             If the other process ends, or closes the connection.
         """
         if (
-            self._half is None
+            self._partition is None
             or self._load.copies != noise.copies
-            or not self._peer.serves(self._half.station)
+            or not self._peer.serves(self._partition.runner)
         ):
             self._start(noise.copies)
-        assert self._half is not None
-        station = self._half.station
+        assert self._partition is not None
+        runner = self._partition.runner
         rng = random.Random(seed)
         shown: Counter[tuple[_Shown, _Shown]] = Counter()
         try:
             for _ in range(0, count, noise.copies):
-                station.begin(rng.getrandbits(64), noise.transfer_delay_us_max)
-                if not station.wait():
+                runner.begin(rng.getrandbits(64), noise.transfer_delay_us_max)
+                if not runner.wait():
                     raise self._peer.lost()
-                here = ((tuple(row), tuple(over)) for row, over in station.rows())
+                here = ((tuple(row), tuple(over)) for row, over in runner.rows())
                 shown.update(zip(here, self._peer.rows(), strict=True))
         except BaseException:
-            self._peer.close()  # it may be in the middle of something
+            self._peer.close()  # the second process may be in the middle of an execution
             raise
         found: Counter[Outcome] = Counter()
         for both, times in shown.items():
@@ -244,21 +244,21 @@ class PairedTest:
         return dict(sorted(found.items(), key=lambda each: (-each[1], str(each[0]))))
 
     def close(self) -> None:
-        """End our threads; the other process is kept."""
-        if self._carrier is not None and self._half is not None:
-            self._carrier.close()
-            self._peer.disconnect(self._half.station)
-        self._half = self._carrier = None
+        """End the threads of this process; the second process stays."""
+        if self._sender is not None and self._partition is not None:
+            self._sender.close()
+            self._peer.disconnect(self._partition.runner)
+        self._partition = self._sender = None
 
     def _start(self, copies: int) -> None:
         self.close()
         self._load = msgspec.structs.replace(self._load, copies=copies)
         self._peer.load(self._load, self._devices)
-        self._half = Half(self._load, 0)
-        self._carrier = self._peer.connect(self._half.station)
+        self._partition = Partition(self._load, 0)
+        self._sender = self._peer.connect(self._partition.runner)
 
     def _outcome(self, both: tuple[_Shown, _Shown]) -> Outcome:
-        """What two processes know of one copy: a run has ended when it has in both."""
+        """Merge the outcomes of one copy in both processes; a run must end in both."""
         runs = self._test.runs
         ended = {
             run.name for run, *over in zip(runs, both[0][1], both[1][1], strict=True) if all(over)

@@ -1,5 +1,5 @@
-// A slow link between devices: holds transfers back for random times, so that they
-// overtake each other. What it changes is no order that a graph asks for.
+// Random delays of transfers between devices, so that transfers overtake each other.
+// Delays change no order that a graph requires.
 #pragma once
 
 #include <chrono>
@@ -15,22 +15,22 @@
 
 namespace litmusfuzz::executor {
 
-class Link {
+class TransferDelay {
  public:
-  /// `deliver` is called from a thread of the link's own.
-  explicit Link(std::function<void(Event)> deliver);
-  ~Link();
+  /// Calls `deliver` from its own thread.
+  explicit TransferDelay(std::function<void(Event)> deliver);
+  ~TransferDelay();
 
-  /// From now on each transfer is held for a time drawn from [0, bound], where the bound
-  /// is drawn now: half of `delay_us_max` some times over, down to none. Only delays of
-  /// about the time of an op leave much open, and long ones show one order again and
-  /// again. Only while nothing is held.
+  /// Sets a random bound, `delay_us_max` halved a random number of times down to none,
+  /// and delays each later transfer by a random time up to it. Short delays, of about
+  /// the time of an op, show most orders; long ones repeat one order. Only while no
+  /// transfer is held.
   void set(uint32_t delay_us_max, uint64_t seed);
-  /// Whether there is a delay at all. Written while no thread works.
+  /// True if there is a delay at all. Written while no thread works.
   bool slow() const { return bound_us_ != 0; }
 
   void hold(Event event);
-  /// Returns at a moment when all that was held has been delivered.
+  /// Waits until all held transfers have been delivered.
   void wait();
 
  private:
@@ -47,7 +47,7 @@ class Link {
   uint32_t bound_us_ = 0;
   std::mutex lock_;
   std::condition_variable changed_;
-  // All guarded by the lock.
+  // Guarded by the lock.
   std::priority_queue<Held, std::vector<Held>, std::greater<>> held_;
   size_t count_ = 0;  // held, or being delivered
   std::minstd_rand random_;

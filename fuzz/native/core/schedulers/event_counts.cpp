@@ -1,4 +1,4 @@
-#include "schedulers/profile.h"
+#include "schedulers/event_counts.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,10 +10,10 @@
 namespace litmusfuzz::executor {
 namespace {
 
-/// A join of two equal chains is seen but one way with odds of 2 in 2^16.
+/// All executions resolve a join of two equal chains alike with probability 2 in 2^16.
 constexpr int kExecutions = 16;
 
-/// Event to the one that it hangs on, for executions one after another.
+/// Parent of each event, merged over executions.
 class Tree {
  public:
   static constexpr uint64_t kRoot = UINT64_MAX;
@@ -38,7 +38,7 @@ class Tree {
   std::unordered_map<uint64_t, uint64_t> parents_;
 };
 
-/// Notes an execution's events in their order.
+/// Records the events of an execution in order.
 class Watch final : public Scheduler {
  public:
   explicit Watch(Tree& tree) : tree_(tree) {}
@@ -62,8 +62,8 @@ class Watch final : public Scheduler {
   uint64_t last_ = Tree::kRoot;
 };
 
-/// By event: how many of those that count it leads to, itself among them, as a mean
-/// over the executions that it is in; `otherwise` for one that is in none.
+/// By event: mean number of counted events that it leads to, itself included, over the
+/// executions that contain it; `otherwise` for an event in none.
 template <typename Counts>
 std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders,
                             const std::vector<uint64_t>& parents, uint32_t otherwise,
@@ -71,7 +71,7 @@ std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders,
   std::vector<uint64_t> sums(parents.size()), below(parents.size());
   std::vector<uint32_t> seen(parents.size());
   for (const std::vector<Step>& order : orders) {
-    // From the last to the first: what hangs on an event comes after it.
+    // From the last to the first: children come after their parents.
     for (auto step = order.rbegin(); step != order.rend(); ++step) {
       const uint64_t led_to = below[step->id] + (counts(*step) ? 1 : 0);
       const uint64_t from = parents[step->id];
@@ -90,7 +90,7 @@ std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders,
 
 }  // namespace
 
-Profile::Profile(const Program& program) : on_(program.resources.size()) {
+EventCounts::EventCounts(const Program& program) : on_(program.resources.size()) {
   Tree tree;
   std::vector<std::vector<Step>> orders;
   Controlled controlled(program);
@@ -109,7 +109,7 @@ Profile::Profile(const Program& program) : on_(program.resources.size()) {
     on_[r] = means(orders, parents, 0, [&](const Step& step) { return step.touches(r); });
     const bool contended = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
       const auto touching = [&](const Step& step) { return step.touches(r); };
-      const auto changing = [&](const Step& step) { return step.touches(r) && !step.looks; };
+      const auto changing = [&](const Step& step) { return step.touches(r) && !step.reads_only; };
       return std::count_if(order.begin(), order.end(), touching) > 1 &&
              std::any_of(order.begin(), order.end(), changing);
     });
