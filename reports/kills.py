@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Effort:
-    """What a strategy or a family cost, and how many mutants it was that killed."""
+    """What a run setup or a family cost, and how many mutants it was that killed."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -30,7 +30,7 @@ class Selftest:
     ----------
     kills : tuple of Kill
         A killed one has a time: seconds of a worker's, starts of frameworks left out.
-    strategies, families : mapping of str to Effort
+    setups, families : mapping of str to Effort
     seconds : float
         That it all took.
     asked_s : float
@@ -44,7 +44,7 @@ class Selftest:
     """
 
     kills: tuple[Kill, ...]
-    strategies: Mapping[str, Effort]
+    setups: Mapping[str, Effort]
     families: Mapping[str, Effort]
     seconds: float
     asked_s: float
@@ -69,15 +69,15 @@ class Selftest:
 
 
 def kill_table(found: Selftest) -> str:
-    """A mutant on each line, whoever was killed last first; then strategies and families."""
+    """A mutant on each line, whoever was killed last first; then run setups and families."""
     lines = []
     never = float("inf")
     for kill in sorted(found.kills, key=lambda k: -(never if k.seconds is None else k.seconds)):
         alive = found.unavailable.get(kill.mutant, "-")
         took = alive if kill.seconds is None else f"{kill.seconds:.2f} s"
-        lines.append([kill.mutant, kill.executor, took, str(kill.graphs), kill.by, kill.strategy])
-    parts = [table(["mutant", "executor", "killed in", "tests", "family", "strategy"], lines)]
-    for title, efforts in (("strategy", found.strategies), ("family", found.families)):
+        lines.append([kill.mutant, kill.executor, took, str(kill.graphs), kill.family, kill.setup])
+    parts = [table(["mutant", "executor", "killed in", "tests", "family", "run setup"], lines)]
+    for title, efforts in (("run setup", found.setups), ("family", found.families)):
         rows = [
             [name, str(each.kills), str(each.runs), f"{each.seconds:.1f} s"]
             for name, each in sorted(efforts.items(), key=lambda item: -item[1].kills)

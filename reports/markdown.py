@@ -114,7 +114,7 @@ def _selftest(report: NightlyReport) -> list[str]:
 
     def row(kill: Kill) -> tuple[str, ...]:
         took = "**not reported**" if kill.seconds is None else lasted(kill.seconds)
-        return _code(kill.mutant), took, str(kill.graphs), _inline(kill.by)
+        return _code(kill.mutant), took, str(kill.graphs), _inline(kill.family)
 
     table = _table(("slowest", "after", "graphs", "family"), map(row, slow))
     return [f"{head}.\n\n{table}"]

@@ -216,16 +216,16 @@ class WorkerHealth:
 class Kill:
     """One mutant in the self-test of a run.
 
-    `seconds` are those until the first report, None if it was not reported; `by` is the
-    family whose test killed it.
+    `seconds` are those until the first report, None if it was not reported; `family` and
+    `setup` name the family of the test that killed it, and how the test was run.
     """
 
     mutant: str
     executor: str
     seconds: float | None
     graphs: int
-    by: str = ""
-    strategy: str = ""
+    family: str = ""
+    setup: str = ""
 
 
 @dataclass(frozen=True, slots=True)

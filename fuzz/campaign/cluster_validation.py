@@ -1,8 +1,8 @@
-"""Translation validation of every clustered graph of a campaign.
+"""Translation validation of every clustered test of a campaign.
 
-Clusters that came with a test are judged only to be counted: the oracle judges what an
-executor shows of them as what they are, clusters. Those that an executor chose may show
-nothing that the graph without them forbids: one that may is a finding, before any run.
+Clusters that a test was generated with are judged only to be counted: the oracle judges their
+outcomes as those of clusters. Clusters that an executor chose must add no outcome to the test
+without clusters; if they may, that is a finding even before a run.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import ExecutorState, RunRecord
 
 REDUCTION_S: Final = 2.0
-"""For each unsound clustering. Nothing else is done meanwhile."""
+"""Seconds for each unsound clustering. The campaign waits meanwhile."""
 MAX_REDUCED: Final = 8
-"""Unsound clusterings that are reduced and stored; the others are counted."""
+"""Unsound clusterings that are reduced and stored; further ones are only counted."""
 
 
 def validate(test: LitmusTest, settings: Settings) -> Translation:
@@ -42,7 +42,7 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
 
 
 class Validator:
-    """Judges clusters as the graphs are generated, and stores what is unsound."""
+    """Judges clusters as tests are generated, and stores unsound ones."""
 
     def __init__(self, settings: Settings, record: RunRecord, log: EventLog) -> None:
         self.settings = settings
@@ -50,17 +50,17 @@ class Validator:
         self.log = log
         self.reduced = 0
 
-    def given(self, test: LitmusTest) -> None:
-        """A graph with clusters was generated."""
+    def count_given(self, test: LitmusTest) -> None:
+        """Judge the clusters that a test was generated with."""
         start = time.monotonic()
         self.record.clusterings[validate(test, self.settings).verdict] += 1
         self.record.racing += races(test)
         self.record.validating_s += time.monotonic() - start
 
-    def chosen(
+    def count_chosen(
         self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
     ) -> None:
-        """A graph without clusters was generated, which an executor puts into clusters."""
+        """Judge the clusters that an executor chooses for a test without clusters."""
         start = time.monotonic()
         clustered = made.clustered(test, config)
         if clustered.clusters:
@@ -74,7 +74,7 @@ class Validator:
     def _found(
         self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
     ) -> None:
-        """Reduce and store a graph that is clustered unsoundly, unless there are many."""
+        """Reduce and store a test that is clustered unsoundly, unless there are many."""
         if self.reduced >= MAX_REDUCED:
             return
         self.reduced += 1
@@ -88,14 +88,14 @@ class Validator:
         for known in self.record.unsound:
             if known.path == str(path):
                 known.more += 1
-                self.log.unsound(smallest, path, config.name, found.added)
+                self.log.unsound_clusters(smallest, path, config.name, found.added)
                 return
         save(Entry(smallest), path)
-        self.log.unsound(smallest, path, config.name, found.added)
+        self.log.unsound_clusters(smallest, path, config.name, found.added)
         self.record.unsound.append(Unsound(str(path), smallest, state.title, found.added))
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:
-        """The smallest test found that is clustered unsoundly, with the clusters chosen."""
+        """The smallest test found that the executor clusters unsoundly, with those clusters."""
         end = time.monotonic() + REDUCTION_S
         smallest = made.clustered(test, config)
         reduction = reduce(test)

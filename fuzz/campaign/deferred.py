@@ -68,7 +68,7 @@ def finish(path: Path, *, time_s: float, show: Callable[[RunRecord], None]) -> F
         return Finished()
     campaign = Campaign(settings, show, known=whole)
     # Where graphs took long, they are reduced elsewhere.
-    campaign.remember(
+    campaign.set_earlier_costs(
         {(each["name"], each["configuration"]): _seconds_each(each) for each in data["executors"]}
     )
     for entry in (*(each.entry for each in parts), *unreduced):

@@ -237,11 +237,13 @@ class Dispatcher:
         if not running:
             return
         if test.clusters:
-            self.validator.given(test)
+            self.validator.count_given(test)
         else:
             for executor, sampled in running.items():
                 if executor.clusterer is not None:
-                    self.validator.chosen(test, executor.clusterer, sampled.state, sampled.config)
+                    self.validator.count_chosen(
+                        test, executor.clusterer, sampled.state, sampled.config
+                    )
         generated = GeneratedTest(index, family, test, oracles, allowed, running, set(running))
         self.unfinished.add(generated)
         for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):

@@ -1,8 +1,8 @@
-"""What a campaign tells while it goes on, to whoever keeps it: test by test.
+"""Events of a campaign, as calls to an `EventLog`.
 
-A `EventLog` as it is keeps nothing. That of a night writes each call as a line of a file
-(`fuzz.campaign.nightly.shard_log`), so that whatever is killed, the test in flight is all
-that is lost.
+The base class discards every event. The shard log of a nightly run writes each event as a line of
+a file (`fuzz.campaign.nightly.shard_log`), so that a killed process loses only the test in
+progress.
 """
 
 from __future__ import annotations
@@ -25,12 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedTest:
-    """One graph on one executor in one configuration, and how that ended.
+    """One test on one executor in one configuration, and its verdicts.
 
-    `noise` and `run_seed` are those of its run of `count` executions. `judged` is None
-    where it was not run to its end, and `end` then says why. `allowed` is the number of
-    its allowed outcomes, None if they are many or not counted. Where it showed something
-    forbidden, `unreduced` is its file, and `known` the finding that explains it at once.
+    Attributes
+    ----------
+    noise, run_seed
+        Of its run of `count` executions.
+    end : str
+        "judged", or why the test was not run to its end.
+    judged : Judgement, optional
+        None if the test was not run to its end.
+    allowed : int, optional
+        Number of allowed outcomes; None if they are many or not counted.
+    unreduced : Path, optional
+        File of the test, if an outcome is forbidden.
+    known : ReportedFinding, optional
+        The earlier finding that explains the forbidden outcomes.
     """
 
     index: int
@@ -50,40 +60,42 @@ class ExecutedTest:
 
 
 class EventLog:
-    """Hears what a campaign does. Each call is one thing that happened, whole."""
+    """Receives the events of a campaign, one call each. Discards them."""
 
     def started(self, versions: Mapping[str, Mapping[str, str]]) -> None:
-        """The workers run; these are the versions of what is tested."""
+        """The workers have started; `versions` has the versions of each executor."""
 
     def unavailable(self, config: str, why: str) -> None:
         """A configuration cannot run here."""
 
-    def tested(self, tested: ExecutedTest) -> None:
-        """A graph was run, or could not be."""
+    def test_executed(self, executed: ExecutedTest) -> None:
+        """An executor has run a test, refused it, or died on it."""
 
-    def again(self, index: int, config: str, known: ReportedFinding) -> None:
-        """What graph number `index` showed is a finding that was there before."""
+    def seen_again(self, index: int, config: str, known: ReportedFinding) -> None:
+        """Test number `index` shows a finding that is already known."""
 
-    def found(
+    def finding_added(
         self,
         index: int,
-        found: ReportedFinding,
+        reported: ReportedFinding,
         histogram: Mapping[Outcome, tuple[int, str]],
         reason: Reason | None,
     ) -> None:
-        """What graph number `index` showed is a new finding, minimized and confirmed."""
+        """Test number `index` shows a new finding, minimized and confirmed."""
 
-    def scripted(self, found: ReportedFinding) -> None:
-        """The script of a finding was tried; its file says how."""
+    def script_run(self, reported: ReportedFinding) -> None:
+        """The standalone script of a finding was run; the finding's file has the result."""
 
     def unconfirmed(self, index: int, path: Path) -> None:
-        """What graph number `index` showed did not show again in a fresh process."""
+        """A fresh process does not show the minimized finding of test number `index`."""
 
-    def died(self, entry: Entry, path: Path, message: str, *, config: str, timed_out: bool) -> None:
-        """A worker ended on a test."""
+    def worker_died(
+        self, entry: Entry, path: Path, message: str, *, config: str, timed_out: bool
+    ) -> None:
+        """A worker died on a test."""
 
-    def unsound(self, test: LitmusTest, path: Path, config: str, added: Outcome) -> None:
-        """An executor chose clusters that add an outcome; the file may not be a new one."""
+    def unsound_clusters(self, test: LitmusTest, path: Path, config: str, added: Outcome) -> None:
+        """An executor chose clusters that add an outcome; `path` may be an earlier file."""
 
-    def canary(self, *, reported: bool) -> None:
+    def canary_run(self, *, reported: bool) -> None:
         """The canary ran."""

@@ -1,4 +1,4 @@
-"""What a campaign has found: as generated, minimized, known; told once, and kept in files."""
+"""The findings of a campaign: unreduced, minimized, unconfirmed and known; each is a file."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class Findings:
-    """Of one campaign, and those of others that it was told.
+    """The findings of one campaign, and the known findings of others.
 
     Parameters
     ----------
     settings : Settings
     record : RunRecord
-        Into which they go.
+        Receives the findings.
     log : EventLog
     dispatcher : Dispatcher
-        Explanation which families still find something.
+        Is told which families still find something new.
     known : sequence of ReportedFinding
     """
 
@@ -57,36 +57,37 @@ class Findings:
         self.dispatcher = dispatcher
         self.known = tuple(known)
 
-    def explained(self, unreduced: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
-        """A minimized finding in the same sampled whose shape this graph contains."""
-        return next(self.inside(unreduced, exact=exact, elsewhere=False), None)
+    def explained_by(self, unreduced: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
+        """A minimized finding, shown in the same configuration, whose shape this test contains."""
+        return next(self.contained(unreduced, exact=exact, other_configurations=False), None)
 
-    def spread(self, unreduced: UnreducedFinding) -> bool:
-        """Whether a finding is looked for over configurations: its executor's, or a night's."""
+    def across_configurations(self, unreduced: UnreducedFinding) -> bool:
+        """True if a finding may also belong to other configurations of its executor."""
         return unreduced.executor.sampler.several or self.settings.defers_minimization
 
-    def inside(
-        self, unreduced: UnreducedFinding, *, exact: bool, elsewhere: bool
+    def contained(
+        self, unreduced: UnreducedFinding, *, exact: bool, other_configurations: bool
     ) -> Iterator[ReportedFinding]:
-        """Minimized findings of the same executor whose shapes this graph contains.
+        """Minimized findings of the same executor whose shapes this test contains.
 
-        `elsewhere` asks for those that its sampled has not shown yet, else for the others.
+        With `other_configurations`, those that this configuration has not shown yet; else the
+        others.
         """
         for known in (*self.known, *self.record.findings):
             finding = known.entry.finding
             assert finding is not None
             if finding.executor != unreduced.executor.name or not finding.minimized:
                 continue
-            if (unreduced.sampled.config.name in known.configs) is elsewhere:
+            if (unreduced.sampled.config.name in known.configs) is other_configurations:
                 continue
             if explains(known.entry.test, unreduced.generated.test, exact=exact):
                 yield known
 
-    def again(self, unreduced: UnreducedFinding, known: ReportedFinding) -> None:
-        """A graph showed what is there already."""
+    def add_sighting(self, unreduced: UnreducedFinding, known: ReportedFinding) -> None:
+        """Count a test that shows a known finding."""
         config = unreduced.sampled.config.name
         known.again(config)
-        self.log.again(unreduced.generated.index, config, known)
+        self.log.seen_again(unreduced.generated.index, config, known)
 
     def _entry(
         self,
@@ -120,17 +121,17 @@ class Findings:
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
     def _numbered(self, what: str, unreduced: UnreducedFinding) -> str:
-        """A name for one graph on one executor, of which there may be several."""
+        """A file name for one test on one executor."""
         name = f"{what}-{self.settings.seed}-{unreduced.generated.index}"
         fuzzed = self.dispatcher.fuzzed
         return name if len(fuzzed) == 1 else f"{name}-{1 + fuzzed.index(unreduced.executor)}"
 
     def unreduced_name(self, unreduced: UnreducedFinding) -> str:
-        """What its file in ``unreduced/`` is called."""
+        """Name of the test's file in ``unreduced/``."""
         return self._numbered("unreduced", unreduced)
 
     def store_unreduced(self, unreduced: UnreducedFinding) -> Path:
-        """Keep every graph that showed something, as it was generated."""
+        """Store a test with a forbidden outcome as it was executed."""
         name = self.unreduced_name(unreduced)
         best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
         best.judgement = unreduced.judgement  # whatever its cause
@@ -140,7 +141,7 @@ class Findings:
         return path
 
     def store_unconfirmed(self, unreduced: UnreducedFinding, best: Best) -> None:
-        """Keep, apart, what a fresh process does not show: it is not reported."""
+        """Store, apart, a minimized test that a fresh process does not show; it is not reported."""
         self.record.unconfirmed += 1
         name = self._numbered("unconfirmed", unreduced)
         entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
@@ -151,18 +152,18 @@ class Findings:
     def store(
         self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
     ) -> ReportedFinding | None:
-        """Write a finding and report it; once: None if it was found before."""
+        """Store a finding and report it; None if it is known already."""
         best.normalize(unreduced.sampled.model, self.settings.budget)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         cause = likely_cause(entry.test, seen)
         reported = ReportedFinding(entry, "", cause, python=self.settings.python)
-        spread, model = self.spread(unreduced), unreduced.sampled.model
-        shape, by = form(entry.test, model), _by(reported, spread=spread)
+        across, model = self.across_configurations(unreduced), unreduced.sampled.model
+        shape, by = form(entry.test, model), _shown_by(reported, across=across)
         for known in (*self.known, *self.record.findings):
-            if _by(known, spread=spread) == by and form(known.entry.test, model) == shape:
-                self.again(unreduced, known)
+            if _shown_by(known, across=across) == by and form(known.entry.test, model) == shape:
+                self.add_sighting(unreduced, known)
                 return None
         path = self.settings.out / f"{name}.yaml"
         if any(known.path == str(path) for known in (*self.known, *self.record.findings)):
@@ -183,11 +184,11 @@ class Findings:
             outcome: (count, str(best.judgement.oracle.judge(outcome)))
             for outcome, count in best.judgement.histogram.items()
         }
-        self.log.found(unreduced.generated.index, reported, verdicts, why)
+        self.log.finding_added(unreduced.generated.index, reported, verdicts, why)
         return reported
 
     def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
-        """Models, weaker than the one it is judged by, that allow all of it."""
+        """Models, weaker than the one that judges, that allow all the forbidden outcomes."""
         forbidden = dict(judgement.forbidden)
         return tuple(
             name
@@ -197,8 +198,8 @@ class Findings:
         )
 
 
-def _by(reported: ReportedFinding, *, spread: bool) -> tuple[str, ...]:
-    """Who showed a finding: in which configuration, if the campaign is not spread over them."""
+def _shown_by(reported: ReportedFinding, *, across: bool) -> tuple[str, ...]:
+    """The executor, and its configuration where findings are told apart by configuration."""
     finding = reported.entry.finding
     assert finding is not None
-    return (finding.executor,) if spread else (finding.executor, finding.configuration)
+    return (finding.executor,) if across else (finding.executor, finding.configuration)

@@ -1,8 +1,7 @@
-"""What is asked of executors: a job, a task, and the slot of a worker that does them.
+"""Jobs, tasks and worker slots of a campaign.
 
-What is to be done with an executor is written as a *task*: a generator that yields jobs and is
-sent their results, so that fuzzing and minimizing read as straight code while all workers stay
-busy.
+A *task* is a generator that yields jobs for one executor and receives their results, so that
+fuzzing and minimizing read as straight code while all workers stay busy.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import ExecutorState
 
 RECORD_S: Final = 2.0
-"""How long an execution that shows a finding is looked for, to be recorded."""
+"""Seconds to look for an execution that shows a finding, in order to record it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One request to an executor: run `test` at least `count` times.
 
-    Without a test it asks whether the configuration can run here.
+    Without a test, the job asks whether the configuration can run here.
 
-    `fresh` asks for a process that has run nothing before: a system under test
-    may have damaged its own memory on an earlier test, and what it shows then
-    is no finding on this one. With `wanted` an execution with one of these
-    outcomes is recorded instead; with `choices` one is replayed.
+    With `fresh`, the job runs in a new process: an executor may have damaged its own memory on an
+    earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
+    with one of these outcomes is recorded instead; with `choices`, a recorded execution is
+    replayed.
     """
 
     test: LitmusTest | None
@@ -50,7 +49,7 @@ class Job:
     choices: tuple[Choice, ...] | None = None
 
     def request(self, config: Config) -> messages.Request:
-        """As the worker takes it."""
+        """The message to the worker."""
         if self.test is None:
             return messages.Request(config=config.name)
         return messages.Request(
@@ -67,62 +66,68 @@ class Job:
 
 
 Result = dict["Outcome", int] | Schedule | Died | messages.Reply
-"""A histogram, or what was recorded; or why there is neither: the worker died,
-refused, or found nothing to record."""
+"""A histogram, or a recorded execution; or why there is neither: the worker died, refused the
+test, or found no execution to record."""
 Task = Generator[Job | ScriptRun, Result, None]
-"""Of a script there is no result: whoever started it asks it."""
+"""A script run has no result: whoever started it asks the script."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """A worker, and the task that it is busy with.
+    """A worker process, and the task that it works on.
 
-    `ran` counts the jobs of its present process, `counted` is what that has counted
-    of itself, `checked` are the configurations that it is known to run.
+    Attributes
+    ----------
+    jobs_run : int
+        Jobs of the present process.
+    counters_seen : mapping of str to float
+        The executor's counters at the last answer of the present process.
+    checked : set of str
+        Configurations that the worker is known to run.
     """
 
     worker: Worker
     executor: CampaignExecutor
     sampled: SampledConfiguration
-    ran: int = 0
-    counted: Mapping[str, float] = field(default_factory=dict)
+    jobs_run: int = 0
+    counters_seen: Mapping[str, float] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     seconds: float = 0.0
-    """That the worker spent on its last job."""
+    """Seconds that the worker spent on its last job."""
     task: Task | None = None
     job: Job | None = None
     script: ScriptRun | None = None
-    since: float = 0.0
+    job_started: float = 0.0
 
     @property
     def state(self) -> ExecutorState:
-        """What is reported of it."""
+        """The record's line for its configuration."""
         return self.sampled.state
 
     @property
     def config(self) -> Config:
-        """Its configuration."""
+        """Its present configuration."""
         return self.sampled.config
 
     @property
     def awaited(self) -> Worker | ScriptRun:
-        """What its task waits for."""
+        """The process that its task waits for."""
         return self.script or self.worker
 
     def count(self, counters: Mapping[str, float]) -> None:
-        """Take over what its process has counted since the last time."""
-        new = {name: number - self.counted.get(name, 0) for name, number in counters.items()}
+        """Add what its process has counted since the last answer."""
+        new = {name: number - self.counters_seen.get(name, 0) for name, number in counters.items()}
         self.state.count(new)
-        self.counted = counters
+        self.counters_seen = counters
 
-    def move(self, sampled: SampledConfiguration) -> None:
-        """Go on in another sampled."""
+    def switch_to(self, sampled: SampledConfiguration) -> None:
+        """Continue in another configuration."""
         if sampled.config.environment != self.config.environment:
-            self.restarted()  # as the worker does, when it is asked
+            self.note_restart()  # as the worker does, when it is asked
         self.sampled = sampled
 
-    def restarted(self) -> None:
-        """Begin with another process."""
-        self.ran = 0
-        self.counted = {}
+    def note_restart(self) -> None:
+        """Note that the worker has a new process."""
+        self.jobs_run = 0
+        self.counters_seen = {}
         self.checked = set()

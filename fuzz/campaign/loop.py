@@ -1,9 +1,8 @@
-"""One campaign: draw, run, judge, minimize, store, until the time is up.
+"""The campaign loop: generate, run, judge, minimize and store until the time is over.
 
-One thread, many processes. The loop gives a task (`fuzz.campaign.jobs`) to each
-idle worker, and waits for whichever answers first. Which graph is next says
-`fuzz.campaign.dispatcher`; how a finding is made small `litmusfuzz.fuzz.campaign.minimizer`; what
-is told of it `fuzz.campaign.findings`.
+One thread, many processes. The loop gives each idle worker a task (`fuzz.campaign.jobs`) and waits
+for the first worker to answer. `fuzz.campaign.dispatcher` generates the tests,
+`fuzz.campaign.minimizer` minimizes findings, and `fuzz.campaign.findings` stores them.
 """
 
 from __future__ import annotations
@@ -45,27 +44,27 @@ if TYPE_CHECKING:
 
 JOB_TIMEOUT_S: Final = 60.0
 SAVE_S: Final = 30.0
-"""How often the record is saved while the campaign goes on."""
-SWITCH_S: Final = 8.0
-"""To start a framework in another environment, and then again in this one."""
+"""Seconds between two writes of the record during a campaign."""
+ENVIRONMENT_SWITCH_S: Final = 8.0
+"""Seconds to start a framework in another environment, and later again in this one."""
 MAX_KEPT_BYTES: Final = 1 << 25
-"""Of histograms side by side: some ten thousand graphs."""
+"""Limit of the file of compared histograms: some ten thousand tests."""
 
 
 class Campaign:
-    """One run; `record` tells, at any moment, how it stands.
+    """One campaign; `record` has its state at any moment.
 
     Parameters
     ----------
     settings : Settings
     show : callable
-        Called now and then with the record, for a view; it must not change it.
+        Called repeatedly with the record, for a view; it must not change the record.
     log : EventLog, optional
-        Explanation of each thing that happened.
+        Receives each event.
     known : sequence of ReportedFinding, optional
-        Minimized findings of others: what they explain is not minimized again.
+        Minimized findings of other campaigns: what they explain is not minimized again.
     stop : callable, optional
-        Asked several times a second whether to end early.
+        Called several times a second; the campaign ends early when it returns True.
     """
 
     def __init__(
@@ -89,15 +88,17 @@ class Campaign:
             made = executor_class(name)
             fast = settings.fast.get(name)
             number = len(configs) + (fast is not None)
-            configurations = [self._profile(name, config, number) for config in configs]
+            configurations = [self._add_configuration(name, config, number) for config in configs]
             counted = settings.tests is not None
             sampler = ConfigurationSampler(
                 configurations, settings.tests or settings.time_s, counted=counted
             )
             families = () if name == CANARY else settings.families_for_executor(name)
             clusterer = made if issubclass(made, Clusters) else None
-            elsewhere = None if fast is None else self._profile(name, fast, number)
-            executor = CampaignExecutor(name, sampler, families, made.support, clusterer, elsewhere)
+            fast_sampled = None if fast is None else self._add_configuration(name, fast, number)
+            executor = CampaignExecutor(
+                name, sampler, families, made.support, clusterer, fast_sampled
+            )
             executors.append(executor)
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python
@@ -110,15 +111,15 @@ class Campaign:
         self.unreduced: list[UnreducedFinding] = []
         self.saved = 0.0
 
-    def _profile(self, name: str, config: Config, of: int) -> SampledConfiguration:
-        """One of an executor's configurations, with a line of its own in the record."""
+    def _add_configuration(self, name: str, config: Config, of: int) -> SampledConfiguration:
+        """A configuration of an executor, with a line of its own in the record."""
         model = self.settings.model or GUARANTEES[config.guarantees]
         state = ExecutorState(name, config.name, config.guarantees, model.name, spread=of > 1)
         self.record.executors.append(state)
         return SampledConfiguration(config, model, state)
 
     def add_unreduced(self, entry: Entry) -> None:
-        """Minimize, too, what another campaign left as a file in its ``unreduced/``."""
+        """Add an unreduced finding that another campaign left as a file in ``unreduced/``."""
         finding = entry.finding
         assert finding is not None
         executor, sampled = next(
@@ -148,8 +149,8 @@ class Campaign:
             UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0)
         )
 
-    def remember(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """How long a graph took in each executor's configurations, in an earlier campaign."""
+    def set_earlier_costs(self, seconds: Mapping[tuple[str, str], float]) -> None:
+        """Set the seconds that a test took in each configuration in an earlier campaign."""
         for executor in self.dispatcher.executors:
             fast = () if executor.fast is None else (executor.fast,)
             for sampled in (*executor.sampler.configurations, *fast):
@@ -158,9 +159,9 @@ class Campaign:
     # --- the loop ----------------------------------------------------------------------
 
     def run(self) -> RunRecord:
-        """Go on until the time is up, or Ctrl-C; then store what is left.
+        """Run until the time is over or Ctrl-C; then store the rest.
 
-        Ctrl-C is not an error: all that was found is kept and reported.
+        Ctrl-C is not an error: everything found is kept and reported.
         """
         try:
             if self._start():
@@ -168,29 +169,29 @@ class Campaign:
         except KeyboardInterrupt:
             self.record.interrupted = True
         except OSError as error:
-            self._broken(error)
+            self._note_error(error)
         finally:
             for slot in self.slots:
                 if slot.task is not None and not self.record.problem:
-                    slot.task.close()  # a reduction keeps the best that it has
+                    slot.task.close()  # a reduction stores its best test so far
                 slot.worker.close()
                 slot.state.state = "ended"
             self.record.minimizing = ""
             try:
                 self.dispatcher.finish()
             except OSError as error:
-                self._broken(error)
-            self._store_rest()
+                self._note_error(error)
+            self._note_not_minimized()
             self._check_canary()
             try:
                 self._save()
             except OSError as error:
-                self._broken(error)
+                self._note_error(error)
             self.show(self.record)
         return self.record
 
-    def _broken(self, error: OSError) -> None:
-        """A full disk, a folder gone: what was found so far is still told."""
+    def _note_error(self, error: OSError) -> None:
+        """Note an error such as a full disk; what was found so far is still reported."""
         self.record.problem = f"{error.filename or self.settings.out}: {error.strerror}"
 
     def _start(self) -> bool:
@@ -201,8 +202,8 @@ class Campaign:
             self.dispatcher.dispatch_next()
         for slot in self.slots:
             self.show(self.record)
-            while why := self._why_not(slot, reply := slot.worker.receive()):
-                others = self._without(slot.executor, slot.sampled, why)
+            while why := self._why_unavailable(slot, reply := slot.worker.receive()):
+                others = self._drop_configuration(slot.executor, slot.sampled, why)
                 if not others:
                     self.record.problem = f"{slot.state.name}{why}"
                     return False
@@ -211,7 +212,7 @@ class Campaign:
             assert isinstance(reply, messages.Reply)
             self.record.versions[slot.state.name] = reply.versions
             slot.state.state = "idle"
-        # What frameworks need to start is not taken from the fuzzing time.
+        # Starting the frameworks does not count as fuzzing time.
         self.record.started = time.monotonic()
         for slot in self.slots:
             slot.executor.last_taken_at = self.record.started
@@ -219,8 +220,8 @@ class Campaign:
         return True
 
     @staticmethod
-    def _why_not(slot: Slot, reply: Result) -> str:
-        """Why a worker cannot run its configuration; "" if it can, which is noted."""
+    def _why_unavailable(slot: Slot, reply: Result) -> str:
+        """Why a worker cannot run its configuration; "" if it can."""
         if isinstance(reply, Died):
             return f" does not start: {reply.message}"
         if isinstance(reply, messages.Reply) and reply.unavailable:
@@ -228,10 +229,10 @@ class Campaign:
         slot.checked.add(slot.config.name)
         return ""
 
-    def _without(
+    def _drop_configuration(
         self, executor: CampaignExecutor, sampled: SampledConfiguration, why: str
     ) -> list[SampledConfiguration]:
-        """Go on without a sampled that cannot run here; those that are left."""
+        """Drop a configuration that cannot run here; return the remaining ones."""
         sampled.state.unavailable = why.removeprefix(":").strip()
         sampled.state.state = "unavailable"
         self.log.unavailable(sampled.config.name, sampled.state.unavailable)
@@ -239,24 +240,24 @@ class Campaign:
 
     @property
     def time_left_s(self) -> float:
-        """Seconds until the end."""
+        """Seconds until no more tests are generated."""
         return self.settings.time_s - (time.monotonic() - self.record.started)
 
     @property
-    def _to_finish(self) -> bool:
-        """Whether findings are left, and time to minimize them, when that for graphs is up."""
+    def _finishing(self) -> bool:
+        """True while the time for new tests is over but findings are still minimized."""
         minimizing = any(s.task is not None and s.state.state == "minimizing" for s in self.slots)
         left = self.time_left_s + self.settings.extra_minimizing_s > 0
         return left and (minimizing or bool(self.unreduced))
 
     def _loop(self) -> None:
-        while (self.time_left_s > 0 or self._to_finish) and not self.stop():
+        while (self.time_left_s > 0 or self._finishing) and not self.stop():
             for slot in self.slots:
                 if slot.task is None:
                     self._assign(slot)
             busy = [slot for slot in self.slots if slot.task is not None]
             if not (busy or self.unreduced) and self.dispatcher.all_dispatched:
-                return  # as many graphs as were asked for, and nothing to minimize
+                return  # all requested tests are done, and nothing is left to minimize
             ready = self._wait(busy, 0.0)
             if (
                 not ready
@@ -291,20 +292,20 @@ class Campaign:
         """Give an idle worker its next task, if there is one."""
         unreduced = self._next_to_minimize(slot)
         if unreduced is not None:
-            self._begin(slot, unreduced.sampled, self._minimize(slot, unreduced))
+            self._start_task(slot, unreduced.sampled, self._minimize(slot, unreduced))
             return
         if self.time_left_s <= 0:
-            return  # findings are finished, nothing is begun
+            return  # only findings in progress are completed
         if not (slot.executor.waiting or slot.state.canary):
             self.dispatcher.dispatch_next()
         generated = slot.executor.take()
         if generated is not None:
             sampled = generated.sampled.get(slot.executor, slot.sampled)
             task = self._run_canary if slot.state.canary else self._fuzz
-            self._begin(slot, sampled, task(slot, generated))
+            self._start_task(slot, sampled, task(slot, generated))
 
-    def _begin(self, slot: Slot, sampled: SampledConfiguration, task: Task) -> None:
-        slot.move(sampled)
+    def _start_task(self, slot: Slot, sampled: SampledConfiguration, task: Task) -> None:
+        slot.switch_to(sampled)
         slot.task = task
         try:
             self._send(slot, next(task))
@@ -316,26 +317,29 @@ class Campaign:
             slot.script = job
             return
         if job.fresh:
-            # No second process that gets ready meanwhile: what imports a
-            # framework on one of two cores keeps racing ops from meeting.
+            # No second process is prepared in the background: a framework's import on
+            # one of two cores keeps racing ops from meeting.
             slot.worker.close()
-            slot.restarted()
-        slot.ran += 1
+            slot.note_restart()
+        slot.jobs_run += 1
         slot.job = job
-        slot.since = time.monotonic()
+        slot.job_started = time.monotonic()
         slot.worker.send(job.request(slot.config), JOB_TIMEOUT_S)
 
-    def _compared(self, sides: DifferentialComparison) -> None:
-        """Count what several executors showed on a graph; keep it, while there is room."""
+    def _compared(self, comparison: DifferentialComparison) -> None:
+        """Count the outcomes of a test on several executors, and keep them in a file.
+
+        The file's size is limited (`MAX_KEPT_BYTES`).
+        """
         record = self.record
-        record.compare(sides)
+        record.compare(comparison)
         line = json.dumps(
             {
                 "seed": record.seed,
-                "index": sides.index,
-                "family": sides.family,
-                "test": dumps(Entry(sides.test)),
-                **sides.as_json(),
+                "index": comparison.index,
+                "family": comparison.family,
+                "test": dumps(Entry(comparison.test)),
+                **comparison.as_json(),
             }
         )
         if record.problem or self.kept_bytes + len(line) > MAX_KEPT_BYTES:
@@ -349,7 +353,7 @@ class Campaign:
         record.kept_in = str(path)
 
     def _advance(self, slot: Slot) -> None:
-        """Take a worker's answer to its task, and send what that asks for next."""
+        """Pass a worker's answer to its task, and send the task's next job."""
         assert slot.task is not None
         if slot.script is not None:
             slot.script = None
@@ -357,7 +361,7 @@ class Campaign:
             return
         assert slot.job is not None
         reply = slot.worker.receive()
-        slot.state.busy_s += time.monotonic() - slot.since
+        slot.state.busy_s += time.monotonic() - slot.job_started
         result: Result = reply
         if isinstance(reply, Died):
             self._note_death(slot, reply)
@@ -378,7 +382,7 @@ class Campaign:
         self._resume(slot, result)
 
     def _resume(self, slot: Slot, result: Result) -> None:
-        """Tell a task what it waited for, and send what it asks for next."""
+        """Resume a task with the result it waited for, and send its next job."""
         assert slot.task is not None
         try:
             self._send(slot, slot.task.send(result))
@@ -387,7 +391,7 @@ class Campaign:
             slot.state.state = "unavailable" if slot.state.unavailable else "idle"
 
     def _note_death(self, slot: Slot, died: Died) -> None:
-        """Count a crash or hang, and keep the test that it happened on."""
+        """Count a crash or timeout, and store the test on which it happened."""
         assert slot.job is not None
         what = "timed-out" if died.timed_out else "crashed"
         if died.timed_out:
@@ -395,10 +399,10 @@ class Campaign:
         else:
             slot.state.crashed += 1
         slot.state.restarts += 1
-        ran = slot.ran - 1
-        slot.restarted()
+        ran = slot.jobs_run - 1
+        slot.note_restart()
         if slot.job.test is None:
-            return  # `_without` tells
+            return  # `_drop_configuration` reports it
         seed = self.settings.seed
         test = replace(
             slot.job.test,
@@ -411,7 +415,7 @@ class Campaign:
         path = self.settings.out / what / f"{test.name}.yaml"
         save(Entry(test), path)
         self.record.deaths.append(Death(str(path), died.message, died.timed_out))
-        self.log.died(
+        self.log.worker_died(
             Entry(test), path, died.message, config=slot.config.name, timed_out=died.timed_out
         )
 
@@ -420,24 +424,24 @@ class Campaign:
     def _run_canary(self, _: Slot, generated: GeneratedTest) -> Task:
         result = yield Job(generated.test, 1, Noise(), 0)
         if isinstance(result, dict):
-            oracle = next(iter(generated.oracles.values()))  # wrong by any
+            oracle = next(iter(generated.oracles.values()))  # the canary is wrong by any
             judgement = judge(oracle, result)
-            if Verdict.UNKNOWN not in judgement.verdicts:  # counted as such where it was fuzzed
+            if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 reported = judgement.forbidden_count > 0
                 self.record.canary_runs += 1
                 self.record.canary_reported += reported
-                self.log.canary(reported=reported)
+                self.log.canary_run(reported=reported)
 
     def _fuzz(self, slot: Slot, generated: GeneratedTest) -> Task:
-        """Run one generated test and judge what it shows."""
+        """Run one generated test and judge its outcomes."""
         sampled, executor, sampler = slot.sampled, slot.executor, slot.executor.sampler
         if sampler.several and not (
             sampled.state.unavailable or sampled.config.name in slot.checked
         ):
-            # Apart, so that a framework's start is taken from no sampled's share.
-            why = self._why_not(slot, (yield Job(None)))
+            # A job of its own, so that no configuration pays for a framework's start.
+            why = self._why_unavailable(slot, (yield Job(None)))
             if why:
-                self._without(executor, sampled, why)
+                self._drop_configuration(executor, sampled, why)
         if sampled.state.unavailable:
             sampled.state.refuse([sampled.state.unavailable])
             sampler.add_run(sampled, 0.0)
@@ -453,7 +457,7 @@ class Campaign:
         sampled.state.fuzzing_s += seconds
         self.dispatcher.add_time(generated.family, seconds)
         model = sampled.model.name
-        tested = ExecutedTest(
+        executed = ExecutedTest(
             index=generated.index,
             family=generated.family,
             test=generated.test,
@@ -466,15 +470,17 @@ class Campaign:
             allowed=generated.allowed.get(model),
         )
         if isinstance(result, messages.Reply):
-            # A feature; which node it is that has it does not matter here.
+            # The feature only, without the node that has it.
             lacks = (result.refused or result.unavailable).partition(" (")[0]
             sampled.state.refuse([lacks])
-            self.log.tested(replace(tested, end=f"refused: {lacks}"))
+            self.log.test_executed(replace(executed, end=f"refused: {lacks}"))
         else:
             sampled.state.tests += 1
             sampled.state.families[generated.family] += 1
         if isinstance(result, Died):
-            self.log.tested(replace(tested, end="timed out" if result.timed_out else "crashed"))
+            self.log.test_executed(
+                replace(executed, end="timed out" if result.timed_out else "crashed")
+            )
         if not isinstance(result, dict):
             self.dispatcher.done(generated, executor, None)
             return
@@ -494,44 +500,44 @@ class Campaign:
         verdicts = {str(v): n for v, n in judgement.verdicts.items()}
         self.record.verdicts.update(verdicts)
         sampled.state.verdicts.update(verdicts)
-        tested = replace(tested, judged=judgement)
+        executed = replace(executed, judged=judgement)
         if not judgement.forbidden:
-            self.log.tested(tested)
+            self.log.test_executed(executed)
             return
         sampled.state.forbidden_graphs += 1
         unreduced = UnreducedFinding(generated, executor, judgement, noise, run_seed)
-        known = self.findings.explained(unreduced, exact=True)
+        known = self.findings.explained_by(unreduced, exact=True)
         path = self.findings.store_unreduced(unreduced)
-        self.log.tested(replace(tested, unreduced=path, known=known))
+        self.log.test_executed(replace(executed, unreduced=path, known=known))
         if known is not None:
             known.again(sampled.config.name)
         else:
             self.unreduced.append(unreduced)
 
     def _minimize(self, slot: Slot, unreduced: UnreducedFinding) -> Task:
-        """Reduce a finding, see it again in a fresh process, and store it."""
+        """Minimize a finding, confirm it in a fresh process, and store it."""
         slot.state.state = "minimizing"
         self.record.minimizing = f"graph {unreduced.generated.index} of {slot.state.title}"
         start = time.monotonic()
         rng = random.Random(f"{self.settings.seed}/minimize/{unreduced.generated.index}")
         best = Best(unreduced.generated.test, unreduced.judgement)
         try:
-            known = yield from self._shown_elsewhere(unreduced, rng)
+            known = yield from self._known_in_other_configuration(unreduced, rng)
             if known is not None:
-                self.findings.again(unreduced, known)
+                self.findings.add_sighting(unreduced, known)
                 return
             complete = yield from self.minimizer.reduce_in_faster_configuration(
                 slot, unreduced, best, rng
             )
             complete = complete or (yield from self.minimizer.reduce(slot, unreduced, best, rng))
-            # From here on it is what the file will hold.
+            # From here on it is the test that the file will hold.
             best.normalize(unreduced.sampled.model, self.settings.budget)
             yield from self.minimizer.record(unreduced, best, rng)
             confirmed = yield from self.minimizer.confirm(unreduced, best, rng)
         except GeneratorExit:
             if self.settings.defers_minimization:
                 self.unreduced.append(unreduced)
-            else:  # the time is up: the best so far is worth keeping
+            else:  # the time is over: store the best so far
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
             raise
         finally:
@@ -546,7 +552,7 @@ class Campaign:
                 yield from self._run_script(found)
 
     def _run_script(self, found: ReportedFinding) -> Generator[ScriptRun, Result, None]:
-        """Write the script of a finding on TensorFlow beside it, and see whether it shows it."""
+        """Write and run the standalone script of a finding on TensorFlow."""
         path = Path(found.path).with_suffix(".py")
         try:
             path.write_text(script_of(found.entry, found.reason), encoding="utf-8")
@@ -563,18 +569,18 @@ class Campaign:
         if shown:
             found.set_script(Script.SHOWS_IT)
             save(found.entry, found.path)
-        self.log.scripted(found)
+        self.log.script_run(found)
 
-    def _shown_elsewhere(
+    def _known_in_other_configuration(
         self, unreduced: UnreducedFinding, rng: random.Random
     ) -> Generator[Job, Result, ReportedFinding | None]:
-        """A finding in another sampled, inside this graph, that shows in this sampled too.
+        """A finding of another configuration that this test contains and this configuration shows.
 
-        It is run here: nothing is taken for the same because it looks alike.
+        The finding's test is run here: that two tests look alike is not enough.
         """
-        if not self.findings.spread(unreduced):
+        if not self.findings.across_configurations(unreduced):
             return None
-        for known in self.findings.inside(unreduced, exact=True, elsewhere=True):
+        for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
             best = Best(known.entry.test, unreduced.judgement)
             finding = known.entry.finding
             assert finding is not None
@@ -586,40 +592,40 @@ class Campaign:
         return None
 
     def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
-        """Of an executor's unreduced findings the one most likely to show something new.
+        """The unreduced finding of an executor that most likely shows something new.
 
-        None if there is none, or no time.
+        None if there is none, or no time for it.
         """
         executor = slot.executor
         waiting = []
         for unreduced in self.unreduced:
-            known = self.findings.explained(unreduced, exact=True)
+            known = self.findings.explained_by(unreduced, exact=True)
             if known is None:
                 waiting.append(unreduced)
             else:
-                self.findings.again(unreduced, known)
+                self.findings.add_sighting(unreduced, known)
         self.unreduced = waiting
         waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
         if not waiting:
             return None
 
         def cost_s(unreduced: UnreducedFinding) -> float:
-            elsewhere = unreduced.sampled.config.environment != slot.config.environment
-            return expected_cost_s(unreduced) + (SWITCH_S if elsewhere else 0.0)
+            switches = unreduced.sampled.config.environment != slot.config.environment
+            return expected_cost_s(unreduced) + (ENVIRONMENT_SWITCH_S if switches else 0.0)
 
         new = [
             unreduced
             for unreduced in waiting
-            if self.findings.explained(unreduced, exact=False) is None
+            if self.findings.explained_by(unreduced, exact=False) is None
         ]
         chosen = min(new or waiting, key=cost_s)
         if self.time_left_s <= 0 or (self.dispatcher.all_generated and not executor.waiting):
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
-            return None  # a run of so many tests draws them all first: it is repeatable
+            return None  # a campaign of so many tests generates all first, to be repeatable
         else:
-            # A share of the time, so that a rare finding early on does not eat
-            # all of it; what looks new may run ahead of its share.
+            # Minimizing has a share of the time, so that a rare finding early on does not
+            # use all of it; a finding that looks new may exceed the share.
             elapsed = self.settings.time_s - self.time_left_s
             share = self.settings.minimizing_share * elapsed * self.settings.workers
             cost = cost_s(chosen) * (0.25 if new else 0.5)
@@ -628,8 +634,8 @@ class Campaign:
         self.unreduced.remove(chosen)
         return chosen
 
-    def _store_rest(self) -> None:
-        """At the end: what was not minimized is told, and lies in ``unreduced/``."""
+    def _note_not_minimized(self) -> None:
+        """Note in the record which unreduced findings remain in ``unreduced/``."""
         self.record.left = [
             f"{self.findings.unreduced_name(unreduced)}.yaml" for unreduced in self.unreduced
         ]
@@ -638,7 +644,7 @@ class Campaign:
     def _check_canary(self) -> None:
         record = self.record
         if record.problem or record.interrupted or self.settings.tests == 0:
-            return  # where nothing is generated, there is nothing for the canary
+            return  # without tests there is nothing for the canary to run
         if record.canary_runs == 0 or record.canary_reported < record.canary_runs:
             record.problem = (
                 f"the canary was reported in {record.canary_reported} of {record.canary_runs} "

@@ -177,7 +177,7 @@ class Minimizer:
         if fast is None:
             return False
         there = copy(best)
-        slot.move(fast)
+        slot.switch_to(fast)
         fast.state.state = "minimizing"
         try:
             shown = yield from self.probe(best.test, there, unreduced, rng)
@@ -186,7 +186,7 @@ class Minimizer:
             complete = yield from self.reduce(slot, unreduced, there, rng)
         finally:
             fast.state.state = "idle"
-            slot.move(unreduced.sampled)
+            slot.switch_to(unreduced.sampled)
         shown = yield from self.probe(there.test, best, unreduced, rng)
         if shown is None:
             return False

@@ -1,16 +1,17 @@
-"""What is tried, and in which order, on an executor that may have any defect.
+"""The prioritized list of tests that the self-test runs on an executor with an unknown defect.
 
-Two tests of the corpus, then a graph of some family, by weight, and so on. Of the corpus
-comes first what shows most that was not shown before: features; how two ops of some
-kinds stand to each other, on one resource, in program order or across a cluster's border;
-of which sort variables, queues, runs, loops and branches are. When nothing is left that
-is new, all counts as new again. So a few dozen small tests hold some of everything, and no
-test is there for a defect. What comes first comes again soonest, since much needs luck.
+Two tests of the corpus alternate with a generated test, whose family is chosen by weight. The
+first test of the corpus is the one that covers most: features; how two ops of some kinds on one
+resource are ordered, also across the border of a cluster; the sorts of variables, queues, runs,
+loops and branches. The next is the one that covers most of the rest. When nothing new is left,
+counting starts again. So the first few dozen small tests cover everything once, and no test is
+there for a particular defect. The list then starts again from its head, each time twice as far,
+since many outcomes need luck.
 
 References
 ----------
-Rothermel, Untch, Chu, Harrold, "Prioritizing test cases for regression testing",
-IEEE TSE 2001, section 2.2: additional coverage first, and then again from none.
+Rothermel, Untch, Chu, Harrold, "Prioritizing test cases for regression testing", IEEE TSE 2001,
+section 2.2: additional coverage first, and then again from none.
 """
 
 from __future__ import annotations
@@ -37,122 +38,122 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 CORPUS: Final = "corpus"
-"""What the tests that were not generated are counted under, beside the families."""
-_CORPUS_TO_DRAWN: Final = 2
-_FIRST: Final = 128
-"""Tests of the corpus in the first round; twice as many in the next, and so on."""
+"""Name under which tests of the corpus are counted, beside the families."""
+_CORPUS_PER_GENERATED: Final = 2
+_FIRST_ROUND: Final = 128
+"""Tests of the corpus in the first round; each further round has twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to run each test: a configuration, the noise, executions.
+class RunSetup:
+    """How a test is run: a configuration, the noise, and a number of executions.
 
-    Without a configuration it is the executor's first. `wide` runs the test with the
-    widest lanes that the reducer tries, so that what tears shows; others are left out.
+    An empty configuration is the executor's first. With `wide`, the test runs with the widest
+    lanes that the reducer tries, so that torn values show; tests without such a form are left out.
     """
 
-    strategy: str
+    name: str
     config: str
     noise: Noise
     count: int
     wide: bool = False
 
     def form(self, test: LitmusTest) -> LitmusTest | None:
-        """The test as it is run; None if it is not."""
+        """The test as it is run; None if it is not run."""
         return next(widened(test), None) if self.wide else test
 
 
-WAYS: Final = MappingProxyType(
+RUN_SETUPS: Final = MappingProxyType(
     {
         "native": (
             *(
-                Way(name, name, Noise(), 200)
+                RunSetup(name, name, Noise(), 200)
                 for name in ("controlled", "pct", "pos", "urw", "surw", "inline")
             ),
-            Way("pool", "plain", Noise(copies=64), 1024),
+            RunSetup("pool", "plain", Noise(copies=64), 1024),
             # Lanes, so that a torn value shows.
-            Way("pool, wide", "plain", Noise(copies=32, lanes=2048), 512),
-            Way("two devices", "two_devices", Noise(copies=64), 512),
+            RunSetup("pool, wide", "plain", Noise(copies=32, lanes=2048), 512),
+            RunSetup("two devices", "two_devices", Noise(copies=64), 512),
             # Each copy's chains on threads of their own, begun within nanoseconds.
-            Way("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
+            RunSetup("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
         ),
-        "jax": (Way("controlled", "controlled", Noise(), 500),),
+        "jax": (RunSetup("controlled", "controlled", Noise(), 500),),
         # To build 8 copies takes 10 ms, 32 take three times as long; an execution that
         # blocks takes 4 ms. What tears needs luck, and has more executions.
         "tf": (
-            Way("sessions", "", Noise(copies=8, steps=16), 128),
-            Way("sessions, wide", "", Noise(copies=8, steps=32), 256, wide=True),
+            RunSetup("sessions", "", Noise(copies=8, steps=16), 128),
+            RunSetup("sessions, wide", "", Noise(copies=8, steps=32), 256, wide=True),
         ),
     }
 )
-"""By the executor that a mutant was made from: strategies of the controlled engine, and
-threads. What no configuration of the mutant has is left out."""
+"""By the executor that a mutant was made from: schedulers of the controlled engine, and threads. A
+setup is left out where the mutant lacks its configuration."""
 
 
 class Portfolio:
-    """Tests within a support, in order; generated when first wanted.
+    """Tests for executors with these features, in order; made when first used.
 
     Parameters
     ----------
-    support : Support
+    features : frozenset of str
     seed : int
-        Of what is generated.
+        Of the generated tests.
     sparse : bool
-        Whether tests with sparse writes are in it. TensorFlow tears these
-        (docs/tensorflow-findings.md): what shows on them says nothing about a mutant.
+        Include tests with sparse writes. TensorFlow tears these writes
+        (docs/tensorflow-findings.md), so that such a test says nothing about a mutant.
     """
 
     def __init__(self, support: Support, seed: int, *, sparse: bool = True) -> None:
         self._support = support
         self._sparse = sparse
-        self._rounds = self._again_and_again()
-        self._drawn = self._draws(seed)
+        self._rounds = self._corpus_rounds()
+        self._generated = self._generated_tests(seed)
         self._tests: list[tuple[str, LitmusTest]] = []
 
     def __getitem__(self, index: int) -> tuple[str, LitmusTest]:
         """Number `index`, and the family that it is of."""
         while index >= len(self._tests):
-            generated = len(self._tests) % (_CORPUS_TO_DRAWN + 1) == _CORPUS_TO_DRAWN
-            self._tests.append(next(self._drawn if generated else self._rounds))
+            is_generated = len(self._tests) % (_CORPUS_PER_GENERATED + 1) == _CORPUS_PER_GENERATED
+            self._tests.append(next(self._generated if is_generated else self._rounds))
         return self._tests[index]
 
-    def _again_and_again(self) -> Iterator[tuple[str, LitmusTest]]:
-        ordered = tuple(prioritized(test for test in corpus_tests() if self._takes(test)))
-        most = _FIRST
+    def _corpus_rounds(self) -> Iterator[tuple[str, LitmusTest]]:
+        ordered = tuple(prioritized(test for test in corpus_tests() if self._supports(test)))
+        most = _FIRST_ROUND
         while True:
             yield from ((CORPUS, test) for test in ordered[:most])
             most *= 2
 
-    def _draws(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
+    def _generated_tests(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
         families = tuple(name for name in families_for(self._support) if FAMILIES[name].weight)
         weights = Weights({name: FAMILIES[name].weight for name in families}, learning=False)
         for index in count():
             family = weights.choose(0, families)
             test = generate(family, seed, index, self._support)
-            if self._takes(test):
+            if self._supports(test):
                 yield family, test
 
-    def _takes(self, test: LitmusTest) -> bool:
+    def _supports(self, test: LitmusTest) -> bool:
         sparse = any(n.definition.sparse and n.definition.kind.writes for n in test.effects)
         return not self._support.lacking(test) and (self._sparse or not sparse)
 
 
 @cache
 def corpus_tests() -> tuple[LitmusTest, ...]:
-    """The corpus, and its tests with clusters once more without."""
+    """The tests of the corpus, and those with clusters once more without."""
     whole = [parent(name) for name in names()]
     return (*whole, *(replace(test, clusters=()) for test in whole if test.clusters))
 
 
 def prioritized(tests: Iterable[LitmusTest]) -> Iterator[LitmusTest]:
-    """Those first that show most that is new; of equals the smallest."""
+    """The tests ordered by additional coverage; of equals the smallest first."""
     left = dict(enumerate(sorted(tests, key=size)))
     has = {number: traits(test) for number, test in left.items()}
     seen: set[Hashable] = set()
     while left:
         best = max(left, key=lambda number: len(has[number] - seen))  # the first of equals
         if seen and not has[best] - seen:
-            seen = set()  # all counts as new again
+            seen = set()  # start counting again
             continue
         seen |= has[best]
         yield left.pop(best)
@@ -160,7 +161,7 @@ def prioritized(tests: Iterable[LitmusTest]) -> Iterator[LitmusTest]:
 
 @cache
 def traits(test: LitmusTest) -> frozenset[Hashable]:
-    """What a test has some of, whatever its names and values are."""
+    """What a test covers, whatever its names and values."""
     found: set[Hashable] = set(test.features)
     found |= {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
     relations = NodeRelations(test)
@@ -193,5 +194,5 @@ def _race(one: Node, other: Node, relations: NodeRelations) -> bool:
 
 
 def size(test: LitmusTest) -> int:
-    """Nodes, those in bodies included."""
+    """Number of nodes, bodies included."""
     return len(test.nodes)

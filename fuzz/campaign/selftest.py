@@ -1,12 +1,12 @@
-"""Whether this program finds what it says it finds: every mutant, by what it tries on any.
+"""The self-test, which runs every mutant until LitmusFuzz reports its defect.
 
-Each mutant runs the tests of one portfolio (`litmusfuzz.fuzz.campaign.portfolio`), in its order and
-in each of its ways, until one of its outcomes is forbidden, and again so in another run,
-while its control shows nothing that is. No test is chosen for a mutant. Those that
-are still alive take turns: whoever has had least time is next.
+Each mutant runs the tests of one prioritized test list (`litmusfuzz.fuzz.campaign.portfolio`), in
+every run setup of its executor, until an outcome is forbidden. The mutant is killed if a further
+run shows a forbidden outcome again, and no run of its control does. No test is chosen for a
+mutant. The mutant that has had the least time is next.
 
-Worker processes are shared by the mutants of one environment: to start a framework
-takes as long as dozens of tests.
+The mutants of one environment share worker processes: starting a framework takes as long as dozens
+of tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
-from litmusfuzz.fuzz.campaign.portfolio import WAYS, Portfolio, Way
+from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Mutant
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 DEFAULT_S: Final = 300.0
 JOB_TIMEOUT_S: Final = 60.0
-AGAIN: Final = 8
-"""Further runs of a mutant in which what it showed must show once more."""
-CONTROLS: Final = 16
-"""Runs of the control, none of which may show anything forbidden."""
-STAY_S: Final = 20.0
-"""How long a worker stays in one environment while nobody works in another that waits."""
+CONFIRMATION_RUNS: Final = 8
+"""Further runs of a mutant, one of which must show a forbidden outcome again."""
+CONTROL_RUNS: Final = 16
+"""Runs of the control, none of which may show a forbidden outcome."""
+KEEP_ENVIRONMENT_S: Final = 20.0
+"""Seconds for which workers keep an environment while mutants of another environment wait."""
 
 Environment = tuple[tuple[str, str], ...]
 Seen = Mapping[Outcome, int] | None
-Explanation = Callable[[Selftest], None]
+ShowProgress = Callable[[Selftest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,78 +59,79 @@ class _Job:
     executor: str
     test: LitmusTest
     config: Config
-    way: Way
+    setup: RunSetup
     seed: int
 
     def request(self) -> messages.Request:
-        """As a worker takes it."""
+        """The message to the worker."""
         return messages.Request(
             test=dumps(Entry(self.test)),
             executor=self.executor,
             config=self.config.name,
-            count=self.way.count,
-            noise=asdict(self.way.noise),
+            count=self.setup.count,
+            noise=asdict(self.setup.noise),
             seed=self.seed,
         )
 
 
 @dataclass(slots=True, eq=False)
-class _Subject:
-    """A mutant, or its control, and how far it is."""
+class _Candidate:
+    """A mutant, or its control, and its results so far."""
 
     name: str
     origin: str
-    """The executor that it was made from."""
+    """The executor that the mutant was made from."""
     environment: Environment
-    hunt: Generator[_Job, Seen, None] | None = None
+    task: Generator[_Job, Seen, None] | None = None
     job: _Job | None = None
-    """What it is to run next."""
+    """Its next job."""
     seconds: float = 0.0
     graphs: int = 0
     family: str = ""
-    strategy: str = ""
+    setup: str = ""
     killed: bool = False
     unavailable: str = ""
 
 
 @dataclass(slots=True)
-class _Lane:
-    """One job at a time, in a process for each environment; those not in use just wait."""
+class _WorkerSet:
+    """One worker process for each environment; one of them works at a time."""
 
     workers: dict[Environment, Worker] = field(default_factory=dict)
     environment: Environment | None = None
-    entered: float = 0.0
-    subject: _Subject | None = None
+    environment_since: float = 0.0
+    candidate: _Candidate | None = None
     starting: bool = False
-    """Whether it was asked for versions: it then imports its framework, in nobody's time."""
+    """True while the worker is asked for versions and so imports its framework; not counted as
+    time."""
     since: float = 0.0
 
     @property
     def worker(self) -> Worker:
-        """Of the environment that it works in."""
+        """The worker of its present environment."""
         assert self.environment is not None
         return self.workers[self.environment]
 
     def fileno(self) -> int:
-        """Readable when it has answered."""
+        """Readable when the worker has answered."""
         return self.worker.fileno()
 
-    def begin(self, subject: _Subject) -> None:
-        """Send its next job, or start a worker for it."""
+    def begin(self, candidate: _Candidate) -> None:
+        """Send the candidate's next job, or start a worker for it."""
         now = time.monotonic()
-        if subject.environment != self.environment:
-            self.environment, self.entered = subject.environment, now
+        if candidate.environment != self.environment:
+            self.environment, self.environment_since = candidate.environment, now
         self.starting = self.environment not in self.workers
         if self.starting:
-            self.workers[self.environment] = Worker(subject.name)
-        self.subject, self.since = subject, now
-        assert subject.job is not None
-        request = messages.Request() if self.starting else subject.job.request()
+            self.workers[self.environment] = Worker(candidate.name)
+        self.candidate, self.since = candidate, now
+        assert candidate.job is not None
+        request = messages.Request() if self.starting else candidate.job.request()
         self.worker.send(request, JOB_TIMEOUT_S)
 
 
 def mutants() -> tuple[str, ...]:
-    """Names of all of them."""
+    """Names of all mutants."""
     return tuple(name for name in EXECUTORS if name.startswith(MUTANT))
 
 
@@ -139,62 +140,62 @@ def controls() -> tuple[str, ...]:
     return tuple(CONTROL + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
 
 
-class _Hunt:
-    """One self-test: subjects, lanes, and what they share."""
+class _SelftestRun:
+    """One self-test: candidates, workers, and what they share."""
 
     def __init__(self, names: tuple[str, ...], time_s: float, workers: int, seed: int) -> None:
         self.time_s = time_s
         self.seed = seed
         self.portfolios: dict[tuple[str, Support], Portfolio] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
-        self.strategies: defaultdict[str, Effort] = defaultdict(Effort)
+        self.setups: defaultdict[str, Effort] = defaultdict(Effort)
         self.families: defaultdict[str, Effort] = defaultdict(Effort)
         self.died: Counter[str] = Counter()
         self.interrupted = False
-        self.subjects = [self._subject(name) for name in names]
-        self.lanes = [_Lane() for _ in range(min(workers, len(names)))]
+        self.candidates = [self._candidate(name) for name in names]
+        self.worker_sets = [_WorkerSet() for _ in range(min(workers, len(names)))]
         self.started = time.monotonic()
 
-    def _subject(self, name: str) -> _Subject:
+    def _candidate(self, name: str) -> _Candidate:
         made = executor_class(name)
         origins = (o for o in ("tf", "jax") if issubclass(made, executor_class(o)))
-        origin = next(origins, "native")  # what is in Python needs no framework either
+        origin = next(origins, "native")  # mutants in Python need no framework either
         (config, *_) = made.configurations()
-        subject = _Subject(name, origin, config.environment)
-        subject.hunt = self._hunt(subject)
-        subject.job = next(subject.hunt)
-        return subject
+        candidate = _Candidate(name, origin, config.environment)
+        candidate.task = self._test_until_killed(candidate)
+        candidate.job = next(candidate.task)
+        return candidate
 
-    # --- one subject -------------------------------------------------------------------
+    # --- one candidate -------------------------------------------------------------------
 
-    def _hunt(self, subject: _Subject) -> Generator[_Job, Seen, None]:
-        """Run test after test, until a kill."""
-        made = executor_class(subject.name)
+    def _test_until_killed(self, candidate: _Candidate) -> Generator[_Job, Seen, None]:
+        """Run test after test until one kills the mutant."""
+        made = executor_class(candidate.name)
         configs = {config.name: config for config in made.configurations()}
         configs[""] = made.configurations()[0]
-        ways = [way for way in WAYS[subject.origin] if way.config in configs]
-        if subject.origin == "native" and "controlled" not in configs:  # it has no engines
-            ways = [replace(ways[0], config="")]
-        key = (subject.origin, made.support)
+        setups = [setup for setup in RUN_SETUPS[candidate.origin] if setup.config in configs]
+        if candidate.origin == "native" and "controlled" not in configs:  # a mutant without engines
+            setups = [replace(setups[0], config="")]
+        key = (candidate.origin, made.support)
         if key not in self.portfolios:
-            sparse = subject.origin != "tf"
+            sparse = candidate.origin != "tf"
             self.portfolios[key] = Portfolio(made.support, self.seed, sparse=sparse)
         for index in count():
             family, test = self.portfolios[key][index]
-            subject.graphs += 1
-            for way in ways:
-                form = way.form(test)
+            candidate.graphs += 1
+            for setup in setups:
+                form = setup.form(test)
                 if form is None:
                     continue
-                subject.family, subject.strategy = family, way.strategy
-                job = _Job(subject.name, form, configs[way.config], way, self.seed + index)
+                candidate.family, candidate.setup = family, setup.name
+                job = _Job(candidate.name, form, configs[setup.config], setup, self.seed + index)
                 if self._forbidden(job, (yield job)) and (yield from self._confirmed(job)):
-                    subject.killed = True
+                    candidate.killed = True
                     return
 
     def _confirmed(self, job: _Job) -> Generator[_Job, Seen, bool]:
-        """Whether it shows again, and its control shows nothing."""
-        for number in range(1, AGAIN + 1):
+        """Whether a further run shows a forbidden outcome, and no run of the control does."""
+        for number in range(1, CONFIRMATION_RUNS + 1):
             again = _with(job, job.executor, number)
             if self._forbidden(again, (yield again)):
                 break
@@ -202,15 +203,15 @@ class _Hunt:
             return False
         if not isinstance(executor_class(job.executor), Mutant):
             return True
-        sound = CONTROL + job.executor.partition("/")[2]
-        for number in range(1, CONTROLS + 1):
-            control = _with(job, sound, number)
+        control_name = CONTROL + job.executor.partition("/")[2]
+        for number in range(1, CONTROL_RUNS + 1):
+            control = _with(job, control_name, number)
             if self._forbidden(control, (yield control)):
                 return False
         return True
 
     def _forbidden(self, job: _Job, seen: Seen) -> bool:
-        """Whether it showed anything forbidden. What is unknown is not."""
+        """Whether an outcome is forbidden. Undecided outcomes do not count."""
         if not seen:
             return False
         model = GUARANTEES[job.config.guarantees]
@@ -223,24 +224,28 @@ class _Hunt:
 
     # --- all of them -------------------------------------------------------------------
 
-    def run(self, told: Explanation) -> Selftest:
-        """Until all are killed, or the time is up."""
+    def run(self, show: ShowProgress) -> Selftest:
+        """Run until all mutants are killed, or the time is over."""
         try:
             while self.left_s > 0 and self.alive:
-                for lane in self.lanes:
-                    if lane.subject is None:
-                        self._assign(lane)
-                busy = [lane for lane in self.lanes if lane.subject is not None]
+                for worker_set in self.worker_sets:
+                    if worker_set.candidate is None:
+                        self._assign(worker_set)
+                busy = [
+                    worker_set
+                    for worker_set in self.worker_sets
+                    if worker_set.candidate is not None
+                ]
                 ready, _, _ = select.select(busy, [], [], min(0.25, max(0.0, self.left_s)))
-                for lane in busy:
-                    if lane in ready or lane.worker.overdue:
-                        self._answered(lane)
-                told(self.result())
+                for worker_set in busy:
+                    if worker_set in ready or worker_set.worker.overdue:
+                        self._answered(worker_set)
+                show(self.result())
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
-            for lane in self.lanes:
-                for worker in lane.workers.values():
+            for worker_set in self.worker_sets:
+                for worker in worker_set.workers.values():
                     worker.close()
         return self.result()
 
@@ -250,81 +255,81 @@ class _Hunt:
         return self.time_s - (time.monotonic() - self.started)
 
     @property
-    def alive(self) -> list[_Subject]:
-        """Not killed, and able to run."""
-        return [each for each in self.subjects if not (each.killed or each.unavailable)]
+    def alive(self) -> list[_Candidate]:
+        """Candidates that are not killed and can run."""
+        return [each for each in self.candidates if not (each.killed or each.unavailable)]
 
-    def _assign(self, lane: _Lane) -> None:
-        """Give a lane the next job of whoever has had least time."""
-        busy = {id(each.subject) for each in self.lanes}
+    def _assign(self, worker_set: _WorkerSet) -> None:
+        """Give idle workers the next job of the candidate that has had the least time."""
+        busy = {id(each.candidate) for each in self.worker_sets}
         idle = [each for each in self.alive if id(each) not in busy]
-        here = [each for each in idle if each.environment == lane.environment]
-        taken = {each.environment for each in self.lanes}
+        here = [each for each in idle if each.environment == worker_set.environment]
+        taken = {each.environment for each in self.worker_sets}
         waiting = [each for each in idle if each.environment not in taken]
         now = time.monotonic()
-        if waiting and (not here or now - lane.entered > STAY_S):
+        if waiting and (not here or now - worker_set.environment_since > KEEP_ENVIRONMENT_S):
             here = waiting
-        subject = min(here or idle, key=lambda each: each.seconds, default=None)
-        if subject is not None:
-            lane.begin(subject)
+        candidate = min(here or idle, key=lambda each: each.seconds, default=None)
+        if candidate is not None:
+            worker_set.begin(candidate)
 
-    def _answered(self, lane: _Lane) -> None:
-        """Take what it showed, and ask the hunt what comes next."""
-        subject = lane.subject
-        assert subject is not None
-        assert subject.job is not None
-        assert subject.hunt is not None
-        lane.subject = None
-        reply = lane.worker.receive()
-        if lane.starting and isinstance(reply, messages.Reply) and not reply.unavailable:
+    def _answered(self, worker_set: _WorkerSet) -> None:
+        """Pass a worker's answer to the candidate's task, which says what is next."""
+        candidate = worker_set.candidate
+        assert candidate is not None
+        assert candidate.job is not None
+        assert candidate.task is not None
+        worker_set.candidate = None
+        reply = worker_set.worker.receive()
+        if worker_set.starting and isinstance(reply, messages.Reply) and not reply.unavailable:
             return
-        seconds = time.monotonic() - lane.since
+        seconds = time.monotonic() - worker_set.since
         seen: Seen = None
         if isinstance(reply, Died):
-            self.died[subject.name] += 1
+            self.died[candidate.name] += 1
         elif reply.unavailable:
-            subject.unavailable = reply.unavailable
+            candidate.unavailable = reply.unavailable
         elif not reply.refused:
-            seen = messages.histogram(subject.job.test, reply)
-            seconds = reply.seconds  # a framework's start is nobody's time
-        subject.seconds += seconds
-        family, strategy = subject.family, subject.strategy
+            seen = messages.histogram(candidate.job.test, reply)
+            seconds = reply.seconds  # without a framework's start
+        candidate.seconds += seconds
+        family, setup = candidate.family, candidate.setup
         with suppress(StopIteration):
-            subject.job = subject.hunt.send(seen)
-        for effort in (self.families[family], self.strategies[strategy]):
+            candidate.job = candidate.task.send(seen)
+        for effort in (self.families[family], self.setups[setup]):
             effort.runs += 1
             effort.seconds += seconds
-            effort.kills += subject.killed
+            effort.kills += candidate.killed
 
     def result(self) -> Selftest:
-        """How it stands."""
+        """The results so far."""
         return Selftest(
-            kills=tuple(map(_kill, self.subjects)),
-            strategies=dict(self.strategies),
+            kills=tuple(map(_kill, self.candidates)),
+            setups=dict(self.setups),
             families=dict(self.families),
             seconds=time.monotonic() - self.started,
             asked_s=self.time_s,
             seed=self.seed,
             died=dict(self.died),
-            unavailable={s.name: s.unavailable for s in self.subjects if s.unavailable},
+            unavailable={s.name: s.unavailable for s in self.candidates if s.unavailable},
             interrupted=self.interrupted,
         )
 
 
-def _kill(subject: _Subject) -> Kill:
+def _kill(candidate: _Candidate) -> Kill:
     return Kill(
-        mutant=subject.name,
-        executor=subject.origin,
-        seconds=round(subject.seconds, 3) if subject.killed else None,
-        graphs=subject.graphs,
-        by=subject.family if subject.killed else "",
-        strategy=subject.strategy if subject.killed else "",
+        mutant=candidate.name,
+        executor=candidate.origin,
+        seconds=round(candidate.seconds, 3) if candidate.killed else None,
+        graphs=candidate.graphs,
+        family=candidate.family if candidate.killed else "",
+        setup=candidate.setup if candidate.killed else "",
     )
 
 
 def _with(job: _Job, executor: str, number: int) -> _Job:
-    """The same test once more, by that executor and with another seed."""
-    return _Job(executor, job.test, job.config, job.way, job.seed + number)
+    """The same job for an executor, with another seed."""
+    return _Job(executor, job.test, job.config, job.setup, job.seed + number)
 
 
 def selftest(
@@ -333,20 +338,20 @@ def selftest(
     time_s: float = DEFAULT_S,
     workers: int = 2,
     seed: int = 0,
-    told: Explanation = lambda _: None,
+    show: ShowProgress = lambda _: None,
 ) -> Selftest:
-    """Kill mutants until none is left, or the time is up.
+    """Run tests on mutants until all are killed, or the time is over.
 
     Parameters
     ----------
     names : tuple of str
-        Of mutants, or of controls, none of which should be reported; all mutants if empty.
+        Mutants, or controls, none of which should be reported; all mutants if empty.
     time_s : float
     workers : int
         Processes that run tests.
     seed : int
-        Of what is generated, and of the noise.
-    told : callable
-        Hears how it stands, now and then.
+        Of the generated tests and the noise.
+    show : callable
+        Called repeatedly with the results so far.
     """
-    return _Hunt(names or mutants(), time_s, workers, seed).run(told)
+    return _SelftestRun(names or mutants(), time_s, workers, seed).run(show)

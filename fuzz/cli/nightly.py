@@ -127,7 +127,7 @@ def nightly(
     from random import SystemRandom
 
     from litmusfuzz.fuzz.campaign import pools
-    from litmusfuzz.fuzz.campaign.nightly.coordinator import Nightly, asked
+    from litmusfuzz.fuzz.campaign.nightly.coordinator import Nightly, new_run_facts
     from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
 
     known = _known(known_file)
@@ -135,7 +135,7 @@ def nightly(
         fail("--selftest: longer than --time")
     if resume is None:
         chosen = systems_of(executors, None, None)
-        facts = asked(
+        facts = new_run_facts(
             command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
@@ -177,7 +177,7 @@ def nightly(
         with pools.open(workers, dask) as pool, opened(write=True) as store:
             if resume is None and store.meta:
                 fail(f"--out: {folder}: holds a nightly run; --resume {folder} continues it")
-            store.note(**facts)
+            store.set_meta(**facts)
             report = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
@@ -248,7 +248,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
     run but has not updated the file for three minutes is silent: it was killed, or the
     files of its machine arrive late.
     """
-    from litmusfuzz.fuzz.campaign.nightly.store import is_written
+    from litmusfuzz.fuzz.campaign.nightly.store import has_writer
     from litmusfuzz.reports.stats import number, read, together
 
     runs = {}
@@ -259,7 +259,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
             if "state" not in runs[folder]:
                 fail(f"{path}: is not the stats file of a nightly run")
             quiet = time.time() - number(runs[folder], "last_update") > SILENT_S
-            if runs[folder]["state"] == "runs" and quiet and not is_written(Path(folder)):
+            if runs[folder]["state"] == "runs" and quiet and not has_writer(Path(folder)):
                 runs[folder]["state"] = "silent"
         except (OSError, UnicodeDecodeError) as error:
             fail(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}")

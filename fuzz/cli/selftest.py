@@ -60,7 +60,7 @@ def selftest(
             line = f"\r\x1b[K{found.killed} of {len(found.kills)} after {found.seconds:.0f} s ..."
             click.echo(line, err=True, nl=False)
 
-    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, told=show)
+    found = selftest(chosen or known, time_s=time_s, workers=workers, seed=seed, show=show)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     if as_json:

@@ -186,7 +186,7 @@ def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
     tmp_path: Path, unreduced: Entry
 ) -> None:
     made = alone(tmp_path, ("stale", "stale_too"))
-    made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    made.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
     made.add_unreduced(unreduced)
     record = made.run()
     fast, home = (states(record)[name] for name in ("stale", "stale_too"))
@@ -198,7 +198,7 @@ def test_what_is_slow_is_minimized_in_a_quick_profile_in_which_nothing_is_drawn(
     tmp_path: Path, unreduced: Entry
 ) -> None:
     made = alone(tmp_path, ("stale_too",), fast={NAME: configuration(NAME, "stale")})
-    made.remember({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    made.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
     made.add_unreduced(unreduced)
     record = made.run()
     fast, home = (states(record)[name] for name in ("stale", "stale_too"))

@@ -1,6 +1,6 @@
-"""Nights on a mutant that needs no framework: ended, killed, resumed, told, made again.
+"""Nights on a mutant that needs no framework: ended, killed, resumed, report, made again.
 
-They wait for what the store or a spool says, never for a time.
+They wait for what the store or a log says, never for a time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import canonical
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
-from litmusfuzz.fuzz.campaign.nightly.planner import Plan
+from litmusfuzz.fuzz.campaign.nightly.planner import ShardPlanner
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
-from litmusfuzz.fuzz.campaign.nightly.shard import RANGE, SELFTEST, Known, Shard, work
-from litmusfuzz.fuzz.campaign.nightly.shard_log import LINES, ShardLog
+from litmusfuzz.fuzz.campaign.nightly.shard import (
+    SELFTEST,
+    TESTS_PER_FAMILY,
+    Shard,
+    ShardFinding,
+    run_shard,
+)
+from litmusfuzz.fuzz.campaign.nightly.shard_log import EVENTS, ShardLog
 from litmusfuzz.fuzz.campaign.nightly.store import Store, StoreError
-from litmusfuzz.fuzz.campaign.nightly.worker_deaths import alike
+from litmusfuzz.fuzz.campaign.nightly.worker_deaths import group_deaths
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.nightly_report import Kill
 from litmusfuzz.reports.outputs import write_all
@@ -57,7 +63,7 @@ PLANNED = {
     "python": None,
     "asked_s": 36_000.0,
 }
-"""What a `Plan` reads of a night, but for the executors."""
+"""What a `ShardPlanner` reads of a night, but for the executors."""
 
 
 def shard(number: int = 1, **changes: Any) -> Shard:
@@ -68,7 +74,7 @@ def shard(number: int = 1, **changes: Any) -> Shard:
             "executor": STALE,
             "configs": ("plain",),
             "time_s": 600.0,
-            "until": time.time() + 600,
+            "deadline": time.time() + 600,
             "families": {"dag": 1.0},
             "count": 64,
             **changes,
@@ -85,26 +91,28 @@ def done(asked: Shard, folder: Path | None, enough: Callable[[Lines], bool]) -> 
 
     class Until(ShardLog):
         @property
-        def told_to_stop(self) -> bool:
+        def stop_requested(self) -> bool:
             """Whether it is."""
             return enough(lines_of(self.folder))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "ShardLog", Until)
-        return work(replace(asked, spool=folder and str(folder)))
+        return run_shard(replace(asked, log_folder=folder and str(folder)))
 
 
 def pending(lines: Lines) -> set[int]:
     """Graphs that wait to be minimized."""
     shown = {each["index"] for each in lines if each["kind"] == "test" and each["unreduced"]}
-    settled = {each["index"] for each in lines if each["kind"] in ("found", "again", "unconfirmed")}
-    return shown - settled - {each["index"] for each in lines if each.get("key")}
+    resolved = {
+        each["index"] for each in lines if each["kind"] in ("finding", "seen_again", "unconfirmed")
+    }
+    return shown - resolved - {each["index"] for each in lines if each.get("key")}
 
 
 @pytest.fixture(scope="module")
-def spooled(tmp_path_factory) -> Path:
+def logged(tmp_path_factory) -> Path:
     """What a shard left that has a finding, one more graph that shows it, and one that waits."""
-    folder = tmp_path_factory.mktemp("spool")
+    folder = tmp_path_factory.mktemp("log")
 
     def enough(lines: Lines) -> bool:
         found = sum(each.get("key") is not None for each in lines)
@@ -115,26 +123,26 @@ def spooled(tmp_path_factory) -> Path:
 
 
 def lines_of(folder: Path) -> Lines:
-    return [json.loads(line) for line in (folder / LINES).read_text().splitlines()]
+    return [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
 
 
 @pytest.fixture
-def store(tmp_path: Path, spooled: Path) -> Iterator[Store]:
+def store(tmp_path: Path, logged: Path) -> Iterator[Store]:
     """A night of one shard that has ended."""
-    with night(tmp_path / "n", spooled) as store:
-        store.finish(1, lost=False)
+    with nightly_run(tmp_path / "n", logged) as store:
+        store.finish_shard(1, lost=False)
         yield store
 
 
-def night(folder: Path, spool: Path | None = None) -> Store:
+def nightly_run(folder: Path, log_folder: Path | None = None) -> Store:
     """A store in which shard 1 has begun, and left that."""
     store = Store(folder, write=True)
     if not store.meta:
-        store.note(**META)
-        store.begin(shard(), [])
-        store.db.execute("UPDATE shards SET begun = 1800000000")
-    if spool is not None:
-        shutil.copytree(spool, store.spool(1))
+        store.set_meta(**META)
+        store.begin_shard(shard(), [])
+        store.db.execute("UPDATE shards SET started = 1800000000")
+    if log_folder is not None:
+        shutil.copytree(log_folder, store.log_folder(1))
     return store
 
 
@@ -152,30 +160,30 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-# --- a spool is taken over -------------------------------------------------------------
+# --- ingesting a shard log -------------------------------------------------------------
 
 
-def test_a_spool_is_taken_over_once_whatever_is_killed_when(tmp_path: Path, spooled: Path) -> None:
+def test_a_shard_log_is_ingested_once_whatever_is_killed_when(tmp_path: Path, logged: Path) -> None:
     """In one go, or cut at any byte with the writer killed after each part: the same."""
-    whole = night(tmp_path / "whole", spooled)
-    whole.finish(1, lost=False)
+    whole = nightly_run(tmp_path / "whole", logged)
+    whole.finish_shard(1, lost=False)
     whole.close()
-    data = (spooled / LINES).read_bytes()
+    data = (logged / EVENTS).read_bytes()
     cut = tmp_path / "cut"
-    night(cut, spooled).close()
+    nightly_run(cut, logged).close()
     for size in range(0, len(data) + 4999, 4999):
-        (cut / "shards" / "1" / LINES).write_bytes(data[:size])
+        (cut / "shards" / "1" / EVENTS).write_bytes(data[:size])
         store = Store(cut, write=True)
         store.ingest(1)
         # Killed in the middle of the next lines: all of that transaction is undone.
-        (cut / "shards" / "1" / LINES).write_bytes(data + b'{"kind":"test","at":1}\n')
+        (cut / "shards" / "1" / EVENTS).write_bytes(data + b'{"kind":"test","at":1}\n')
         with pytest.raises(KeyError):
             store.ingest(1)
         store.close()
-    (cut / "shards" / "1" / LINES).write_bytes(data)
+    (cut / "shards" / "1" / EVENTS).write_bytes(data)
     store = Store(cut, write=True)
-    store.finish(1, lost=False)
-    store.finish(1, lost=False)
+    store.finish_shard(1, lost=False)
+    store.finish_shard(1, lost=False)
     store.close()
     assert dump(cut) == dump(tmp_path / "whole")
     assert files(cut) == files(tmp_path / "whole")
@@ -183,27 +191,27 @@ def test_a_spool_is_taken_over_once_whatever_is_killed_when(tmp_path: Path, spoo
 
 
 def test_a_store_has_one_writer_and_one_version(tmp_path: Path) -> None:
-    with night(tmp_path / "n") as store:
+    with nightly_run(tmp_path / "n") as store:
         with pytest.raises(StoreError, match="another process"):
             Store(tmp_path / "n", write=True)
         store.db.execute("PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="version 99"):
         Store(tmp_path / "n", write=False)
-    with pytest.raises(StoreError, match="holds no night"):
+    with pytest.raises(StoreError, match="is no folder of a nightly run"):
         Store(tmp_path / "nothing", write=False)
 
 
-def test_each_graph_is_counted_once_and_its_findings_told(
-    store: Store, tmp_path: Path, spooled: Path
+def test_each_test_is_counted_once_and_its_findings_reported(
+    store: Store, tmp_path: Path, logged: Path
 ) -> None:
     check(store)
-    told = ReportBuilder(store, KnownFindings()).night()
-    tests = [line for line in lines_of(spooled) if line["kind"] == "test"]
-    assert sum(share.graphs for share in told.by_config) == len(tests)
-    assert {line["index"] // 32 // RANGE for line in tests} == {1}
-    assert told.findings
-    assert told.not_minimized == len(store.pending(STALE, ("plain",), 1000))
-    for each in told.findings:
+    report = ReportBuilder(store, KnownFindings()).build()
+    tests = [line for line in lines_of(logged) if line["kind"] == "test"]
+    assert sum(share.graphs for share in report.by_config) == len(tests)
+    assert {line["index"] // 32 // TESTS_PER_FAMILY for line in tests} == {1}
+    assert report.findings
+    assert report.not_minimized == len(store.pending(STALE, ("plain",), 1000))
+    for each in report.findings:
         assert each.in_this_run == sum(each.configs.values()) > 0
         assert each.forbidden
         assert each.nearest in each.allowed
@@ -211,80 +219,81 @@ def test_each_graph_is_counted_once_and_its_findings_told(
         assert load(tmp_path / "n" / each.file) == each.entry
 
 
-def test_what_is_known_by_its_key_ends_with_0_and_what_is_not_with_1(
-    store: Store, tmp_path: Path, spooled: Path
+def test_exit_code_is_0_if_all_findings_are_known_by_key_else_1(
+    store: Store, tmp_path: Path, logged: Path
 ) -> None:
-    keys = [each.key for each in ReportBuilder(store, KnownFindings()).night().findings]
+    keys = [each.key for each in ReportBuilder(store, KnownFindings()).build().findings]
     entries = tuple(KnownFinding("because", key) for key in [*keys, "v2-0000000000000000"])
-    told = ReportBuilder(store, KnownFindings(entries)).night()
-    assert told.exit_code() == (1 if told.undecided else 0)
-    store.db.execute("UPDATE unreduced_findings SET state = 'settled'")
-    told = ReportBuilder(store, KnownFindings(entries)).night()
-    assert told.exit_code() == 0
-    assert [each.seen for each in told.known] == [True] * len(keys) + [False]
-    told = ReportBuilder(store, KnownFindings(entries[1:])).night()
-    assert told.exit_code() == 1
-    assert [each.key for each in told.new] == keys[:1]
+    report = ReportBuilder(store, KnownFindings(entries)).build()
+    assert report.exit_code() == (1 if report.undecided else 0)
+    store.db.execute("UPDATE unreduced_findings SET state = 'resolved'")
+    report = ReportBuilder(store, KnownFindings(entries)).build()
+    assert report.exit_code() == 0
+    assert [each.seen for each in report.known] == [True] * len(keys) + [False]
+    report = ReportBuilder(store, KnownFindings(entries[1:])).build()
+    assert report.exit_code() == 1
+    assert [each.key for each in report.new] == keys[:1]
 
 
-def test_a_crash_that_is_known_by_its_cause_is_so_each_time_that_it_is_told(
+def test_a_crash_known_by_its_cause_stays_known_in_each_report(
     store: Store, tmp_path: Path
 ) -> None:
     """Also where its file is asked for first, as after a night that has ended."""
     (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     effects = load(tmp_path / "n" / row["file"]).test.effects
     store.db.execute(
-        "INSERT INTO deaths VALUES (1, 1, 'crashed', 'plain', 'tf/executor', 'signal 6', ?, ?, 1)",
+        """INSERT INTO worker_deaths
+        VALUES (1, 1, 'crashed', 'plain', 'tf/executor', 'signal 6', ?, ?, 1)""",
         (row["file"], json.dumps(sorted({node.op for node in effects}))),
     )
     kernels = tuple(sorted({node.definition.kernel_class for node in effects}))
     cause = Cause(("crashed",), kernels, None, ("tf/executor",))
-    told = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
-    assert told.kept == {row["file"]}
+    report = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
+    assert report.kept == {row["file"]}
     for _ in range(2):
-        made = told.night()
+        made = report.build()
         assert [each.seen for each in made.known] == [True]
         assert [each.known for each in made.findings if each.sort == "crashed"] == ["the heap"]
 
 
-def test_what_one_turn_left_another_minimizes_and_what_is_known_is_not_found_again(
-    store: Store, tmp_path: Path, spooled: Path
+def test_a_shard_minimizes_what_another_left_and_finds_nothing_known_again(
+    store: Store, tmp_path: Path, logged: Path
 ) -> None:
     before = store.rows("SELECT key FROM sightings")
     left = [row["number"] for row in store.pending(STALE, ("plain",), 1000)]
-    assert set(left) == pending(lines_of(spooled)) != set()
+    assert set(left) == pending(lines_of(logged)) != set()
     texts = tuple((tmp_path / "n" / f"unreduced/unreduced-1-{n}.yaml").read_text() for n in left)
     known = tuple(
-        Known(key, (tmp_path / "n" / file).read_text(), ("plain",))
+        ShardFinding(key, (tmp_path / "n" / file).read_text(), ("plain",))
         for key, file in store.rows("SELECT key, file FROM findings")
     )
     second = shard(2, known=known, pending=texts, minimizing_share=1.0)
-    store.begin(second, left)
+    store.begin_shard(second, left)
     assert not store.pending(STALE, ("plain",), 1000)
 
-    def settled(lines: Lines) -> set[int]:
+    def resolved(lines: Lines) -> set[int]:
         """Of those that were left."""
-        kinds = ("found", "again")
+        kinds = ("finding", "seen_again")
         return {each["index"] for each in lines if each["kind"] in kinds} & set(left)
 
-    done(second, store.spool(2), lambda lines: bool(settled(lines)))
-    gone = settled(lines_of(store.spool(2)))
-    store.finish(2, lost=False)
+    done(second, store.log_folder(2), lambda lines: bool(resolved(lines)))
+    gone = resolved(lines_of(store.log_folder(2)))
+    store.finish_shard(2, lost=False)
     check(store)
     assert not gone & {row["number"] for row in store.pending(STALE, ("plain",), 1000)}
     assert len(store.rows("SELECT key FROM sightings")) > len(before)
 
 
-def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
-    """It returns its files, and they are taken over like a spool."""
+def test_a_shard_on_another_machine_gives_the_same_store(tmp_path: Path) -> None:
+    """It returns its files, and they are ingested like a shard log."""
 
     def enough(lines: Lines) -> bool:
         return bool(pending(lines))
 
     files = done(shard(), None, enough)
-    with night(tmp_path / "n") as store:
-        store.put(1, files)
-        store.finish(1, lost=False)
+    with nightly_run(tmp_path / "n") as store:
+        store.add_files(1, files)
+        store.finish_shard(1, lost=False)
         check(store)
         assert store.rows("SELECT host != '', seconds > 0, graphs > 0 FROM shards")[0][:] == (
             1,
@@ -294,39 +303,39 @@ def test_a_turn_on_another_machine_leaves_the_same(tmp_path: Path) -> None:
         assert store.pending(STALE, ("plain",), 1000)
 
 
-def test_what_earlier_nights_saw_is_counted_with_it(store: Store, spooled: Path) -> None:
-    with night(store.folder.parent / "later", spooled) as later:
-        assert ReportBuilder(later, KnownFindings()).night().earlier == ()  # the first goes on
-        first = ReportBuilder(store, KnownFindings()).night()
-        store.note(summary=summary(first))
-        later.finish(1, lost=False)
-        told = ReportBuilder(later, KnownFindings()).night()
-    (line,) = told.earlier
+def test_sightings_of_earlier_nightly_runs_are_counted(store: Store, logged: Path) -> None:
+    with nightly_run(store.folder.parent / "later", logged) as later:
+        assert ReportBuilder(later, KnownFindings()).build().earlier == ()  # the first goes on
+        first = ReportBuilder(store, KnownFindings()).build()
+        store.set_meta(summary=summary(first))
+        later.finish_shard(1, lost=False)
+        report = ReportBuilder(later, KnownFindings()).build()
+    (line,) = report.earlier
     assert (line.findings, line.graphs) == (len(first.findings), first.graphs)
-    for one, other in zip(first.findings, told.findings, strict=True):
+    for one, other in zip(first.findings, report.findings, strict=True):
         assert other.key == one.key
         assert other.in_this_run == one.in_this_run
         assert other.count == one.count + one.in_this_run
         assert other.first_seen == one.first_seen
 
 
-def test_a_mutant_that_is_not_reported_breaks_the_night(tmp_path: Path) -> None:
+def test_a_mutant_that_is_not_reported_breaks_the_nightly_run(tmp_path: Path) -> None:
     killed = Kill("mutant/stale-reads", "native", 1.5, 7, "dag", "controlled")
     alive = Kill("mutant/early-sink", "native", None, 900)
-    with night(tmp_path / "n") as store:
+    with nightly_run(tmp_path / "n") as store:
         for number, kill in ((1, killed), (2, alive)):
             if number == 2:
-                store.begin(shard(2), [])
-            with ShardLog(store.spool(number), SELFTEST, ()) as spool:
-                spool.killed(kill)
-                spool.canary(reported=True)
-                spool.finished(2.0)
-            store.finish(number, lost=False)
-            store.note(ended=1_800_000_100)
-            told = ReportBuilder(store, KnownFindings()).night()
-            assert told.exit_code() == (0 if number == 1 else 2)
-    assert told.kills == (alive, killed)
-    assert told.mutation_score == 0.5
+                store.begin_shard(shard(2), [])
+            with ShardLog(store.log_folder(number), SELFTEST, ()) as log:
+                log.mutant_done(kill)
+                log.canary_run(reported=True)
+                log.finished(2.0)
+            store.finish_shard(number, lost=False)
+            store.set_meta(ended=1_800_000_100)
+            report = ReportBuilder(store, KnownFindings()).build()
+            assert report.exit_code() == (0 if number == 1 else 2)
+    assert report.kills == (alive, killed)
+    assert report.mutation_score == 0.5
 
 
 def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_path: Path) -> None:
@@ -334,16 +343,16 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
     asked = {"executors": [["tf", *names], ["native", "plain"]], **PLANNED}
     had: Counter[tuple[str, int]] = Counter()
     with Store(tmp_path / "n", write=True) as store:
-        store.note(**META | asked)
-        plan = Plan(store)
+        store.set_meta(**META | asked)
+        planner = ShardPlanner(store)
         for _ in range(600):
-            made = plan.next(30_000.0, 0.0, spooled=False)
+            made = planner.next(30_000.0, 0.0, write_log=False)
             assert made is not None
-            store.begin(made[0], [])
+            store.begin_shard(made[0], [])
             store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
             had[made[0].executor, len(made[0].configs)] += 1
     assert had["native", 1] == 300
-    groups = Counter(len(group.configs) for group in plan.groups if group.executor == "tf")
+    groups = Counter(len(group.configs) for group in planner.groups if group.executor == "tf")
     assert max(groups) >= 20
     assert groups[1] >= 5
     each = {size: had["tf", size] / count for size, count in groups.items()}
@@ -352,56 +361,56 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
         assert abs(shards / size**0.5 - each[1]) <= 1
 
 
-def test_turns_know_where_findings_are_quickly_made_small(tmp_path: Path) -> None:
+def test_shards_name_the_configuration_in_which_minimizing_is_fast(tmp_path: Path) -> None:
     executors = [["tf", "plain", "grappler", "autocluster"], ["native", "plain", "split"]]
     asked = {"executors": executors, **PLANNED}
     fast = {}
     with Store(tmp_path / "n", write=True) as store:
-        store.note(**META | asked)
+        store.set_meta(**META | asked)
         for line, (config, seconds) in enumerate((("plain", 1), ("plain", 3), ("autocluster", 9))):
-            store.begin(shard(1 + line, executor="tf", configs=(config,)), [])
+            store.begin_shard(shard(1 + line, executor="tf", configs=(config,)), [])
             store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
             columns = [1 + line, line, line, "dag", "", config, "rfc", "{}", "[]", 1, ""]
             columns += [1, 0, 0, None, seconds, ""]
             store.db.execute(f"INSERT INTO tests VALUES ({', '.join('?' * 17)})", columns)  # noqa: S608
-        plan = Plan(store)
+        planner = ShardPlanner(store)
         for number in range(10, 20):
-            made = plan.next(30_000.0, 0.0, spooled=False)
+            made = planner.next(30_000.0, 0.0, write_log=False)
             assert made is not None
-            store.begin(made[0], [])
-            fast[made[0].configs] = made[0].fast
+            store.begin_shard(made[0], [])
+            fast[made[0].configs] = made[0].fast_config
             wanted = {"plain": 2.0, "autocluster": 9.0} if made[0].executor == "tf" else {}
-            assert made[0].seconds == wanted, number
+            assert made[0].seconds_per_test == wanted, number
             store.db.execute("UPDATE shards SET state = 'done', seconds = 10")
     assert fast.pop(("autocluster",)) == "plain"
     assert fast == dict.fromkeys((("plain", "grappler"), ("plain",), ("split",)))
 
 
-def test_the_disk_is_bounded_and_findings_and_what_is_pending_stay(
-    store: Store, tmp_path: Path, spooled: Path
+def test_shrinking_keeps_findings_and_pending_tests(
+    store: Store, tmp_path: Path, logged: Path
 ) -> None:
     findings = set((tmp_path / "n/findings").iterdir())
     pending = {
         file
         for (file,) in store.rows("SELECT file FROM unreduced_findings WHERE state = 'pending'")
     }
-    settled = {
+    resolved = {
         file
-        for (file,) in store.rows("SELECT file FROM unreduced_findings WHERE state = 'settled'")
+        for (file,) in store.rows("SELECT file FROM unreduced_findings WHERE state = 'resolved'")
     }
-    assert settled
+    assert resolved
     assert store.shrink(1 << 30, set()) == store.disk_bytes()
-    assert all((tmp_path / "n" / file).is_file() for file in settled)
+    assert all((tmp_path / "n" / file).is_file() for file in resolved)
     store.shrink(1, set())
     assert set((tmp_path / "n/findings").iterdir()) == findings
     assert all((tmp_path / "n" / file).is_file() for file in pending)
-    assert not any((tmp_path / "n" / file).is_file() for file in settled)
+    assert not any((tmp_path / "n" / file).is_file() for file in resolved)
 
 
 def test_deaths_that_look_alike_are_one_finding() -> None:
     def death(message: str, *ops: str) -> dict[str, str]:
-        told = {"sort": "crashed", "class": "tf/executor", "message": message}
-        return {**told, "ops": json.dumps(ops)}
+        report = {"sort": "crashed", "class": "tf/executor", "message": message}
+        return {**report, "ops": json.dumps(ops)}
 
     deaths = [
         death("signal 6: free(): invalid pointer 0x7f10", "read", "A", "S"),
@@ -411,8 +420,8 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
         death("signal 11", "S"),
         death("signal 11", "read"),
     ]
-    found = alike(deaths, lambda each: "")
-    assert [(each.words[:9], each.op, len(each.deaths)) for each in found] == [
+    found = group_deaths(deaths, lambda each: "")
+    assert [(each.message[:9], each.op, len(each.deaths)) for each in found] == [
         ("signal 6:", "S", 3),
         ("signal 6:", "B", 1),
         ("signal 11", "S", 1),
@@ -420,7 +429,7 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
     ]
     assert len({key for each in found for key in each.keys}) == 5
     # Who else is there does not matter; the numbers in the words do not either.
-    alone = {each.keys[0] for death in deaths for each in alike([death], lambda _: "")}
+    alone = {each.keys[0] for death in deaths for each in group_deaths([death], lambda _: "")}
     assert alone == {key for each in found for key in each.keys}
 
 
@@ -428,14 +437,14 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     for line, ops in enumerate((["A", "S"], ["B", "S"]), 1):
         store.db.execute(
-            "INSERT INTO deaths VALUES (1, ?, 'crashed', 'plain', ?, 'signal 6', ?, ?, 1)",
+            "INSERT INTO worker_deaths VALUES (1, ?, 'crashed', 'plain', ?, 'signal 6', ?, ?, 1)",
             (line, STALE, row["file"], json.dumps(ops)),
         )
 
     def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
         known = KnownFindings(tuple(KnownFinding("w", key) for key in keys))
         found = [
-            each for each in ReportBuilder(store, known).night().findings if each.sort == "crashed"
+            each for each in ReportBuilder(store, known).build().findings if each.sort == "crashed"
         ]
         return [(each.in_this_run, each.known, (each.key, *each.also)) for each in found]
 
@@ -445,13 +454,13 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     assert crashes(first, second) == [(2, "w", (first, second))]
     assert ReportBuilder(store, KnownFindings()).kept == {row["file"]}
     # What was dropped since the disk was too small is no damage.
-    store.db.execute("UPDATE deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
-    told = ReportBuilder(store, KnownFindings()).night()
-    assert not told.problem
-    assert [each.in_this_run for each in told.findings if each.sort == "crashed"] == [2]
+    store.db.execute("UPDATE worker_deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
+    report = ReportBuilder(store, KnownFindings()).build()
+    assert not report.problem
+    assert [each.in_this_run for each in report.findings if each.sort == "crashed"] == [2]
 
 
-def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> None:
+def test_crashes_of_two_shards_have_two_names(store: Store, tmp_path: Path) -> None:
     """Each shard calls its first ``crashed-7-1``; a report of JUnit knows cases by their names."""
     (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     (tmp_path / "n" / "crashed").mkdir(exist_ok=True)
@@ -459,21 +468,21 @@ def test_crashes_of_two_turns_have_two_names(store: Store, tmp_path: Path) -> No
         file = f"crashed/{number}-crashed-7-1.yaml"
         shutil.copy(tmp_path / "n" / row["file"], tmp_path / "n" / file)
         store.db.execute(
-            "INSERT INTO deaths VALUES (?, 1, 'crashed', 'plain', ?, ?, ?, '[]', 1)",
+            "INSERT INTO worker_deaths VALUES (?, 1, 'crashed', 'plain', ?, ?, ?, '[]', 1)",
             (number, STALE, f"signal {number}: ", file),
         )
-    told = ReportBuilder(store, KnownFindings()).night()
-    names = [each.entry.test.name for each in told.findings if each.sort == "crashed"]
+    report = ReportBuilder(store, KnownFindings()).build()
+    names = [each.entry.test.name for each in report.findings if each.sort == "crashed"]
     assert names == ["1-crashed-7-1", "2-crashed-7-1"]
 
 
-def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain_it(
+def test_an_unreduced_finding_is_new_unless_a_known_one_may_explain_it(
     store: Store,
 ) -> None:
     (row, *more) = store.rows("SELECT number, file FROM unreduced_findings WHERE state = 'pending'")
     for each in more:
         store.db.execute(
-            "UPDATE unreduced_findings SET state = 'settled' WHERE number = ?", each[:1]
+            "UPDATE unreduced_findings SET state = 'resolved' WHERE number = ?", each[:1]
         )
     entry = load(store.folder / row["file"])
     kind = canonical.executor_class(STALE, dict(entry.finding.settings), entry.finding.model)
@@ -484,11 +493,11 @@ def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain
 
     def undecided(*entries: KnownFinding, found: bool = False) -> tuple[int, int]:
         # What was found is out of the way, unless it is asked for.
-        teller = ReportBuilder(store, KnownFindings(entries))
-        told = teller.night()
-        return told.undecided, (told if found else replace(told, findings=())).exit_code()
+        builder = ReportBuilder(store, KnownFindings(entries))
+        report = builder.build()
+        return report.undecided, (report if found else replace(report, findings=())).exit_code()
 
-    keys = [each.key for each in ReportBuilder(store, KnownFindings()).night().findings]
+    keys = [each.key for each in ReportBuilder(store, KnownFindings()).build().findings]
     assert undecided() == (1, 1)
     assert undecided(KnownFinding("w", "", right)) == (0, 0)
     for wrong in (
@@ -505,30 +514,30 @@ def test_a_graph_that_is_not_minimized_is_new_unless_something_known_may_explain
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_file_that_is_gone_or_damaged_is_told_and_nothing_else_is_lost(
+def test_a_missing_or_damaged_file_is_reported_and_nothing_else_is_lost(
     store: Store, tmp_path: Path, *, gone: bool
 ) -> None:
-    before = ReportBuilder(store, KnownFindings()).night()
+    before = ReportBuilder(store, KnownFindings()).build()
     (file,) = (tmp_path / "n" / each.file for each in before.findings)
     if gone:
         file.unlink()
     else:
         file.write_text(file.read_text().replace("finding:", "findings:"))
-    told = ReportBuilder(store, KnownFindings()).night()
-    assert not told.findings
-    assert told.exit_code() == 2
-    assert str(file) in told.problem
-    write_all(told, tmp_path / "n")
+    report = ReportBuilder(store, KnownFindings()).build()
+    assert not report.findings
+    assert report.exit_code() == 2
+    assert str(file) in report.problem
+    write_all(report, tmp_path / "n")
     assert (tmp_path / "n/report.html").is_file()
 
 
-def test_what_cannot_be_read_ends_no_turn(tmp_path: Path, store: Store) -> None:
+def test_an_unreadable_file_ends_no_shard(tmp_path: Path, store: Store) -> None:
     executors = {"executors": [[STALE, "plain"]], "shard_s": 10.0, "selftest_s": 0.0, "workers": 1}
-    store.note(**META | executors | {"families": {}, "count": None, "python": None})
+    store.set_meta(**META | executors | {"families": {}, "count": None, "python": None})
     rows = store.rows("SELECT number, file FROM unreduced_findings WHERE state = 'pending'")
     (tmp_path / "n" / rows[0]["file"]).unlink()
     (tmp_path / "n" / store.rows("SELECT file FROM findings")[0]["file"]).write_text("no: test\n")
-    made = Plan(store).next(600.0, 0.0, spooled=False)
+    made = ShardPlanner(store).next(600.0, 0.0, write_log=False)
     assert made is not None
     turn_, given = made
     assert len(turn_.pending) == len(rows) - 1
@@ -536,28 +545,28 @@ def test_what_cannot_be_read_ends_no_turn(tmp_path: Path, store: Store) -> None:
     assert len(turn_.known) == len(store.rows("SELECT 1 FROM findings")) - 1
 
 
-def test_nights_beside_it_that_are_damaged_do_not_matter(tmp_path: Path) -> None:
+def test_damaged_nightly_runs_beside_it_are_ignored(tmp_path: Path) -> None:
     whole = {"started": 1, "graphs": 1, "outcomes": 1, "findings": 0, "new": 0}
     whole |= {"mutation_score": None, "seen": {"v2-0": {"count": 1, "first": 1, "last": 1}}}
-    for number, told in enumerate(({"seen": {}, "started": 1}, {"started": 1}, 5, [], whole)):
+    for number, report in enumerate(({"seen": {}, "started": 1}, {"started": 1}, 5, [], whole)):
         with Store(tmp_path / str(number), write=True) as beside:
-            beside.note(summary=told)
+            beside.set_meta(summary=report)
     with Store(tmp_path / "torn", write=True) as beside:
         beside.db.execute("INSERT INTO meta VALUES ('summary', '{')")
     with Store(tmp_path / "n", write=True) as store:
-        store.note(**META)
-        assert [each.graphs for each in ReportBuilder(store, KnownFindings()).night().earlier] == [
+        store.set_meta(**META)
+        assert [each.graphs for each in ReportBuilder(store, KnownFindings()).build().earlier] == [
             1
         ]
 
 
-def test_a_selftest_that_did_not_end_is_told(tmp_path: Path) -> None:
+def test_an_unfinished_selftest_is_reported(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
-        store.note(**META, selftest_s=60.0, ended=2, interrupted=False)
-        told = ReportBuilder(store, KnownFindings()).night()
-        assert "the self-test did not come to its end" in told.complaint
-        store.note(interrupted=True)
-        assert "self-test" not in ReportBuilder(store, KnownFindings()).night().complaint
+        store.set_meta(**META, selftest_s=60.0, ended=2, interrupted=False)
+        report = ReportBuilder(store, KnownFindings()).build()
+        assert "the self-test did not come to its end" in report.complaint
+        store.set_meta(interrupted=True)
+        assert "self-test" not in ReportBuilder(store, KnownFindings()).build().complaint
 
 
 def check(store: Store) -> None:
@@ -570,7 +579,7 @@ def check(store: Store) -> None:
         n for (n,) in store.rows("SELECT number FROM unreduced_findings")
     }
     assert {
-        n for (n,) in store.rows("SELECT number FROM unreduced_findings WHERE state = 'settled'")
+        n for (n,) in store.rows("SELECT number FROM unreduced_findings WHERE state = 'resolved'")
     } == {n for (n,) in store.rows("SELECT number FROM sightings")}
     found = {file for (file,) in store.rows("SELECT file FROM findings")}
     assert {f"findings/{path.name}" for path in (folder / "findings").glob("*.yaml")} == found
@@ -582,7 +591,9 @@ def check(store: Store) -> None:
     # At most the test in flight is lost: numbers have no gaps but at a shard's end.
     for (number,) in store.rows("SELECT number FROM shards WHERE state != 'running'"):
         numbers = [n for (n,) in store.rows("SELECT number FROM tests WHERE shard = ?", number)]
-        assert sorted(numbers) == [32 * (number * RANGE + n) for n in range(len(numbers))]
+        assert sorted(numbers) == [
+            32 * (number * TESTS_PER_FAMILY + n) for n in range(len(numbers))
+        ]
 
 
 # --- whole nights ----------------------------------------------------------------------
@@ -684,14 +695,14 @@ def test_no_finding_is_lost_or_doubled_and_no_process_left(interrupted: Path) ->
         check(store)
         assert not store.running
         states = {state for (state,) in store.rows("SELECT state FROM shards")}
-        told = ReportBuilder(store, KnownFindings()).night()
+        report = ReportBuilder(store, KnownFindings()).build()
     assert not list((interrupted / "shards").iterdir())
     assert "lost" in states
-    assert told.interrupted
-    assert not told.problem
-    assert told.canary[0] == told.canary[1] > 0
+    assert report.interrupted
+    assert not report.problem
+    assert report.canary[0] == report.canary[1] > 0
     names = [path.name for path in (interrupted / "findings").glob("*.yaml")]
-    assert sorted(names) == sorted(Path(each.file).name for each in told.findings)
+    assert sorted(names) == sorted(Path(each.file).name for each in report.findings)
     for name in names:
         assert name in (interrupted / "summary.md").read_text()
 
@@ -716,7 +727,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert store.running  # what goes on where one was killed is shown above
 
 
-def test_its_tests_are_made_again_byte_for_byte(interrupted: Path) -> None:
+def test_its_tests_are_reproduced_byte_for_byte(interrupted: Path) -> None:
     arguments = ["reproduce", str(interrupted), "--tests", "64", "--workers", "3", "--json"]
     result = subprocess.run(
         [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
@@ -725,13 +736,13 @@ def test_its_tests_are_made_again_byte_for_byte(interrupted: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     with Store(interrupted, write=False) as store:
         tests = store.rows("SELECT count(*) FROM tests")[0][0]
-    assert told == {"tests": min(64, tests), "equal": min(64, tests), "different": []}
+    assert report == {"tests": min(64, tests), "equal": min(64, tests), "different": []}
 
 
-def test_a_record_that_is_wrong_is_told(interrupted: Path, tmp_path: Path) -> None:
+def test_a_wrong_record_is_reported(interrupted: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(interrupted, tmp_path / "wrong")
     with Store(folder, write=True) as store:
         store.db.execute("UPDATE tests SET sha256 = 'x' WHERE line = (SELECT min(line) FROM tests)")

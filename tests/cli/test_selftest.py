@@ -25,7 +25,7 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
     assert {kill["executor"] for kill in told["kills"]} == {"native", "tf", "jax"}
     for kill in told["kills"]:
         assert kill["seconds"] >= 0
-        assert told["strategies"][kill["strategy"]]["kills"]
+        assert told["setups"][kill["setup"]]["kills"]
         assert told["families"][kill["by"]]["kills"]
 
 
@@ -59,13 +59,13 @@ def test_every_mutant_but_the_canary_can_be_had_without_its_defect() -> None:
         made = executor_class(name)
         assert isinstance(made, Mutant) is (name != CANARY)
     for name in controls():
-        sound, mutant = executor_class(name), executor_class(name.replace("control/", "mutant/"))
-        assert sound is not mutant
-        assert sound.support == mutant.support
-        ways = {config.name: config.environment for config in sound.configurations()}
+        control, mutant = executor_class(name), executor_class(name.replace("control/", "mutant/"))
+        assert control is not mutant
+        assert control.support == mutant.support
+        environments = {config.name: config.environment for config in control.configurations()}
         for config in mutant.configurations():
             if "unchecked" not in name and "split-updates" not in name:  # the defect is there
-                assert ways[config.name] == config.environment
+                assert environments[config.name] == config.environment
 
 
 def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
@@ -75,7 +75,7 @@ def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
             Kill("mutant/b", "tf", None, 40),
             Kill("mutant/c", "jax", None, 0),
         ),
-        strategies={"pool": Effort(7, 1.5, 1)},
+        setups={"pool": Effort(7, 1.5, 1)},
         families={"corpus": Effort(7, 1.5, 1)},
         seconds=2.0,
         asked_s=300.0,
@@ -83,13 +83,13 @@ def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
         unavailable={"mutant/c": "no jax"},
     )
     assert kill_table(found).splitlines() == [
-        "mutant    executor  killed in  tests  family  strategy",
+        "mutant    executor  killed in  tests  family  run setup",
         "mutant/b  tf        -          40",
         "mutant/c  jax       no jax     0",
         "mutant/a  native    0.50 s     3      corpus  pool",
         "",
-        "strategy  kills  runs  time",
-        "pool      1      7     1.5 s",
+        "run setup  kills  runs  time",
+        "pool       1      7     1.5 s",
         "",
         "family  kills  runs  time",
         "corpus  1      7     1.5 s",

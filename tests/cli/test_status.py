@@ -58,7 +58,7 @@ def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> N
     assert done.stderr == "litmusfuzz: n: holds no tests: 'seed' is missing\n"
     with Store(tmp_path / "n", write=True) as store:
         store.db.execute("DROP TABLE tests")
-        store.note(seed=1)
+        store.set_meta(seed=1)
     assert litmusfuzz("reproduce", "n").stderr == "litmusfuzz: n: no such table: tests\n"
 
 

@@ -1,5 +1,7 @@
-"""Campaigns that run unattended: one writer, and workers that share nothing.
+"""Nightly runs: campaigns that run unattended, with one coordinator and independent workers.
 
-`shard` is a piece of work for one worker, `spool` what it leaves on the way, `plan` says
-which shard is next, `store` keeps all, `night` is the writer.
+A nightly run consists of shards (`shard`), short campaigns that workers do. A shard writes a shard
+log of typed events (`shard_log`). The coordinator (`coordinator`) asks the planner for the next
+shard (`planner`) and ingests the shard logs into the store (`store`). The report builder
+(`report_builder`) builds the nightly report from the store.
 """

@@ -1,4 +1,4 @@
-"""The writer of a night: hands out shards, takes over what they did, tells how it stands."""
+"""The coordinator of a nightly run: submits shards, ingests their logs, and reports the state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from litmusfuzz.corpus.textfile import write_text
-from litmusfuzz.fuzz.campaign.nightly.planner import Plan
+from litmusfuzz.fuzz.campaign.nightly.planner import ShardPlanner
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
-from litmusfuzz.fuzz.campaign.nightly.shard import work
-from litmusfuzz.fuzz.campaign.nightly.shard_log import STOP, held
+from litmusfuzz.fuzz.campaign.nightly.shard import run_shard
+from litmusfuzz.fuzz.campaign.nightly.shard_log import STOP, is_writing
 from litmusfuzz.fuzz.campaign.pools import is_lost
 from litmusfuzz.reports.outputs import write_all
 from litmusfuzz.reports.stats import text
@@ -32,33 +32,34 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import NightlyReport
 
 STATS_S: Final = 3.0
-"""How often `stats` is written, unless that takes long."""
-MOMENT_S: Final = 20.0
+"""Seconds between two writes of the file `stats`; more if building the report takes long."""
+PROGRESS_S: Final = 20.0
 RESERVE_S: Final = 5.0
-"""Before the end, or a tenth of the night: for shards to end, and reports to be written."""
-LEAST_S: Final = 3.0
-"""What is left at least when a shard begins."""
-GRACE_S: Final = 15.0
-"""How long shards that were told to stop are waited for."""
-ORPHAN_S: Final = 60.0
-"""How long those of a writer that was killed are waited for; they end within seconds."""
-MAX_LOST: Final = 20
-"""Turns lost in a row, none of which did anything, before the night is given up."""
+"""Seconds, or a tenth of the nightly run, kept at the end for shards to stop and reports to be
+written."""
+MIN_SHARD_TIME_S: Final = 3.0
+"""No shard starts with less time than this."""
+STOP_GRACE_S: Final = 15.0
+"""Seconds to wait for shards that were asked to stop."""
+ORPHAN_GRACE_S: Final = 60.0
+"""Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
+MAX_LOST_SHARDS: Final = 20
+"""Shards lost in succession before the nightly run is given up."""
 
 
 class Nightly:
-    """One night, from its beginning or from where it was.
+    """One nightly run, new or resumed.
 
     Parameters
     ----------
     store : Store
-        With what was asked for in `meta`: `new` says what that is.
+        With the settings in `meta`, see `new_run_facts`.
     known : KnownFindings
     pool : Pool
     show : callable
-        Called every few seconds with the night so far.
+        Called every few seconds with the report so far.
     local : bool
-        Whether the workers see this machine's files.
+        True if the workers see this machine's files.
     """
 
     def __init__(
@@ -71,17 +72,17 @@ class Nightly:
         local: bool,
     ) -> None:
         self.store = store
-        self.plan = Plan(store)
-        self.teller = ReportBuilder(store, known)
+        self.planner = ShardPlanner(store)
+        self.report_builder = ReportBuilder(store, known)
         self.pool = pool
         self.show = show
         self.local = local
         self.running: dict[Future[dict[str, str]], Shard] = {}
-        self.again: list[Shard] = []
-        """Turns without a spool whose worker was lost."""
+        self.resubmit: list[Shard] = []
+        """Shards on other machines whose worker was lost."""
         self.stopping = self.interrupted = False
         self.lost = 0
-        self.told_at = self.moment_at = self.telling_s = 0.0
+        self.reported_at = self.progress_at = self.reporting_s = 0.0
         self.before_s = float(store.meta["spent_s"])
         self.begun = time.monotonic()
 
@@ -89,20 +90,20 @@ class Nightly:
 
     @property
     def spent_s(self) -> float:
-        """That the night has run, over all its processes."""
+        """Seconds that the nightly run has run, over all its processes."""
         return self.before_s + time.monotonic() - self.begun
 
     @property
     def left_s(self) -> float:
-        """For shards."""
-        asked_s = self.plan.asked_s
+        """Seconds left for shards."""
+        asked_s = self.planner.asked_s
         return asked_s - min(RESERVE_S, asked_s / 10) - self.spent_s
 
     # --- the loop ----------------------------------------------------------------------
 
     def run(self) -> NightlyReport:
-        """Go on until the time is up, or a signal comes; the night as it then is."""
-        self.store.note(ended=None, interrupted=False, problem="")
+        """Run until the time is over or a signal comes; return the final report."""
+        self.store.set_meta(ended=None, interrupted=False, problem="")
         with self._signals():
             self._recover()
             try:
@@ -110,69 +111,69 @@ class Nightly:
                     self._round()
                 self._stop()
             finally:
-                if self.running:  # they do not end
+                if self.running:  # they did not end in time
                     self._end_processes()
             for shard in self.running.values():
-                self.store.finish(shard.number, lost=True)
+                self.store.finish_shard(shard.number, lost=True)
             return self._finish()
 
     def _round(self) -> None:
-        """Submit, wait a little, take over, tell."""
-        while len(self.running) < self.pool.workers and self.left_s >= LEAST_S:
-            shard = self.again.pop() if self.again else self._next()
+        """Submit shards, wait a little, ingest, report."""
+        while len(self.running) < self.pool.workers and self.left_s >= MIN_SHARD_TIME_S:
+            shard = self.resubmit.pop() if self.resubmit else self._next()
             if shard is None:
                 break
-            self.running[self.pool.submit(work, shard)] = shard
-        if not self.running and self.left_s >= LEAST_S:
-            self._give_up("nothing that was asked for can run here")
+            self.running[self.pool.submit(run_shard, shard)] = shard
+        if not self.running and self.left_s >= MIN_SHARD_TIME_S:
+            self._give_up("nothing that was new_run_facts for can run here")
         self._collect(0.5)
-        self._tell()
+        self._report()
 
     def _next(self) -> Shard | None:
-        """A new shard, if there is anything that can run."""
-        made = self.plan.next(self.left_s, time.time() + self.left_s, spooled=self.local)
+        """A new shard, if anything can run."""
+        made = self.planner.next(self.left_s, time.time() + self.left_s, write_log=self.local)
         if made is None:
             return None
         shard, given = made
-        self.store.begin(shard, given)
+        self.store.begin_shard(shard, given)
         return shard
 
     def _collect(self, timeout_s: float) -> None:
-        """Take over what shards did, and those that have ended."""
+        """Ingest the logs of running shards, and handle the shards that have ended."""
         if not self.running:
             time.sleep(timeout_s)
         done, _ = wait(self.running, timeout=timeout_s, return_when=FIRST_COMPLETED)
         for shard in self.running.values():
-            if shard.spool is not None:
+            if shard.log_folder is not None:
                 self.store.ingest(shard.number)
         for future in done:
             self._ended(future, self.running.pop(future))
 
     def _ended(self, future: Future[dict[str, str]], shard: Shard) -> None:
-        """A shard came to its end, or its worker did."""
+        """Handle a shard that has ended, or lost its worker."""
         lost = True
         try:
             files = future.result()
             lost = False
-            if shard.spool is None:
-                self.store.put(shard.number, files)
-        except (Exception, CancelledError) as error:  # noqa: BLE001 - whatever it may end of
+            if shard.log_folder is None:
+                self.store.add_files(shard.number, files)
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a worker
             if not is_lost(error):
                 self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
-            elif shard.spool is None:
-                self.again.append(shard)
+            elif shard.log_folder is None:
+                self.resubmit.append(shard)
                 return
-        if lost and shard.spool is not None:
+        if lost and shard.log_folder is not None:
             self._await(shard.number)
-        self.store.finish(shard.number, lost=lost)
+        self.store.finish_shard(shard.number, lost=lost)
         self.lost = self.lost + 1 if lost else 0
-        if self.lost >= MAX_LOST:
+        if self.lost >= MAX_LOST_SHARDS:
             self._give_up(f"the last {self.lost} shards lost their worker")
 
     def _await(self, number: int) -> None:
-        """Wait for a process that still writes a spool; end it if it does not end."""
-        end = time.monotonic() + ORPHAN_S
-        while held(self.store.spool(number)):
+        """Wait for a process that still writes a shard log; kill it if it does not end."""
+        end = time.monotonic() + ORPHAN_GRACE_S
+        while is_writing(self.store.log_folder(number)):
             if time.monotonic() > end:
                 pid = self.store.rows("SELECT pid FROM shards WHERE number = ?", number)[0][0]
                 with contextlib.suppress(ProcessLookupError):
@@ -181,20 +182,20 @@ class Nightly:
             time.sleep(0.05)
 
     def _recover(self) -> None:
-        """Take over what an earlier writer left behind."""
+        """Ingest the shard logs that an earlier coordinator left behind."""
         for number in self.store.running:
-            spool = self.store.spool(number)
+            spool = self.store.log_folder(number)
             if spool.is_dir():
                 (spool / STOP).touch()
             self._await(number)
-            self.store.finish(number, lost=True)
-        self.store.sweep()
+            self.store.finish_shard(number, lost=True)
+        self.store.remove_stale_logs()
 
     # --- the end -----------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first asks for the end; a second ends it at once."""
+        """Handle signals: the first asks for the end, a second ends the process at once."""
 
         def handle(_: int, __: FrameType | None) -> None:
             if self.interrupted:
@@ -210,25 +211,25 @@ class Nightly:
                 signal.signal(which, former)
 
     def _stop(self) -> None:
-        """Tell the shards to end, and wait a while."""
+        """Ask the shards to stop, and wait a while."""
         for shard in self.running.values():
-            if shard.spool is not None:
-                spool = self.store.spool(shard.number)
+            if shard.log_folder is not None:
+                spool = self.store.log_folder(shard.number)
                 spool.mkdir(parents=True, exist_ok=True)
                 (spool / STOP).touch()
         for future in self.running:
             future.cancel()
-        end = time.monotonic() + (GRACE_S if self.local else 0.0)
+        end = time.monotonic() + (STOP_GRACE_S if self.local else 0.0)
         while self.running and time.monotonic() < end:
             self._collect(0.2)
 
     @staticmethod
     def _end_processes() -> None:
-        """Every process that we started, and theirs."""
+        """Kill all processes that this one started, and their children."""
         children = psutil.Process().children(recursive=True)
         for each in children:
             with contextlib.suppress(psutil.NoSuchProcess):
-                # It ends with us, and complains if it cannot tidy up.
+                # It ends with this process, and prints an error if it is killed.
                 if "resource_tracker" not in " ".join(each.cmdline()):
                     each.kill()
         psutil.wait_procs(children, timeout=10)
@@ -238,50 +239,52 @@ class Nightly:
         self.stopping = True
 
     def _note_problem(self, why: str) -> None:
-        """The first is told."""
+        """Note a problem; only the first is kept."""
         if not self.store.meta.get("problem"):
-            self.store.note(problem=why)
+            self.store.set_meta(problem=why)
 
-    # --- telling -----------------------------------------------------------------------
+    # --- reports -----------------------------------------------------------------------
 
-    def _tell(self) -> None:
-        """Write how it stands, now and then."""
+    def _report(self) -> None:
+        """Write the state at intervals."""
         now = time.monotonic()
-        if now < self.told_at + max(STATS_S, 20 * self.telling_s):
+        if now < self.reported_at + max(STATS_S, 20 * self.reporting_s):
             return
-        if now > self.moment_at + MOMENT_S:
-            self._moment()
-        self.store.note(spent_s=self.spent_s)
-        night = self.teller.night()
-        self._write_stats(night)
-        self.show(night)
-        self.told_at = time.monotonic()
-        self.telling_s = self.told_at - now
+        if now > self.progress_at + PROGRESS_S:
+            self._record_progress()
+        self.store.set_meta(spent_s=self.spent_s)
+        report = self.report_builder.build()
+        self._write_stats(report)
+        self.show(report)
+        self.reported_at = time.monotonic()
+        self.reporting_s = self.reported_at - now
 
-    def _moment(self) -> None:
-        """Note how far it is, and keep the disk within its bound."""
-        self.moment_at = time.monotonic()
+    def _record_progress(self) -> None:
+        """Record the totals so far, and keep the folder within its size limit."""
+        self.progress_at = time.monotonic()
         most = self.store.meta["disk_bytes"]
-        size = self.store.shrink(most, self.teller.kept)
+        size = self.store.shrink(most, self.report_builder.kept)
         if size > most:
             self._give_up(f"--disk: {most} bytes are full of findings and records")
-        self.store.moment(size)
+        self.store.record_progress(size)
 
-    def _write_stats(self, night: NightlyReport) -> None:
-        write_text(text(night), self.store.folder / "stats")
+    def _write_stats(self, report: NightlyReport) -> None:
+        write_text(text(report), self.store.folder / "stats")
 
     def _finish(self) -> NightlyReport:
-        """The last word, for now: reports, and what later nights want to know."""
-        self._moment()
-        self.store.note(spent_s=self.spent_s, interrupted=self.interrupted, ended=int(time.time()))
-        night = self.teller.night()
-        self.store.note(summary=summary(night))
-        self._write_stats(night)
-        write_all(night, self.store.folder)
-        self.show(night)
-        return night
+        """Write the final reports, and the summary that later nightly runs read."""
+        self._record_progress()
+        self.store.set_meta(
+            spent_s=self.spent_s, interrupted=self.interrupted, ended=int(time.time())
+        )
+        report = self.report_builder.build()
+        self.store.set_meta(summary=summary(report))
+        self._write_stats(report)
+        write_all(report, self.store.folder)
+        self.show(report)
+        return report
 
 
-def asked(**facts: Any) -> dict[str, Any]:
-    """What a new night's `meta` holds."""
+def new_run_facts(**facts: Any) -> dict[str, Any]:
+    """The `meta` of a new nightly run."""
     return facts | {"started": int(time.time()), "spent_s": 0.0}

@@ -1,11 +1,11 @@
-"""Which shard is next.
+"""Decides which shard of a nightly run is next.
 
-Every executor gets the same time. Of an executor each *group*, its configurations of one
-environment (another one is another process) and one class (findings are told apart by it), gets
-time by the square root of how many it has: thirty configurations need more than one, and are
-more alike than thirty executors. Who had least is next. What is pending of a group is given to
-its shards; towards the end they do little else, and where graphs take long it is made small in
-the executor's first configuration. First of all comes the self-test.
+Every executor gets the same time. The configurations of an executor fall into *groups*: one
+environment, because another one needs another process, and one class, because findings are told
+apart by class. A group gets time in proportion to the square root of its size: thirty
+configurations need more than one, but differ less than thirty executors. The group that has had
+the least time is next, and its shard minimizes the group's unreduced findings. Towards the end,
+shards do little else. The self-test comes first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.canonical import executor_class
-from litmusfuzz.fuzz.campaign.nightly.shard import SELFTEST, Known, Shard
+from litmusfuzz.fuzz.campaign.nightly.shard import SELFTEST, Shard, ShardFinding
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.model import GUARANTEES
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 MAX_SHARD_S: Final = 60.0
 MIN_SHARD_S: Final = 5.0
-"""Of a night too short for all."""
+"""In a nightly run too short for all groups."""
 MAX_PENDING: Final = 24
-"""Findings that a shard is given: each takes some seconds to minimize."""
-LAST: Final = 0.85
-"""Of the night; after that, what is pending comes first."""
+"""Unreduced findings of a shard: each takes some seconds to minimize."""
+LATE: Final = 0.85
+"""Share of the nightly run after which unreduced findings come first."""
 MAX_FAILURES: Final = 3
-"""Turns of a group that come to nothing before it is given up."""
+"""Shards of a group that fail to start before the group is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Configurations of an executor that share a shard."""
+    """Configurations of an executor that share shards."""
 
     executor: str
     executor_class: str
@@ -49,7 +49,7 @@ class Group:
 
 
 def groups(executors: Sequence[Sequence[str]]) -> list[Group]:
-    """Those of the executors given, each with the names of its configurations."""
+    """The groups of executors, each given as its name and the names of its configurations."""
     found = []
     for executor, *names in executors:
         parts: dict[tuple[object, str], list[str]] = defaultdict(list)
@@ -62,8 +62,8 @@ def groups(executors: Sequence[Sequence[str]]) -> list[Group]:
     return found
 
 
-class Plan:
-    """Makes shards.
+class ShardPlanner:
+    """Makes the shards of a nightly run.
 
     Parameters
     ----------
@@ -87,12 +87,16 @@ class Plan:
             (group.executor, config): group for group in self.groups for config in group.configs
         }
 
-    def next(self, left_s: float, until: float, *, spooled: bool) -> tuple[Shard, list[int]] | None:
+    def next(
+        self, left_s: float, deadline: float, *, write_log: bool
+    ) -> tuple[Shard, list[int]] | None:
         """The next shard, and its unreduced findings by number; None if nothing can run."""
         number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM shards")[0][0]
-        spool = str(self.store.spool(number).resolve()) if spooled else None
-        if 0 < self.selftest_s <= left_s and self._untested():
-            shard = Shard(number, self.seed, SELFTEST, (), self.selftest_s, until, spool=spool)
+        spool = str(self.store.log_folder(number).resolve()) if write_log else None
+        if 0 < self.selftest_s <= left_s and self._selftest_due():
+            shard = Shard(
+                number, self.seed, SELFTEST, (), self.selftest_s, deadline, log_folder=spool
+            )
             return shard, []
         spent = self._spent()
         running = {group: configs for group in self.groups if (configs := self._running(group))}
@@ -109,51 +113,51 @@ class Plan:
             ),
         )
         configs = running[chosen]
-        late = left_s < (1 - LAST) * self.asked_s
+        is_late = left_s < (1 - LATE) * self.asked_s
         pending = self.store.pending(chosen.executor, configs, MAX_PENDING)
-        texts = [text for row in pending if (text := self._text(row["file"])) is not None]
+        texts = [text for row in pending if (text := self._readable_text(row["file"])) is not None]
         shard = Shard(
             number=number,
             seed=self.seed,
             executor=chosen.executor,
             configs=configs,
             time_s=min(self.shard_s, left_s),
-            until=until,
+            deadline=deadline,
             families=self.families,
-            minimizing_share=1.0 if late and texts else 0.5,
+            minimizing_share=1.0 if is_late and texts else 0.5,
             count=self.count,
             python=self.python,
             known=tuple(self._known(chosen)),
             pending=tuple(texts),
-            fast=self._quick(chosen, running),
-            seconds=self._seconds(chosen.executor),
-            spool=spool,
+            fast_config=self._fast_config(chosen, running),
+            seconds_per_test=self._seconds_per_test(chosen.executor),
+            log_folder=spool,
         )
-        # With those that cannot be read: the others come first next time.
+        # Unreadable files included, so that the others come first next time.
         return shard, [row["number"] for row in pending]
 
     @staticmethod
-    def _quick(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> str | None:
-        """The executor's first configuration, if it is of another environment."""
+    def _fast_config(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> str | None:
+        """The executor's first configuration, if it belongs to another environment."""
         first = next(names[0] for of, names in running.items() if of.executor == chosen.executor)
         there, here = (configuration(chosen.executor, n) for n in (first, running[chosen][0]))
         return None if there.environment == here.environment else first
 
-    def _seconds(self, executor: str) -> dict[str, float]:
-        """What a graph took in an executor's configurations, on average."""
+    def _seconds_per_test(self, executor: str) -> dict[str, float]:
+        """Average seconds of a test in each configuration of an executor."""
         query = """SELECT tests.config, avg(tests.seconds) AS mean FROM tests
         JOIN shards ON shards.number = tests.shard WHERE shards.executor = ? GROUP BY 1"""
         return {row["config"]: row["mean"] for row in self.store.rows(query, executor)}
 
-    def _untested(self) -> bool:
-        """Whether a self-test is still to be done, and worth another try."""
+    def _selftest_due(self) -> bool:
+        """True if the self-test has not succeeded yet and is worth another attempt."""
         shards = self.store.rows("SELECT state FROM shards WHERE executor = ?", SELFTEST)
         if len(shards) >= MAX_FAILURES or any(state == "running" for (state,) in shards):
             return False
         return not self.store.rows("SELECT 1 FROM kills LIMIT 1")
 
-    def _text(self, file: str) -> str | None:
-        """Of a file with a test; None if it cannot be read, as `ReportBuilder` tells."""
+    def _readable_text(self, file: str) -> str | None:
+        """Text of a test's file; None if it cannot be read, which `ReportBuilder` reports."""
         try:
             text = read_text(self.store.folder / file)
             loads(text)
@@ -161,8 +165,8 @@ class Plan:
             return None
         return text
 
-    def _known(self, group: Group) -> Iterator[Known]:
-        """What this group's class has shown so far."""
+    def _known(self, group: Group) -> Iterator[ShardFinding]:
+        """Findings of this group's class so far."""
         for key, file in self.store.rows(
             """SELECT key, file FROM findings
             WHERE executor = ? AND class = ? AND sort = 'forbidden'""",
@@ -170,8 +174,8 @@ class Plan:
             group.executor_class,
         ):
             configs = self.store.rows("SELECT DISTINCT config FROM sightings WHERE key = ?", key)
-            if (text := self._text(file)) is not None:
-                yield Known(key, text, tuple(config for (config,) in configs))
+            if (text := self._readable_text(file)) is not None:
+                yield ShardFinding(key, text, tuple(config for (config,) in configs))
 
     def _spent(self) -> dict[Group, float]:
         """Seconds that each group has had, or is about to have."""
@@ -184,7 +188,7 @@ class Plan:
         return spent
 
     def _running(self, group: Group) -> tuple[str, ...]:
-        """Its configurations that can run here, as far as is known."""
+        """Configurations of a group that can run here, as far as known."""
         missing = {
             config
             for config, why in self.store.rows(
@@ -195,7 +199,7 @@ class Plan:
         configs = tuple(each for each in group.configs if each not in missing)
         if not configs:
             return ()
-        # What does not start now may start later; but not for ever.
+        # An executor that does not start now may start later, but not for ever.
         failures = self.store.rows(
             """SELECT count(*) FROM shards WHERE executor = ? AND configs = ? AND state = 'done'
             AND graphs = 0 AND problem != ''""",

@@ -1,4 +1,4 @@
-"""A night as its reports tell it (`litmusfuzz.reports.nightly_report`), from what the store has."""
+"""Builds the nightly report (`litmusfuzz.reports.nightly_report`) from the store."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from litmusfuzz.corpus.outcome import nearest
 from litmusfuzz.corpus.textfile import Digest, Entry, FileError, Script, load, outcome_from_plain
 from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.campaign.causes import explains, symptom
-from litmusfuzz.fuzz.campaign.nightly.store import NAME, Store, StoreError
-from litmusfuzz.fuzz.campaign.nightly.worker_deaths import Alike, alike, key_of_death
+from litmusfuzz.fuzz.campaign.nightly.store import DATABASE, Store, StoreError
+from litmusfuzz.fuzz.campaign.nightly.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.reports.nightly_report import (
     Earlier,
     Kill,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ReportBuilder:
-    """Tells a night again and again; what does not change is read once.
+    """Builds the report repeatedly; reads what does not change only once.
 
     Parameters
     ----------
@@ -54,17 +54,17 @@ class ReportBuilder:
         self.known = known
         self.deaths_known: dict[str, str] = {}
         self.seen: set[KnownFinding] = set()
-        """Entries that explain something. What a night has found it keeps."""
+        """Known findings that the nightly run has shown."""
         self.python: str | None = store.meta.get("python")
         self.entries: dict[tuple[str, int], Entry] = {}
         self.may_be_known: dict[str, int] = {}
-        """Graphs that are not minimized, and with how many known findings they were compared."""
+        """By unreduced finding, the number of known findings that it was compared with."""
         self.unreadable: dict[str, str] = {}
-        """Files that are gone, or that somebody has damaged, and how."""
+        """By file that is missing or damaged, the error."""
         self.earlier = tuple(_earlier(store.folder))
 
-    def night(self) -> NightlyReport:
-        """As it stands."""
+    def build(self) -> NightlyReport:
+        """The report as of now."""
         store, meta = self.store, self.store.meta
         self.unreadable.clear()
         findings = (*self._findings(), *self._deaths())
@@ -78,8 +78,8 @@ class ReportBuilder:
         ):
             states[state] = count
         versions: dict[str, dict[str, str]] = {}
-        for (told,) in store.rows("SELECT DISTINCT versions FROM shards"):
-            versions |= json.loads(told)
+        for (text,) in store.rows("SELECT DISTINCT versions FROM shards"):
+            versions |= json.loads(text)
         return NightlyReport(
             folder=str(store.folder),
             command=meta["command"],
@@ -89,10 +89,10 @@ class ReportBuilder:
             spent_s=meta["spent_s"],
             asked_s=meta["asked_s"],
             findings=findings,
-            known=tuple(self._told(entry) for entry in self.known.entries),
+            known=tuple(self._known_entry(entry) for entry in self.known.entries),
             by_config=tuple(self._shares("config", findings)),
             by_family=tuple(self._shares("family", findings)),
-            moments=tuple(Moment(*row) for row in store.rows("SELECT * FROM moments ORDER BY at")),
+            moments=tuple(Moment(*row) for row in store.rows("SELECT * FROM progress ORDER BY at")),
             workers=tuple(self._workers()),
             kills=tuple(
                 Kill(
@@ -101,7 +101,7 @@ class ReportBuilder:
                     r["seconds"],
                     r["graphs"],
                     r["family"],
-                    r["strategy"],
+                    r["setup"],
                 )
                 for r in store.rows("SELECT * FROM kills ORDER BY mutant")
             ),
@@ -120,7 +120,7 @@ class ReportBuilder:
         )
 
     def _problems(self, meta: Mapping[str, Any]) -> Iterator[str]:
-        """Why nobody should trust it, beside what the canary and the mutants say."""
+        """Why the nightly run cannot be trusted, beside the canary and the mutants."""
         if meta.get("problem"):
             yield meta["problem"]
         yield from self.unreadable.values()
@@ -128,15 +128,15 @@ class ReportBuilder:
         if over and meta.get("selftest_s") and not self.store.rows("SELECT 1 FROM kills LIMIT 1"):
             yield "the self-test did not come to its end"
 
-    def _told(self, entry: KnownFinding) -> Known:
-        """An entry, as reports list it."""
+    def _known_entry(self, entry: KnownFinding) -> Known:
+        """An entry of the known-findings file, as reports list it."""
         over = f" (expired {entry.expires})" if entry.expired(datetime.now(UTC).date()) else ""
         return Known(entry.title + over, entry.why, entry in self.seen)
 
     # --- findings ----------------------------------------------------------------------
 
     def _entry(self, file: str) -> Entry | None:
-        """What a file of the night holds; None if it cannot be read, which is told."""
+        """Content of a file; None if it cannot be read, which the report then says."""
         path = self.store.folder / file
         try:
             stamp = (file, path.stat().st_mtime_ns)
@@ -151,8 +151,8 @@ class ReportBuilder:
         self.unreadable.pop(file, None)
         return self.entries[stamp]
 
-    def _before(self, *keys: str) -> Mapping[str, int]:
-        """What earlier nights say of a finding."""
+    def _earlier_counts(self, *keys: str) -> Mapping[str, int]:
+        """How often earlier nightly runs saw a finding, and when first."""
         lines = [seen[key] for _, seen in self.earlier for key in keys if key in seen]
         return {
             "count": sum(each["count"] for each in lines),
@@ -160,25 +160,25 @@ class ReportBuilder:
         }
 
     def _findings(self) -> Iterator[NightlyFinding]:
-        """What was seen on graphs, and clusters that are unsound."""
+        """Findings with a forbidden outcome, and unsound clusters."""
         for row in self.store.rows(
             """SELECT findings.*, count(*) AS count, min(at) AS first, max(at) AS last
             FROM findings JOIN sightings USING (key) GROUP BY key ORDER BY first, key"""
         ):
-            entry, told = self._entry(row["file"]), json.loads(row["told"])
+            entry, details = self._entry(row["file"]), json.loads(row["details"])
             if entry is None:
                 continue
-            before = self._before(row["key"])
+            before = self._earlier_counts(row["key"])
             histogram: dict[Outcome, tuple[int, str]] = {
                 outcome_from_plain(entry.test, plain): (count, verdict)
-                for plain, count, verdict in told.get("histogram", ())
+                for plain, count, verdict in details.get("histogram", ())
             }
             listed = entry.allowed.get(row["model"], frozenset())
             allowed = () if isinstance(listed, Digest) else tuple(sorted(listed, key=str))
             finding = entry.finding
             script = Path(row["file"]).with_suffix(".py")
             configs = self.store.rows("SELECT config FROM sightings WHERE key = ?", row["key"])
-            added = (f"the clusters add {told['added']}",) if "added" in told else ()
+            added = (f"the clusters add {details['added']}",) if "added" in details else ()
             yield NightlyFinding(
                 key=row["key"],
                 sort=Sort(row["sort"]),
@@ -187,11 +187,11 @@ class ReportBuilder:
                 executor=row["executor"],
                 config_class=row["class"],
                 model=row["model"],
-                cause=told.get("cause", "unsound clusters"),
-                reason=tuple(told.get("reason", added)),
-                is_cycle=told.get("is_cycle", False),
-                edges=tuple((a, b) for a, b in told.get("edges", ())),
-                rules=tuple(told.get("rules", ())),
+                cause=details.get("cause", "unsound clusters"),
+                reason=tuple(details.get("reason", added)),
+                is_cycle=details.get("is_cycle", False),
+                edges=tuple((a, b) for a, b in details.get("edges", ())),
+                rules=tuple(details.get("rules", ())),
                 count=row["count"] + before["count"],
                 in_this_run=row["count"],
                 first_seen=before.get("first", row["first"]),
@@ -203,7 +203,7 @@ class ReportBuilder:
                 replay=self._command(row["sort"], row["file"]),
                 script=str(script) if (self.store.folder / script).is_file() else "",
                 script_shows_it=bool(finding and finding.script is Script.SHOWS_IT),
-                known=self._why(
+                known=self._why_known(
                     row["key"],
                     entry.test,
                     _symptoms(finding) if finding else (row["sort"],),
@@ -211,7 +211,7 @@ class ReportBuilder:
                 ),
             )
 
-    def _why(
+    def _why_known(
         self, key: str, test: LitmusTest, symptoms: tuple[str, ...], executor_class: str
     ) -> str:
         """Why a finding is known, whatever it showed; "" if it is new."""
@@ -224,10 +224,10 @@ class ReportBuilder:
         return entries[0].why
 
     def _undecided(self, findings: Sequence[NightlyFinding]) -> int:
-        """Graphs that showed something, are not minimized, and that nothing known may explain.
+        """Number of unreduced findings that no known finding may explain.
 
-        That is an entry by cause, or what this night has found and an entry names, if it sits
-        inside the graph.
+        A known finding is an entry by cause, or a finding of this run that an entry names and
+        whose shape the test contains.
         """
         today = datetime.now(UTC).date()
         known = [each for each in findings if each.known and each.entry.finding is not None]
@@ -238,8 +238,8 @@ class ReportBuilder:
         ):
             file = row["file"]
             if self.may_be_known.get(file, -1) < len(known):
-                # Of a shard that goes on it is still there.
-                spool = self.store.spool(row["shard"]).relative_to(self.store.folder)
+                # The file of a running shard is still in its log folder.
+                spool = self.store.log_folder(row["shard"]).relative_to(self.store.folder)
                 entry = self._entry(str(spool / file) if row["state"] == "running" else file)
                 if entry is None or (found := entry.finding) is None:
                     undecided += 1
@@ -260,19 +260,23 @@ class ReportBuilder:
         return undecided
 
     def _why_death(self, death: sqlite3.Row) -> str:
-        """Why a death is known. Those with the same key have the same."""
+        """Why a worker death is known. Deaths with one key have the same answer."""
         key = key_of_death(death)
         if key not in self.deaths_known:
             file = death["file"]
-            there = (self.store.folder / file).is_file()  # not if the disk was too small
+            there = (
+                self.store.folder / file
+            ).is_file()  # not if the folder exceeded its size limit
             if not there or (entry := self._entry(file)) is None:
                 return ""
-            self.deaths_known[key] = self._why(key, entry.test, (death["sort"],), death["class"])
+            self.deaths_known[key] = self._why_known(
+                key, entry.test, (death["sort"],), death["class"]
+            )
         return self.deaths_known[key]
 
-    def _alike(self) -> list[Alike]:
-        rows = self.store.rows("SELECT * FROM deaths ORDER BY at, shard, line")
-        return alike(rows, self._why_death)
+    def _death_groups(self) -> list[DeathGroup]:
+        rows = self.store.rows("SELECT * FROM worker_deaths ORDER BY at, shard, line")
+        return group_deaths(rows, self._why_death)
 
     def _command(self, sort: str, file: str) -> str:
         what = "validate" if sort == Sort.UNSOUND else "replay"
@@ -281,16 +285,16 @@ class ReportBuilder:
         return shlex.join(["litmusfuzz", what, str(self.store.folder / file), *there])
 
     def _deaths(self) -> Iterator[NightlyFinding]:
-        """Workers that ended, as findings."""
-        for each in self._alike():
+        """Worker deaths, as findings."""
+        for each in self._death_groups():
             first, last = each.deaths[0], each.deaths[-1]
             executor = each.executor_class.rpartition("/")[0]
-            before = self._before(*each.keys)
+            before = self._earlier_counts(*each.keys)
             what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
             config, entry = first["config"], self._entry(first["file"])
             if entry is None:
                 continue
-            # Each shard counts its own from 1.
+            # Each shard numbers its deaths from 1.
             named = replace(entry.test, name=Path(first["file"]).stem)
             key, *also = each.keys
             yield NightlyFinding(
@@ -301,7 +305,7 @@ class ReportBuilder:
                 executor=executor,
                 config_class=each.executor_class,
                 model="",
-                cause=f"{each.words} + {each.op}",
+                cause=f"{each.message} + {each.op}",
                 reason=(first["message"], f"in {what}"),
                 is_cycle=False,
                 edges=(),
@@ -321,9 +325,9 @@ class ReportBuilder:
 
     @property
     def kept(self) -> set[str]:
-        """Files that reports name, or that say whether something is known."""
+        """Files that reports name, or that decide whether a worker death is known."""
         first: dict[str, str] = {}
-        for each in self._alike():
+        for each in self._death_groups():
             for death in each.deaths:
                 first.setdefault(key_of_death(death), death["file"])
         return set(first.values())
@@ -331,7 +335,7 @@ class ReportBuilder:
     # --- coverage and health -----------------------------------------------------------
 
     def _shares(self, by: str, findings: Iterable[NightlyFinding]) -> Iterator[Share]:
-        """By configuration, or by family on an executor."""
+        """Totals by configuration, or by family on an executor."""
         found = Counter[str]()
         for each in findings:
             if by == "config":
@@ -376,10 +380,10 @@ class ReportBuilder:
         for row in self.store.rows(
             """SELECT host, pid, count(*) AS shards, sum(state = 'lost') AS lost,
               sum(seconds) AS busy,
-              (SELECT count(*) FROM deaths JOIN shards AS s ON s.number = shard
+              (SELECT count(*) FROM worker_deaths JOIN shards AS s ON s.number = shard
                 WHERE s.host = shards.host AND s.pid = shards.pid
                 AND sort != 'timed out') AS crashed,
-              (SELECT count(*) FROM deaths JOIN shards AS s ON s.number = shard
+              (SELECT count(*) FROM worker_deaths JOIN shards AS s ON s.number = shard
                 WHERE s.host = shards.host AND s.pid = shards.pid
                 AND sort = 'timed out') AS hung
             FROM shards WHERE host != '' GROUP BY host, pid ORDER BY min(number)"""
@@ -395,50 +399,50 @@ class ReportBuilder:
             )
 
 
-def summary(night: NightlyReport) -> dict[str, Any]:
-    """What later nights want to know of one."""
-    last = night.moments[-1] if night.moments else None
+def summary(report: NightlyReport) -> dict[str, Any]:
+    """Facts that later nightly runs read."""
+    last = report.moments[-1] if report.moments else None
     return {
-        "started": night.started,
+        "started": report.started,
         "graphs": last.graphs if last else 0,
         "outcomes": last.outcomes if last else 0,
-        "findings": len(night.findings),
-        "new": len(night.new),
-        "mutation_score": night.mutation_score,
+        "findings": len(report.findings),
+        "new": len(report.new),
+        "mutation_score": report.mutation_score,
         "seen": {
             f.key: {"count": f.in_this_run, "first": f.first_seen, "last": f.last_seen}
-            for f in night.findings
+            for f in report.findings
         },
     }
 
 
 def _symptoms(finding: Finding | None) -> tuple[str, ...]:
-    """Of all that was seen, each once."""
+    """Symptoms of all forbidden outcomes, each once."""
     if finding is None:
         return ()
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
 
 
 def _earlier(folder: Path) -> Iterator[tuple[Earlier, dict[str, dict[str, int]]]]:
-    """Nights that ended, in the folders beside this one, and the findings of each."""
-    nights: list[tuple[Earlier, dict[str, dict[str, int]]]] = []
-    for path in sorted(folder.resolve().parent.glob(f"*/{NAME}")):
+    """Ended nightly runs in the folders beside this one, and the findings of each."""
+    runs: list[tuple[Earlier, dict[str, dict[str, int]]]] = []
+    for path in sorted(folder.resolve().parent.glob(f"*/{DATABASE}")):
         if path.parent == folder.resolve():
             continue
         try:
-            told = Store(path.parent, write=False)
+            store = Store(path.parent, write=False)
         except StoreError:
             continue
         try:
-            summary = told.meta.get("summary")
+            summary = store.meta.get("summary")
             if summary is not None:
                 seen = summary.pop("seen")
                 counts = {
                     key: {n: each[n] for n in ("count", "first")} for key, each in seen.items()
                 }
-                nights.append((Earlier(**summary), counts))
+                runs.append((Earlier(**summary), counts))
         except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError):
             continue  # of another version, or damaged
         finally:
-            told.close()
-    yield from sorted(nights, key=lambda each: each[0].started)
+            store.close()
+    yield from sorted(runs, key=lambda each: each[0].started)

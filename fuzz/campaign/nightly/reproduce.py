@@ -1,4 +1,4 @@
-"""Tests made again from a night's records, in other processes, and compared."""
+"""Reproduces tests from the records of a nightly run, in other processes, and compares them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.nightly.store import Store
 
 CHUNK = 16
-"""Tests that a process makes at a time."""
+"""Tests that a process generates at a time."""
 
 
 def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[list[str], int]:
-    """Make so many tests again.
+    """Generate tests of a nightly run again, and compare their digests.
 
     Parameters
     ----------
     store : Store
     tests : int
-        At most.
+        At most so many.
     seed : int
-        Says which records are generated.
+        Chooses the records.
     pool : Executor
 
     Returns
     -------
     list of str
-        Those that came out different, by family and number.
+        Tests that differ, by family and number.
     int
-        How many were made.
+        Number of tests generated.
     """
     of = store.meta["seed"]
     places = store.rows("SELECT shard, line FROM tests ORDER BY shard, line")
@@ -45,7 +45,7 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     ]
     asked = [(row["family"], of, row["number"]) for row in records]
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
-    made = [each for part in pool.map(again, parts) for each in part]
+    made = [each for part in pool.map(digests, parts) for each in part]
     different = [
         f"{row['family']} {row['number']}"
         for row, sha256 in zip(records, made, strict=True)
@@ -54,6 +54,6 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     return different, len(made)
 
 
-def again(tests: list[tuple[str, int, int]]) -> list[str]:
+def digests(tests: list[tuple[str, int, int]]) -> list[str]:
     """Digests of tests, each from its family, seed and number."""
     return [digest(generate(*each)) for each in tests]

@@ -1,8 +1,9 @@
-"""A shard: a short campaign on one executor in one environment, as plain data.
+"""A shard: a short campaign of a nightly run, on one executor in one environment.
 
-What goes out is all that a worker needs, wherever it is; what comes back is all that the
-writer takes over. On the same machine that is a folder (`fuzz.campaign.nightly.shard_log`)
-which the writer reads as it grows; from another machine its files come as text, at the end.
+A shard is plain data: all that a worker on any machine needs. On the coordinator's machine the
+worker writes a shard log (`fuzz.campaign.nightly.shard_log`), which the coordinator reads as it
+grows. A worker on another machine returns the files of its shard log as text when the shard has
+ended.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from litmusfuzz.reports.records import ReportedFinding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RANGE: Final = 1 << 20
-"""Graphs of a family that a shard may draw; shard n begins with number n times that."""
+TESTS_PER_FAMILY: Final = 1 << 20
+"""Tests of a family that a shard may generate; shard n starts with number n times that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A minimized finding: what it is known by, its file's text, and who showed it."""
+class ShardFinding:
+    """A minimized finding of an earlier shard: its key, its file's text, and who showed it."""
 
     key: str
     text: str
@@ -44,34 +45,34 @@ class Shard:
     Parameters
     ----------
     number : int
-        In the night. With `seed` and a family it says which graphs are generated.
+        In the nightly run. Number, `seed` and family determine the tests that are generated.
     seed : int
-        Of the night.
+        Of the nightly run.
     executor : str
     configs : tuple of str
-        All of one environment, and of one class (`fuzz.campaign.canonical`).
+        Configurations of one environment and one class (`fuzz.campaign.canonical`).
     time_s : float
-        For graphs and findings; starting the executor comes on top.
-    until : float
-        Seconds since 1970: it ends then at the latest.
+        For tests and findings; starting the executor comes on top.
+    deadline : float
+        Seconds since 1970: the shard ends then at the latest.
     families : mapping of str to float
-        With their weights; empty for all that the executor runs.
+        With their weights; empty for all that the executor supports.
     minimizing_share : float
-        Of the time.
+        Share of the time for minimizing.
     count : int or None
-        Executions of each graph; None for the usual number.
+        Executions of each test; None for the default.
     python : str or None
-        Another environment's interpreter, where the shard is done.
-    known : tuple of Known
-        Of this executor in this class.
+        Another environment's interpreter, on the worker's machine.
+    known : tuple of ShardFinding
+        Findings of this executor and class.
     pending : tuple of str
-        Files of findings that are still to be minimized, as text.
-    fast : str or None
-        Another configuration of the executor, where findings are made small if that is fast.
-    seconds : mapping of str to float
-        What a graph took in these configurations so far, as far as is known.
-    spool : str or None
-        The folder to write to; None on a machine that does not have the night's.
+        Files of unreduced findings that this shard minimizes, as text.
+    fast_config : str or None
+        Another configuration of the executor, in which findings are minimized if that is faster.
+    seconds_per_test : mapping of str to float
+        By configuration, as far as known.
+    log_folder : str or None
+        Folder for the shard log; None on a machine that does not see the coordinator's files.
     """
 
     number: int
@@ -79,78 +80,83 @@ class Shard:
     executor: str
     configs: tuple[str, ...]
     time_s: float
-    until: float
+    deadline: float
     families: Mapping[str, float] = field(default_factory=dict)
     minimizing_share: float = 0.5
     count: int | None = None
     python: str | None = None
-    known: tuple[Known, ...] = ()
+    known: tuple[ShardFinding, ...] = ()
     pending: tuple[str, ...] = ()
-    fast: str | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    spool: str | None = None
+    fast_config: str | None = None
+    seconds_per_test: Mapping[str, float] = field(default_factory=dict)
+    log_folder: str | None = None
 
 
 SELFTEST: Final = "selftest"
-"""In place of an executor: the shard hunts mutants."""
+"""Stands in place of an executor: the shard runs the mutants."""
 SELFTEST_WORKERS: Final = 2
 
 
-def work(shard: Shard) -> dict[str, str]:
-    """Do a shard; its files, by name, unless it has a spool.
+def run_shard(shard: Shard) -> dict[str, str]:
+    """Run a shard; return the files of its log by name, or nothing if it has a folder.
 
-    A worker's process that is killed leaves the spool as it is.
+    A worker process that is killed leaves the folder as it is.
     """
-    if shard.spool is not None:
-        _work(shard, Path(shard.spool))
+    if shard.log_folder is not None:
+        _run_campaign(shard, Path(shard.log_folder))
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        _work(shard, Path(folder))
+        _run_campaign(shard, Path(folder))
         files = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
         return {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in files}
 
 
 def _selftest(shard: Shard, folder: Path) -> None:
-    """Hunt all mutants; of a hunt that is cut short nothing is told."""
-    begun = time.monotonic()
-    with ShardLog(folder, shard.executor, ()) as spool:
-        spool.started({})
+    """Run all mutants; an interrupted self-test logs no result."""
+    start = time.monotonic()
+    with ShardLog(folder, shard.executor, ()) as log:
+        log.started({})
 
-        def told(_: object) -> None:
-            if spool.told_to_stop or time.time() >= shard.until:
+        def stop_if_requested(_: object) -> None:
+            if log.stop_requested or time.time() >= shard.deadline:
                 raise KeyboardInterrupt  # as it takes Ctrl-C
 
         found = selftest(
-            time_s=shard.time_s, workers=SELFTEST_WORKERS, seed=shard.seed % (1 << 31), told=told
+            time_s=shard.time_s,
+            workers=SELFTEST_WORKERS,
+            seed=shard.seed % (1 << 31),
+            show=stop_if_requested,
         )
         if not found.interrupted:
             for kill in found.kills:
                 if kill.mutant not in found.unavailable:
-                    spool.killed(kill)
-        spool.finished(time.monotonic() - begun)
+                    log.mutant_done(kill)
+        log.finished(time.monotonic() - start)
 
 
-def _work(shard: Shard, folder: Path) -> None:
+def _run_campaign(shard: Shard, folder: Path) -> None:
     if shard.executor == SELFTEST:
         _selftest(shard, folder)
         return
-    begun = time.monotonic()
+    start = time.monotonic()
     known = []
     for each in shard.known:
         known.append(reported := ReportedFinding(loads(each.text), each.key, ""))
         reported.configs.update(each.configs)
-    with ShardLog(folder, shard.executor, [each.key for each in shard.known]) as spool:
+    with ShardLog(folder, shard.executor, [each.key for each in shard.known]) as log:
 
         def stop() -> bool:
-            return spool.told_to_stop or time.time() >= shard.until
+            return log.stop_requested or time.time() >= shard.deadline
 
-        campaign = Campaign(_settings(shard, folder), lambda _: None, spool, known, stop)
-        campaign.remember({(shard.executor, name): s for name, s in shard.seconds.items()})
+        campaign = Campaign(_settings(shard, folder), lambda _: None, log, known, stop)
+        campaign.set_earlier_costs(
+            {(shard.executor, name): s for name, s in shard.seconds_per_test.items()}
+        )
         for text in shard.pending:
             campaign.add_unreduced(loads(text))
         record = campaign.run()
         restarts = sum(each.restarts for each in record.executors)
-        spool.finished(time.monotonic() - begun, record.problem, restarts)
+        log.finished(time.monotonic() - start, record.problem, restarts)
 
 
 def _settings(shard: Shard, folder: Path) -> Settings:
@@ -163,11 +169,13 @@ def _settings(shard: Shard, folder: Path) -> Settings:
         families=tuple(shard.families),
         weights=shard.families,
         model=None,
-        first_index=shard.number * RANGE,
+        first_index=shard.number * TESTS_PER_FAMILY,
         minimizing_share=shard.minimizing_share,
         defers_minimization=True,
         reduction_s=max(MAX_REDUCTION_S, shard.time_s / 2),
         python=shard.python,
-        fast={shard.executor: configuration(shard.executor, shard.fast)} if shard.fast else {},
+        fast={shard.executor: configuration(shard.executor, shard.fast_config)}
+        if shard.fast_config
+        else {},
     )
     return settings if shard.count is None else replace(settings, count=shard.count)

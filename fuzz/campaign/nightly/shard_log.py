@@ -1,8 +1,8 @@
-"""What a shard has done so far: a folder, and in it a line for each thing that happened.
+"""The shard log: events of one shard as lines of a file, readable while the shard runs.
 
-Files come first, by rename, then the line that names them, in one write: a line that is
-there is whole, or the last one and without its end; what it names is there too. So
-whatever is killed, the test in flight is lost and nothing else.
+A file that an event names is renamed into place before the event's line is written, and a line is
+one write. So every complete line is valid and its file exists; at most the last line is
+incomplete. Whatever process is killed, only the test in progress is lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import Kill
     from litmusfuzz.reports.records import ReportedFinding
 
-LINES: Final = "journal.jsonl"
+EVENTS: Final = "events.jsonl"
 STOP: Final = "stop"
 _LOCK: Final = "lock"
 _PARENT: Final = re.compile(r"mutation of (\S+):")
@@ -42,20 +42,20 @@ _MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of
 
 
 def digest(test: LitmusTest) -> str:
-    """Of a test's bytes: what tells whether it was made again."""
+    """SHA-256 of a test's bytes: equal if the test is reproduced."""
     return hashlib.sha256(dumps(Entry(test)).encode()).hexdigest()
 
 
 class ShardLog(EventLog):
-    """Writes what happens in one shard.
+    """Writes the events of one shard.
 
     Parameters
     ----------
     folder : Path
-        The shard's own; made here, and locked as long as this process lives.
+        The shard's own folder; it is made here, and locked while this process lives.
     executor : str
     known : sequence of str
-        Keys of findings known before, which are their paths as well.
+        Keys of earlier findings, which are their paths as well.
     """
 
     def __init__(self, folder: Path, executor: str, known: Sequence[str]) -> None:
@@ -65,12 +65,12 @@ class ShardLog(EventLog):
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / _LOCK).open("wb")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Unbuffered: a line is one write.
-        self._file = (folder / LINES).open("ab", buffering=0)
+        # Unbuffered, so that a line is one write.
+        self._file = (folder / EVENTS).open("ab", buffering=0)
 
     @property
-    def told_to_stop(self) -> bool:
-        """Whether the writer wants the shard to end."""
+    def stop_requested(self) -> bool:
+        """True if the coordinator wants the shard to end."""
         return (self.folder / STOP).exists()
 
     def __enter__(self) -> Self:
@@ -96,68 +96,68 @@ class ShardLog(EventLog):
     # --- what happens ------------------------------------------------------------------
 
     def started(self, versions: Mapping[str, Mapping[str, str]]) -> None:
-        """Who does it, and on what."""
+        """Log the worker and the versions of the executor."""
         self._write("start", host=os.uname().nodename, pid=os.getpid(), versions=versions)
 
     def unavailable(self, config: str, why: str) -> None:
-        """A configuration that cannot run here."""
+        """Log a configuration that cannot run here."""
         self._write("unavailable", config=config, why=why)
 
-    def tested(self, tested: ExecutedTest) -> None:
-        """All that it takes to make the test again, and how it went."""
-        judged = tested.judged
-        parent = _PARENT.match(tested.test.description)
+    def test_executed(self, executed: ExecutedTest) -> None:
+        """Log all that it takes to reproduce the test, and its verdicts."""
+        judged = executed.judged
+        parent = _PARENT.match(executed.test.description)
         self._write(
             "test",
-            index=tested.index,
-            family=tested.family,
+            index=executed.index,
+            family=executed.family,
             parent=parent[1] if parent else "",
-            config=tested.config,
-            model=tested.model,
-            noise=noise_text(tested.noise),
-            run_seed=tested.run_seed,
-            count=tested.count,
-            sha256=digest(tested.test),
+            config=executed.config,
+            model=executed.model,
+            noise=noise_text(executed.noise),
+            run_seed=executed.run_seed,
+            count=executed.count,
+            sha256=digest(executed.test),
             verdicts={str(v): n for v, n in judged.verdicts.items()} if judged else {},
-            reached=len(judged.allowed) if judged and tested.allowed else None,
-            allowed=tested.allowed,
-            seconds=round(tested.seconds, 4),
-            end=tested.end,
-            unreduced=self._relative(tested.unreduced) if tested.unreduced else None,
-            key=self.keys[tested.known.path] if tested.known else None,
+            reached=len(judged.allowed) if judged and executed.allowed else None,
+            allowed=executed.allowed,
+            seconds=round(executed.seconds, 4),
+            end=executed.end,
+            unreduced=self._relative(executed.unreduced) if executed.unreduced else None,
+            key=self.keys[executed.known.path] if executed.known else None,
         )
 
-    def again(self, index: int, config: str, known: ReportedFinding) -> None:
-        """One graph more that shows it."""
-        self._write("again", index=index, config=config, key=self.keys[known.path])
+    def seen_again(self, index: int, config: str, known: ReportedFinding) -> None:
+        """Log one more test that shows a known finding."""
+        self._write("seen_again", index=index, config=config, key=self.keys[known.path])
 
-    def found(
+    def finding_added(
         self,
         index: int,
-        found: ReportedFinding,
+        reported: ReportedFinding,
         histogram: Mapping[Outcome, tuple[int, str]],
         reason: Reason | None,
     ) -> None:
-        """A finding, with what its reports will need."""
-        finding = found.entry.finding
+        """Log a finding with all that the report needs."""
+        finding = reported.entry.finding
         assert finding is not None
         name = key(
-            found.entry.test,
+            reported.entry.test,
             sort=Sort.FORBIDDEN,
             rules=reason.broken if reason else (),
             executor_class=self._class(finding.configuration),
             model=GUARANTEES[finding.model],
         )
-        self.keys[found.path] = name
+        self.keys[reported.path] = name
         self._write(
-            "found",
+            "finding",
             index=index,
             key=name,
-            file=found.path.removeprefix(f"{self.folder}/"),
+            file=reported.path.removeprefix(f"{self.folder}/"),
             executor_class=self._class(finding.configuration),
             config=finding.configuration,
             model=finding.model,
-            cause=found.cause,
+            cause=reported.cause,
             reason=reason.steps if reason else (),
             is_cycle=bool(reason and reason.cycle),
             edges=[(each.source, each.target) for each in reason.edges] if reason else (),
@@ -166,20 +166,22 @@ class ShardLog(EventLog):
             histogram=[(o.plain, count, verdict) for o, (count, verdict) in histogram.items()],
         )
 
-    def scripted(self, found: ReportedFinding) -> None:
-        """Its file says how the script went."""
-        file = found.path.removeprefix(f"{self.folder}/")
-        self._write("script", key=self.keys[found.path], file=file)
+    def script_run(self, reported: ReportedFinding) -> None:
+        """Log that a finding's script was run; the finding's file has the result."""
+        file = reported.path.removeprefix(f"{self.folder}/")
+        self._write("script", key=self.keys[reported.path], file=file)
 
     def unconfirmed(self, index: int, path: Path) -> None:
-        """No finding, but kept."""
+        """Log a minimized finding that a fresh process does not show."""
         self._write("unconfirmed", index=index, file=self._relative(path))
 
-    def died(self, entry: Entry, path: Path, message: str, *, config: str, timed_out: bool) -> None:
-        """What the worker ran."""
+    def worker_died(
+        self, entry: Entry, path: Path, message: str, *, config: str, timed_out: bool
+    ) -> None:
+        """Log a worker death, with the kernels of the test that was running."""
         sort = Sort.OUT_OF_MEMORY if _MEMORY.search(message) else Sort.CRASHED
         self._write(
-            "death",
+            "worker_death",
             sort=Sort.TIMED_OUT if timed_out else sort,
             config=config,
             executor_class=self._class(config),
@@ -188,8 +190,8 @@ class ShardLog(EventLog):
             ops=sorted({node.definition.kernel_class for node in entry.test.effects}),
         )
 
-    def unsound(self, test: LitmusTest, path: Path, config: str, added: Outcome) -> None:
-        """Clusters chosen wrongly."""
+    def unsound_clusters(self, test: LitmusTest, path: Path, config: str, added: Outcome) -> None:
+        """Log clusters, chosen by an executor, that are unsound."""
         made = self._class(config)
         self._write(
             "unsound",
@@ -200,21 +202,21 @@ class ShardLog(EventLog):
             added=str(added),
         )
 
-    def canary(self, *, reported: bool) -> None:
-        """Counted."""
+    def canary_run(self, *, reported: bool) -> None:
+        """Log a run of the canary."""
         self._write("canary", reported=reported)
 
-    def killed(self, kill: Kill) -> None:
-        """What became of a mutant in the self-test."""
+    def mutant_done(self, kill: Kill) -> None:
+        """Log the result for one mutant of the self-test."""
         self._write("kill", **asdict(kill))
 
     def finished(self, seconds: float, problem: str = "", restarts: int = 0) -> None:
-        """The shard came to its end."""
+        """Log the end of the shard."""
         self._write("end", seconds=round(seconds, 3), problem=problem, restarts=restarts)
 
 
-def held(folder: Path) -> bool:
-    """Whether the process that writes a spool on this machine still lives."""
+def is_writing(folder: Path) -> bool:
+    """True if the process that writes a shard log on this machine is still alive."""
     try:
         lock: IO[bytes] = (folder / _LOCK).open("rb")
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""What a night knows: a SQLite file that only its writer writes, and files beside it.
+"""The store of a nightly run: a SQLite database that only the coordinator writes, and files.
 
-A shard's spool is taken over as it grows: its next lines and how far it was read are one
-transaction, and each graph that showed something has one row, which says what became of
-it. So nothing counts twice, however often the writer is killed and goes on; findings'
-files are there before the row that names them.
+The coordinator ingests a shard log as it grows. The new events and the position up to which the
+log was read are one transaction, and each unreduced finding has one row with its state. So nothing
+is counted twice, however often the coordinator is killed and resumed. A finding's file exists
+before the row that names it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.campaign.nightly.shard import Shard
 
-NAME: Final = "nightly.sqlite"
+DATABASE: Final = "nightly.sqlite"
 VERSION: Final = 2
-MAX_TAKEN: Final = 1 << 22
-"""Bytes of one spool that are taken over at once."""
+MAX_INGEST_BYTES: Final = 1 << 22
+"""Bytes of one shard log that are ingested at once."""
 _SCHEMA: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE shards (
   number INTEGER PRIMARY KEY, executor TEXT NOT NULL, configs TEXT NOT NULL,
-  begun INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'running', taken INTEGER NOT NULL DEFAULT 0,
+  started INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'running',
+  ingested_bytes INTEGER NOT NULL DEFAULT 0,
   host TEXT NOT NULL DEFAULT '', pid INTEGER NOT NULL DEFAULT 0,
   versions TEXT NOT NULL DEFAULT '{}', seconds REAL NOT NULL DEFAULT 0,
   graphs INTEGER NOT NULL DEFAULT 0, outcomes INTEGER NOT NULL DEFAULT 0,
@@ -49,38 +50,39 @@ CREATE TABLE tests (
   PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE unreduced_findings (
   number INTEGER PRIMARY KEY, shard INTEGER NOT NULL, config TEXT NOT NULL, file TEXT NOT NULL,
-  state TEXT NOT NULL DEFAULT 'pending', given INTEGER, tries INTEGER NOT NULL DEFAULT 0);
+  state TEXT NOT NULL DEFAULT 'pending', shard_minimizing INTEGER,
+  attempts INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE findings (
   key TEXT PRIMARY KEY, sort TEXT NOT NULL, executor TEXT NOT NULL, class TEXT NOT NULL,
-  config TEXT NOT NULL, model TEXT NOT NULL, file TEXT NOT NULL UNIQUE, told TEXT NOT NULL);
+  config TEXT NOT NULL, model TEXT NOT NULL, file TEXT NOT NULL UNIQUE, details TEXT NOT NULL);
 CREATE TABLE sightings (
   shard INTEGER, line INTEGER, number INTEGER UNIQUE, key TEXT NOT NULL, config TEXT NOT NULL,
   at INTEGER NOT NULL, PRIMARY KEY (shard, line)) WITHOUT ROWID;
-CREATE TABLE deaths (
+CREATE TABLE worker_deaths (
   shard INTEGER, line INTEGER, sort TEXT NOT NULL, config TEXT NOT NULL, class TEXT NOT NULL,
   message TEXT NOT NULL, file TEXT NOT NULL, ops TEXT NOT NULL, at INTEGER NOT NULL,
   PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE unavailable (executor TEXT, config TEXT, why TEXT NOT NULL,
   PRIMARY KEY (executor, config));
-CREATE TABLE moments (at INTEGER PRIMARY KEY, graphs INTEGER NOT NULL,
+CREATE TABLE progress (at INTEGER PRIMARY KEY, graphs INTEGER NOT NULL,
   outcomes INTEGER NOT NULL, findings INTEGER NOT NULL, disk_bytes INTEGER NOT NULL);
 CREATE TABLE kills (mutant TEXT PRIMARY KEY, executor TEXT NOT NULL, seconds REAL,
-  graphs INTEGER NOT NULL, family TEXT NOT NULL, strategy TEXT NOT NULL);
+  graphs INTEGER NOT NULL, family TEXT NOT NULL, setup TEXT NOT NULL);
 """
 
 
 class StoreError(ValueError):
-    """A folder that is no night's, or another version's, or in use; in one line."""
+    """A folder without nightly run, of another version, or in use; the message is one line."""
 
 
 class Store:
-    """The night in a folder.
+    """The store in a folder.
 
     Parameters
     ----------
     folder : Path
     write : bool
-        Whether this is the writer, of which there is one: it makes what is missing.
+        True for the coordinator, of which there is one: it creates what is missing.
 
     Raises
     ------
@@ -90,9 +92,9 @@ class Store:
     def __init__(self, folder: Path, *, write: bool) -> None:
         self.folder = folder
         self._lock: IO[bytes] | None = None
-        path = folder / NAME
+        path = folder / DATABASE
         if not write and not path.is_file():
-            raise StoreError(f"{folder}: holds no night ({NAME})")
+            raise StoreError(f"{folder}: is no folder of a nightly run: has no {DATABASE}")
         if write:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / "lock").open("wb")
@@ -100,7 +102,7 @@ class Store:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._lock.close()
-                raise StoreError(f"{folder}: another process writes this night") from None
+                raise StoreError(f"{folder}: another process writes this nightly run") from None
         mode = "rwc" if write else "ro"
         uri = f"{path.resolve().as_uri()}?mode={mode}"
         self.db = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -119,9 +121,9 @@ class Store:
         return int(version)
 
     def _open(self) -> int:
-        """Make what is missing; the version."""
+        """Create the tables if there are none; return the version."""
         self.db.execute("PRAGMA journal_mode = WAL")
-        self.db.execute("PRAGMA synchronous = FULL")  # spools go once they are taken over
+        self.db.execute("PRAGMA synchronous = FULL")  # shard logs are deleted after ingestion
         if not self._version() and not self.rows("SELECT 1 FROM sqlite_master"):
             with self.transaction():
                 for statement in filter(str.strip, _SCHEMA.split(";")):
@@ -130,7 +132,7 @@ class Store:
         return self._version()
 
     def close(self) -> None:
-        """Another may write."""
+        """Close the database and release the lock."""
         self.db.close()
         if self._lock is not None:
             self._lock.close()
@@ -143,7 +145,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
+        """Commit all of the block, or nothing if it raises."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -156,11 +158,11 @@ class Store:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What is known of the night as a whole."""
+        """Facts about the nightly run as a whole."""
         return {name: json.loads(value) for name, value in self.db.execute("SELECT * FROM meta")}
 
-    def note(self, **facts: Any) -> None:
-        """Set some of that."""
+    def set_meta(self, **facts: Any) -> None:
+        """Set some of these facts."""
         with self.transaction():
             self.db.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)",
@@ -168,55 +170,57 @@ class Store:
             )
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Answers to a question."""
+        """All rows of a query."""
         return self.db.execute(query, values).fetchall()
 
     # --- shards -------------------------------------------------------------------------
 
-    def spool(self, number: int) -> Path:
-        """Where a shard writes."""
+    def log_folder(self, number: int) -> Path:
+        """Folder of a shard's log."""
         return self.folder / "shards" / str(number)
 
     @property
     def running(self) -> list[int]:
-        """Turns that have begun, and are not yet taken over whole."""
+        """Shards that have started and are not ingested completely."""
         return [n for (n,) in self.rows("SELECT number FROM shards WHERE state = 'running'")]
 
     def pending(self, executor: str, configs: tuple[str, ...], most: int) -> list[sqlite3.Row]:
-        """Unreduced findings that somebody has to minimize, least tried first."""
+        """Unreduced findings that still have to be minimized, least attempted first."""
         marks = ", ".join("?" * len(configs))
         return self.rows(
             f"""SELECT u.number, u.file FROM unreduced_findings AS u
-            JOIN shards ON shards.number = u.shard WHERE u.state = 'pending' AND given IS NULL
+            JOIN shards ON shards.number = u.shard WHERE u.state = 'pending'
+              AND shard_minimizing IS NULL
               AND shards.state != 'running'
               AND executor = ? AND config IN ({marks})
-            ORDER BY tries, u.number LIMIT ?""",  # noqa: S608 - question marks
+            ORDER BY attempts, u.number LIMIT ?""",  # noqa: S608 - question marks
             executor,
             *configs,
             most,
         )
 
-    def begin(self, shard: Shard, given: list[int]) -> None:
-        """A shard is about to begin, and minimizes these, too."""
+    def begin_shard(self, shard: Shard, minimized_here: list[int]) -> None:
+        """Note that a shard starts, and which unreduced findings it minimizes."""
         with self.transaction():
             self.db.execute(
-                "INSERT INTO shards (number, executor, configs, begun) VALUES (?, ?, ?, ?)",
+                "INSERT INTO shards (number, executor, configs, started) VALUES (?, ?, ?, ?)",
                 (shard.number, shard.executor, json.dumps(shard.configs), int(time.time())),
             )
             self.db.executemany(
-                "UPDATE unreduced_findings SET given = ?, tries = tries + 1 WHERE number = ?",
-                [(shard.number, number) for number in given],
+                """UPDATE unreduced_findings SET shard_minimizing = ?, attempts = attempts + 1
+                WHERE number = ?""",
+                [(shard.number, number) for number in minimized_here],
             )
 
     def ingest(self, number: int) -> bool:
-        """Take over the next lines of a shard's spool; whether there were any."""
-        folder = self.spool(number)
-        ((taken,),) = self.rows("SELECT taken FROM shards WHERE number = ?", number)
+        """Ingest the next events of a shard log; False if there are none."""
+        folder = self.log_folder(number)
+        ((position,),) = self.rows("SELECT ingested_bytes FROM shards WHERE number = ?", number)
         try:
-            with (folder / shard_log.LINES).open("rb") as file:
-                file.seek(taken)
-                data = file.read(MAX_TAKEN)
-                while b"\n" not in data and (more := file.read(MAX_TAKEN)):
+            with (folder / shard_log.EVENTS).open("rb") as file:
+                file.seek(position)
+                data = file.read(MAX_INGEST_BYTES)
+                while b"\n" not in data and (more := file.read(MAX_INGEST_BYTES)):
                     data += more
         except FileNotFoundError:
             return False
@@ -225,47 +229,50 @@ class Store:
             return False
         with self.transaction():
             for line in lines:
-                told = json.loads(line)
-                _Taking(self, number, taken).line(told)
-                taken += len(line)
-            # Of one that is lost, its last line tells how long it took.
+                event = json.loads(line)
+                _Ingestion(self, number, position).line(event)
+                position += len(line)
+            # The duration of a lost shard is that of its last event.
             self.db.execute(
-                "UPDATE shards SET taken = ?, seconds = max(seconds, ? - begun) WHERE number = ?",
-                (taken, told["at"], number),
+                """UPDATE shards SET ingested_bytes = ?, seconds = max(seconds, ? - started)
+                WHERE number = ?""",
+                (position, event["at"], number),
             )
         return True
 
-    def finish(self, number: int, *, lost: bool) -> None:
-        """Take over what is left of a shard that has ended; its spool goes."""
+    def finish_shard(self, number: int, *, lost: bool) -> None:
+        """Ingest the rest of a shard that has ended, and remove its log."""
         while self.ingest(number):
             pass
-        folder = self.spool(number)
+        folder = self.log_folder(number)
         for kept in ("unreduced", "unconfirmed"):
             for file in (folder / kept).glob("[!.]*.yaml"):
                 (self.folder / kept).mkdir(exist_ok=True)
                 file.replace(self.folder / kept / file.name)
+        state = "lost" if lost else "done"
         with self.transaction():
+            self.db.execute("UPDATE shards SET state = ? WHERE number = ?", (state, number))
             self.db.execute(
-                "UPDATE shards SET state = ? WHERE number = ?", ("lost" if lost else "done", number)
+                "UPDATE unreduced_findings SET shard_minimizing = NULL WHERE shard_minimizing = ?",
+                (number,),
             )
-            self.db.execute("UPDATE unreduced_findings SET given = NULL WHERE given = ?", (number,))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def sweep(self) -> None:
-        """Nothing runs: remove what shards left that began as their writer was killed."""
+    def remove_stale_logs(self) -> None:
+        """Remove logs of shards that an earlier coordinator had not noted before it was killed."""
         for folder in (self.folder / "shards").glob("*"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def put(self, number: int, files: Mapping[str, str]) -> None:
-        """The files of a shard done elsewhere; the lines last, as where it was done."""
-        folder = self.spool(number)
-        for name in sorted(files, key=lambda name: name == shard_log.LINES):
+    def add_files(self, number: int, files: Mapping[str, str]) -> None:
+        """Add the files of a shard from another machine; the events last, as on that machine."""
+        folder = self.log_folder(number)
+        for name in sorted(files, key=lambda name: name == shard_log.EVENTS):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files[name], encoding="utf-8")
 
     def copy(self, source: Path, file: str) -> None:
-        """Bring a file of a spool into the folder, in one step."""
+        """Copy a file of a shard log into the folder, in one step."""
         target = self.folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.tmp")
@@ -275,11 +282,11 @@ class Store:
             os.fsync(out.fileno())
         temporary.replace(target)
 
-    def moment(self, disk_bytes: int) -> None:
-        """Note how far it is."""
+    def record_progress(self, disk_bytes: int) -> None:
+        """Add a row with the present totals."""
         with self.transaction():
             self.db.execute(
-                """INSERT OR REPLACE INTO moments SELECT ?, coalesce(sum(graphs), 0),
+                """INSERT OR REPLACE INTO progress SELECT ?, coalesce(sum(graphs), 0),
                 coalesce(sum(outcomes), 0), (SELECT count(DISTINCT key) FROM sightings), ?
                 FROM shards""",
                 (int(time.time()), disk_bytes),
@@ -288,7 +295,7 @@ class Store:
     # --- disk --------------------------------------------------------------------------
 
     def disk_bytes(self) -> int:
-        """What the folder takes."""
+        """Size of the folder on disk."""
         total = 0
         for root, _, files in os.walk(self.folder):
             for name in files:
@@ -299,10 +306,10 @@ class Store:
         return total
 
     def shrink(self, most: int, kept: Collection[str]) -> int:
-        """Drop what can be made again until the folder takes less; what it takes then.
+        """Delete files that can be reproduced until the folder is small enough; return its size.
 
-        The oldest first of the files of graphs that are settled, and of tests that ended a
-        worker, but for those `kept`. Findings and records stay.
+        Deletes files of resolved tests, and tests of worker deaths except those in `kept`,
+        oldest first. Findings and records stay.
         """
         size = self.disk_bytes()
         if size <= most:
@@ -320,8 +327,8 @@ class Store:
         return size
 
 
-def is_written(folder: Path) -> bool:
-    """Whether a process, of those that share its locks, writes the night in a folder."""
+def has_writer(folder: Path) -> bool:
+    """True if a process on this machine, or one that shares its locks, writes the nightly run."""
     try:
         with (folder / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -332,146 +339,146 @@ def is_written(folder: Path) -> bool:
     return False
 
 
-class _Taking:
-    """One line of a spool on its way into the store; a method for each kind."""
+class _Ingestion:
+    """Ingests one event; a method for each kind."""
 
     def __init__(self, store: Store, shard: int, line: int) -> None:
         self.store = store
         self.db = store.db
         self.shard = shard
         self.place = (shard, line)
-        self.folder = store.spool(shard)
+        self.folder = store.log_folder(shard)
 
-    def line(self, told: dict[str, Any]) -> None:
-        """Take it."""
-        getattr(self, f"_{told['kind']}")(told)
+    def line(self, event: dict[str, Any]) -> None:
+        """Ingest the event."""
+        getattr(self, f"_{event['kind']}")(event)
 
     def _add(self, **numbers: float) -> None:
-        """To what the shard has done."""
+        """Add to the totals of the shard."""
         sets = ", ".join(f"{name} = {name} + ?" for name in numbers)
         query = f"UPDATE shards SET {sets} WHERE number = ?"  # noqa: S608 - our own names
         self.db.execute(query, (*numbers.values(), self.shard))
 
-    def _start(self, told: dict[str, Any]) -> None:
+    def _start(self, event: dict[str, Any]) -> None:
         self.db.execute(
             "UPDATE shards SET host = ?, pid = ?, versions = ? WHERE number = ?",
-            (told["host"], told["pid"], json.dumps(told["versions"]), self.shard),
+            (event["host"], event["pid"], json.dumps(event["versions"]), self.shard),
         )
 
-    def _unavailable(self, told: dict[str, Any]) -> None:
+    def _unavailable(self, event: dict[str, Any]) -> None:
         self.db.execute(
             "INSERT OR REPLACE INTO unavailable SELECT executor, ?, ? FROM shards WHERE number = ?",
-            (told["config"], told["why"], self.shard),
+            (event["config"], event["why"], self.shard),
         )
 
-    def _test(self, told: dict[str, Any]) -> None:
-        verdicts = told["verdicts"]
+    def _test(self, event: dict[str, Any]) -> None:
+        verdicts = event["verdicts"]
         reached = (
-            min(1.0, told["reached"] / told["allowed"]) if told["reached"] is not None else None
+            min(1.0, event["reached"] / event["allowed"]) if event["reached"] is not None else None
         )
         self.db.execute(
             f"INSERT INTO tests VALUES ({', '.join('?' * 17)})",  # noqa: S608
             (
                 *self.place,
-                *(told[name] for name in ("index", "family", "parent", "config", "model")),
-                told["noise"],
-                told["run_seed"],
-                told["count"],
-                told["sha256"],
+                *(event[name] for name in ("index", "family", "parent", "config", "model")),
+                event["noise"],
+                event["run_seed"],
+                event["count"],
+                event["sha256"],
                 *(verdicts.get(name, 0) for name in ("allowed", "forbidden", "unknown")),
                 reached,
-                told["seconds"],
-                told["end"],
+                event["seconds"],
+                event["end"],
             ),
         )
         self._add(graphs=1, outcomes=sum(verdicts.values()))
-        if told["unreduced"]:
+        if event["unreduced"]:
             self.db.execute(
                 """INSERT OR IGNORE INTO unreduced_findings (number, shard, config, file)
                 VALUES (?, ?, ?, ?)""",
-                (told["index"], self.shard, told["config"], told["unreduced"]),
+                (event["index"], self.shard, event["config"], event["unreduced"]),
             )
-            if told["key"]:
-                self._again(told)
+            if event["key"]:
+                self._seen_again(event)
 
-    def _again(self, told: dict[str, Any]) -> None:
-        """One row for each graph that shows it."""
-        self._settle(told["index"], "settled")
+    def _seen_again(self, event: dict[str, Any]) -> None:
+        """Add one row for each test that shows the finding."""
+        self._set_state(event["index"], "resolved")
         self.db.execute(
             "INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?, ?, ?)",
-            (*self.place, told["index"], told["key"], told["config"], told["at"]),
+            (*self.place, event["index"], event["key"], event["config"], event["at"]),
         )
 
-    def _settle(self, number: int, state: str) -> None:
+    def _set_state(self, number: int, state: str) -> None:
         self.db.execute("UPDATE unreduced_findings SET state = ? WHERE number = ?", (state, number))
 
-    def _found(self, told: dict[str, Any]) -> None:
-        self._finding(told, Sort.FORBIDDEN)
-        self._again(told)
+    def _finding(self, event: dict[str, Any]) -> None:
+        self._add_finding(event, Sort.FORBIDDEN)
+        self._seen_again(event)
 
-    def _unsound(self, told: dict[str, Any]) -> None:
-        self._finding(told | {"model": ""}, Sort.UNSOUND)
-        self._again(told | {"index": None})
+    def _unsound(self, event: dict[str, Any]) -> None:
+        self._add_finding(event | {"model": ""}, Sort.UNSOUND)
+        self._seen_again(event | {"index": None})
 
-    def _finding(self, told: dict[str, Any], sort: Sort) -> None:
-        """Keep the first of its key, and its file under a name that no other has."""
-        known = self.store.rows("SELECT 1 FROM findings WHERE key = ?", told["key"])
+    def _add_finding(self, event: dict[str, Any], sort: Sort) -> None:
+        """Keep the first finding of a key, and its file under a unique name."""
+        known = self.store.rows("SELECT 1 FROM findings WHERE key = ?", event["key"])
         if known:
             return
-        stem, number = Path(told["file"]).stem, 1
+        stem, number = Path(event["file"]).stem, 1
         file = f"findings/{stem}.yaml"
         while self.store.rows("SELECT 1 FROM findings WHERE file = ?", file):
             number += 1
             file = f"findings/{stem}-{number}.yaml"
-        self.store.copy(self.folder / told["file"], file)
+        self.store.copy(self.folder / event["file"], file)
         ((executor,),) = self.store.rows("SELECT executor FROM shards WHERE number = ?", self.shard)
         self.db.execute(
             "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(told["key"], sort, executor, told["executor_class"]),
-                *(told["config"], told["model"], file, json.dumps(told | {"shard": self.shard})),
+                *(event["key"], sort, executor, event["executor_class"]),
+                *(event["config"], event["model"], file, json.dumps(event | {"shard": self.shard})),
             ),
         )
 
-    def _script(self, told: dict[str, Any]) -> None:
-        """Of a finding that this shard was the first to show."""
+    def _script(self, event: dict[str, Any]) -> None:
+        """Keep the script if this shard was the first to show its finding."""
         ((file, first),) = self.store.rows(
-            "SELECT file, told FROM findings WHERE key = ?", told["key"]
+            "SELECT file, details FROM findings WHERE key = ?", event["key"]
         )
         first = json.loads(first)
-        source = self.folder / told["file"]
-        if (first["shard"], first["file"]) == (self.shard, told["file"]):
+        source = self.folder / event["file"]
+        if (first["shard"], first["file"]) == (self.shard, event["file"]):
             self.store.copy(source.with_suffix(".py"), str(Path(file).with_suffix(".py")))
             self.store.copy(source, file)
 
-    def _unconfirmed(self, told: dict[str, Any]) -> None:
-        self._settle(told["index"], "unconfirmed")
+    def _unconfirmed(self, event: dict[str, Any]) -> None:
+        self._set_state(event["index"], "unconfirmed")
 
-    def _death(self, told: dict[str, Any]) -> None:
-        source = Path(told["file"])
+    def _worker_death(self, event: dict[str, Any]) -> None:
+        source = Path(event["file"])
         file = f"{source.parent}/{self.shard}-{source.name}"
         self.store.copy(self.folder / source, file)
         self.db.execute(
-            "INSERT INTO deaths VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO worker_deaths VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *self.place,
-                *(told[name] for name in ("sort", "config", "executor_class", "message")),
-                *(file, json.dumps(told["ops"]), told["at"]),
+                *(event[name] for name in ("sort", "config", "executor_class", "message")),
+                *(file, json.dumps(event["ops"]), event["at"]),
             ),
         )
 
-    def _canary(self, told: dict[str, Any]) -> None:
-        self._add(canary_runs=1, canary_reported=int(told["reported"]))
+    def _canary(self, event: dict[str, Any]) -> None:
+        self._add(canary_runs=1, canary_reported=int(event["reported"]))
 
-    def _kill(self, told: dict[str, Any]) -> None:
-        names = ("mutant", "executor", "seconds", "graphs", "by", "strategy")
+    def _kill(self, event: dict[str, Any]) -> None:
+        names = ("mutant", "executor", "seconds", "graphs", "family", "setup")
         self.db.execute(
             "INSERT OR REPLACE INTO kills VALUES (?, ?, ?, ?, ?, ?)",
-            tuple(told[name] for name in names),
+            tuple(event[name] for name in names),
         )
 
-    def _end(self, told: dict[str, Any]) -> None:
+    def _end(self, event: dict[str, Any]) -> None:
         self.db.execute(
             "UPDATE shards SET problem = ?, restarts = ?, seconds = ? WHERE number = ?",
-            (told["problem"], told["restarts"], told["seconds"], self.shard),
+            (event["problem"], event["restarts"], event["seconds"], self.shard),
         )

@@ -1,13 +1,13 @@
-"""Workers that ended on a test, told apart: one finding for all that look alike.
+"""Worker deaths (crashes and timeouts), grouped: deaths that look alike are one finding.
 
-A crash is not minimized (each try costs a framework's start), and what damaged the memory
-may have been any op of the graph, so that no two look the same. Alike are those of one
-class of configurations, that ended with the same words, and have an op in common: of what
-is not yet explained the op that most of them have, again and again until all are. Reads
-are in every graph and explain nothing, unless there is nothing else.
+A crash is not minimized, because each attempt costs a framework's start. The op that damaged the
+memory may be any op of the test, so that no two deaths look the same. A group has one class of
+configurations, one message, and one op in common: the op that most of the unexplained deaths have,
+again and again until every death is explained. Reads are in every test and explain nothing, unless
+there is nothing else.
 
-So who is alike depends on who else is there, and is for people. What is *known* is each death on
-its own, by its words and all kernels of its test: in every night the same.
+Who belongs to a group thus depends on the other deaths, and groups are for people only. A death is
+*known* by itself, by its message and all kernels of its test: the same in every nightly run.
 """
 
 from __future__ import annotations
@@ -27,45 +27,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
-    """Deaths that look like one; the first of them stands for all."""
+class DeathGroup:
+    """Worker deaths that look alike; the first of them stands for all."""
 
     sort: str
     executor_class: str
-    words: str
+    message: str
     known: str
     op: str
     deaths: tuple[sqlite3.Row, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Of its deaths, each once; that of the first comes first."""
+        """Keys of its deaths, each once; that of the first death comes first."""
         return tuple(dict.fromkeys(map(key_of_death, self.deaths)))
 
 
 def key_of_death(death: sqlite3.Row) -> str:
-    """What it is known by: the same in every night, whatever else that shows."""
-    words = _words(death["message"])
-    text = "\0".join((death["sort"], death["class"], words, *sorted(_ops(death))))
+    """Key of a death: the same in every nightly run, whatever else happens there."""
+    message = _message_pattern(death["message"])
+    text = "\0".join((death["sort"], death["class"], message, *sorted(_ops(death))))
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def alike(deaths: Iterable[sqlite3.Row], known: Callable[[sqlite3.Row], str]) -> list[Alike]:
-    """All of them, by what they look like; in the order in which they came.
+def group_deaths(
+    deaths: Iterable[sqlite3.Row], known: Callable[[sqlite3.Row], str]
+) -> list[DeathGroup]:
+    """Group all deaths by their looks, in the order in which they came.
 
-    What is `known`, for a reason, stays apart from what is new.
+    Deaths that are `known`, for one reason, are apart from new ones.
     """
     groups: dict[tuple[str, str, str, str], list[sqlite3.Row]] = defaultdict(list)
     for each in deaths:
-        words = _words(each["message"])
-        groups[each["sort"], each["class"], words, known(each)].append(each)
+        message = _message_pattern(each["message"])
+        groups[each["sort"], each["class"], message, known(each)].append(each)
     found = []
     for kind, group in groups.items():
         left: Sequence[sqlite3.Row] = group
         while left:
             ops = Counter(op for each in left for op in _ops(each))
             op = min(ops, key=lambda op: (-ops[op], op))
-            found.append(Alike(*kind, op, tuple(each for each in left if op in _ops(each))))
+            found.append(DeathGroup(*kind, op, tuple(each for each in left if op in _ops(each))))
             left = [each for each in left if op not in _ops(each)]
     return found
 
@@ -75,7 +77,7 @@ def _ops(death: sqlite3.Row) -> frozenset[str]:
     return ops - {"read"} or ops or frozenset({"no ops"})
 
 
-def _words(message: str) -> str:
-    """What a worker's last words say, without the numbers that differ each time."""
+def _message_pattern(message: str) -> str:
+    """A worker's last message without the numbers that differ each time."""
     how, colon, said = message.partition(":")
     return (how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said))[:120]
