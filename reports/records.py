@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.reports.differential import DifferentialTotals
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry, Script
     from litmusfuzz.reports.differential import DifferentialComparison
+
+
+RECORD_VERSION: Final = 2
+"""Of the JSON file of a campaign's record."""
 
 
 @dataclass(slots=True)
@@ -211,8 +215,8 @@ class RunRecord:
     """A campaign, so far.
 
     `families` has costs and results by family, `ops` the generated resource ops by kind;
-    `forbidden_graphs` counts the graphs that showed a forbidden outcome. `left` names the
-    files in ``unreduced/`` that were not minimized, `unconfirmed` counts minimized findings
+    `forbidden_graphs` counts the graphs that showed a forbidden outcome. `unreduced` names the
+    files of findings that were not minimized, `unconfirmed` counts minimized findings
     that did not show again in a fresh process. `clusterings` has the verdicts on clusters
     that tests came with, `racing` the graphs with a racing cluster of two or more resource
     ops, `unsound` clusters that executors chose. `differential` sums up the graphs that
@@ -230,7 +234,7 @@ class RunRecord:
     verdicts: Counter[str] = field(default_factory=Counter)
     unknown_graphs: int = 0
     forbidden_graphs: int = 0
-    left: list[str] = field(default_factory=list)
+    unreduced: list[str] = field(default_factory=list)
     unconfirmed: int = 0
     findings: list[ReportedFinding] = field(default_factory=list)
     clusterings: Counter[str] = field(default_factory=Counter)
@@ -275,7 +279,7 @@ class RunRecord:
         """0 clean, 1 a forbidden outcome, 2 broken, 3 only undecided results."""
         if self.problem:
             return 2
-        if self.findings or self.left or self.unsound:
+        if self.findings or self.unreduced or self.unsound:
             return 1
         if not sum(self.verdicts.values()):
             return 3  # nothing was judged
@@ -290,6 +294,7 @@ class RunRecord:
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `summary` has."""
         return {
+            "litmusfuzz_record": RECORD_VERSION,
             "seed": self.seed,
             "out": self.out,
             "command": self.command,
@@ -306,8 +311,8 @@ class RunRecord:
             "verdicts": dict(sorted(self.verdicts.items())),
             "unknown_graphs": self.unknown_graphs,
             "forbidden_graphs": self.forbidden_graphs,
-            "not_minimized": len(self.left),
-            "left": self.left,
+            "not_minimized": len(self.unreduced),
+            "unreduced": self.unreduced,
             "unconfirmed": self.unconfirmed,
             "executors": [each.as_json() for each in self.executors],
             "clusterings": dict(sorted(self.clusterings.items())),

@@ -236,8 +236,10 @@ def summary(record: RunRecord) -> str:
             f"  {counted(unsound, 'graph')} clustered unsoundly:"
             f" {counted(len(record.unsound), 'finding')}, in {record.out}"
         )
-    if record.left:
-        lines.append(f"  {len(record.left)} not minimized, in {record.out}/unreduced; to continue:")
+    if record.unreduced:
+        lines.append(
+            f"  {len(record.unreduced)} not minimized, in {record.out}/unreduced; to continue:"
+        )
         lines.append(f"    litmusfuzz minimize {shlex.quote(record.path)}")
     if record.unconfirmed:
         lines.append(

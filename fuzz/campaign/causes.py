@@ -1,4 +1,4 @@
-"""Telling findings apart: which minimized shape explains what another graph showed."""
+"""Likely causes of findings: symptoms, kernels, and which finding explains another test."""
 
 from __future__ import annotations
 
@@ -16,35 +16,34 @@ if TYPE_CHECKING:
 
 
 def symptom(outcome: Outcome) -> str:
-    """What is wrong with a forbidden outcome, in a word."""
+    """One word for what is wrong with a forbidden outcome."""
     if outcome.torn:
         return "torn"
     return "wrong" if outcome.status is Status.COMPLETED else str(outcome.status)
 
 
 def same_cause(before: str, after: Outcome) -> bool:
-    """Whether a smaller test's outcome may well have the cause that one `before` had.
+    """Whether a smaller test's outcome may have the cause of the symptom `before`.
 
-    What tears shows in a single lane as a wrong value. The other way round a
-    rare finding would be traded for a common one; so would a wrong value for a
-    blocked run.
+    A torn value shows as a wrong value in a single lane. The other way round, a rare finding would
+    be traded for a common one; so would a wrong value for a blocked run.
     """
     now = symptom(after)
     return now == before or (before, now) == ("torn", "wrong")
 
 
 def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
-    """A key for findings that probably share a cause: what was seen, kernels."""
+    """A key that findings of one cause probably share: symptom and kernels."""
     return " + ".join([symptom(outcome), *sorted(n.definition.kernel_class for n in test.effects)])
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
-    """Whether the minimized test `small` sits inside `large`.
+    """Whether the shape of the minimized test `small` is contained in `large`.
 
-    That is: its effects can be found there as ops of the same name (`exact`)
-    or class; on one resource, in one section or inside one another where it has
-    them so; unordered where it has them unordered. A guess that saves a
-    minimization, never one that hides a finding: the graph is counted, and kept.
+    Its effects then match ops of `large` of the same name (`exact`) or class. Effects on one
+    resource, in one section or inside one another match ops with the same relation, and so do
+    unordered effects. This guess saves a minimization and never hides a finding: the test is
+    counted and its file is kept.
     """
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
@@ -77,12 +76,12 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
 
 
 def finding_name(test: LitmusTest, outcome: Outcome) -> str:
-    """What a finding and its file are called: what was seen, the ops, a digest."""
+    """Name of a finding and its file: symptom, ops, digest."""
     return name_for(symptom(outcome), test)
 
 
 def name_for(what: str, test: LitmusTest) -> str:
-    """A name with the ops, and a digest of the test alone: the same test, the same name."""
+    """A name with the ops and a digest of the test alone: equal tests have equal names."""
     ops = "+".join(sorted(n.definition.short_name for n in test.effects))
     text = dumps(Entry(replace(test, name="x", description="")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]

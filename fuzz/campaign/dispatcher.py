@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.event_log import EventLog
-from litmusfuzz.fuzz.campaign.family_weights import Weights
+from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import Axiom
@@ -158,7 +158,7 @@ class Dispatcher:
         self.compared = compared
         self.validator = Validator(settings, record, log or EventLog())
         names = {name for executor in self.fuzzed for name in executor.families}
-        self.weights = Weights(
+        self.weights = FamilyWeights(
             {name: settings.weight(name) for name in names}, learning=settings.tests is None
         )
         self.dispatched = 0
@@ -195,7 +195,7 @@ class Dispatcher:
     def add_time(self, family: str, seconds: float) -> None:
         """Add seconds spent on generating, running or judging tests of a family."""
         self.record.families[family].seconds += seconds
-        self.weights.spent(family, seconds)
+        self.weights.add_time(family, seconds)
 
     def _blocks(self, executor: CampaignExecutor) -> bool:
         """True if no test may be generated because this executor's queue is full."""
@@ -279,7 +279,7 @@ class Dispatcher:
         generated.pending.remove(executor)
         if judgement is not None:
             generated.judgements[executor] = judgement
-            self.weights.reached(generated.family, generated.test)
+            self.weights.add_test(generated.family, generated.test)
         if not generated.pending:
             self._finish(generated)
 

@@ -177,7 +177,7 @@ class Findings:
         reported.reason = str(why or "")
         reported.allowed_by = self._allowed_by(entry.test, best.judgement)
         if all(known.cause != reported.cause for known in self.record.findings):
-            self.dispatcher.weights.found(unreduced.generated.family)
+            self.dispatcher.weights.add_find(unreduced.generated.family)
         self.record.families[unreduced.generated.family].findings += 1
         self.record.findings.append(reported)
         verdicts = {

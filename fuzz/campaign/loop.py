@@ -636,7 +636,7 @@ class Campaign:
 
     def _note_not_minimized(self) -> None:
         """Note in the record which unreduced findings remain in ``unreduced/``."""
-        self.record.left = [
+        self.record.unreduced = [
             f"{self.findings.unreduced_name(unreduced)}.yaml" for unreduced in self.unreduced
         ]
         self.record.elapsed_s = time.monotonic() - self.record.started

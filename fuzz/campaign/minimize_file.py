@@ -1,7 +1,7 @@
-"""Make one test that shows a forbidden outcome as small as it gets, by hand.
+"""Minimizes one test file that shows a forbidden outcome, for `litmusfuzz minimize`.
 
-What a campaign does with each that it draws: the test is run until it shows something,
-reduced, and seen again in a fresh process. No graph is generated.
+It does what a campaign does with a finding: the test is run until it shows a forbidden outcome,
+reduced, and confirmed in a fresh process. No test is generated.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.records import ReportedFinding, RunRecord
 
-_SEEKING: float = 0.4
-"""The part of the time in which it must show at all."""
+_SEARCH_SHARE: float = 0.4
+"""Share of the time in which a forbidden outcome must show at all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Minimized:
-    """What came of it: a finding, or in one line why there is none."""
+class MinimizedFile:
+    """The finding, or in one line why there is none."""
 
     found: ReportedFinding | None = None
     problem: str = ""
@@ -51,61 +51,61 @@ def minimize(
     *,
     time_s: float,
     show: Callable[[RunRecord], None] = lambda _: None,
-) -> Minimized:
-    """Reduce a test on an executor; the finding is a file in `out`, with its script.
+) -> MinimizedFile:
+    """Minimize a test on an executor; the finding and its script are files in `out`.
 
     Parameters
     ----------
     entry : Entry
-        With a finding, which says how it was run; or without.
+        With or without a finding, which says how the test was run.
     executor : str
     config : Config
     model : Model
-        By which it is judged.
+        Judges the outcomes.
     out : Path
     time_s : float
-        Of which a part is for seeing it the first time.
+        Limit; a part of it is for seeing the outcome the first time.
     show : callable
         As of a `Campaign`.
     """
     oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
     if oracle is None:
-        return Minimized(problem=NO_JUDGE)
+        return MinimizedFile(problem=NO_JUDGE)
     with closing(Worker(executor)) as worker:
-        how = Replay(_SEEKING * time_s, schedule=False)
+        how = Replay(_SEARCH_SHARE * time_s, schedule=False)
         seen = replay_entry(entry, oracle, worker, config, how)
     if seen.problem:
-        return Minimized(problem=seen.problem)
+        return MinimizedFile(problem=seen.problem)
     assert seen.judgement is not None
     if not seen.judgement.forbidden:
         died = f"; {'; '.join(seen.died)}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
-        return Minimized(problem=f"shows nothing that {model.name} forbids {runs}{died}")
+        return MinimizedFile(problem=f"shows nothing that {model.name} forbids {runs}{died}")
     with tempfile.TemporaryDirectory(dir=out) as folder:
         campaign = Campaign(
             Settings(
                 seed=entry.finding.seed if entry.finding else 0,
                 out=Path(folder),
                 executors=((executor, config),),
-                time_s=(1 - _SEEKING) * time_s / (1 + EXTRA_MINIMIZING_SHARE),
+                time_s=(1 - _SEARCH_SHARE) * time_s / (1 + EXTRA_MINIMIZING_SHARE),
                 tests=0,
                 model=model,
                 reduction_s=time_s,
             ),
             show,
         )
-        campaign.add_unreduced(_unreduced(entry, executor, config, model, seen.judgement))
+        campaign.add_unreduced(_unreduced_entry(entry, executor, config, model, seen.judgement))
         record = campaign.run()
         if record.findings:
-            return Minimized(_moved(record.findings[0], out))
+            return MinimizedFile(_moved(record.findings[0], out))
         why = record.problem or "a fresh process does not show it again"
-        return Minimized(problem=why)
+        return MinimizedFile(problem=why)
 
 
-def _unreduced(
+def _unreduced_entry(
     entry: Entry, executor: str, config: Config, model: Model, judgement: Judgement
 ) -> Entry:
-    """The test as a campaign keeps one that showed something."""
+    """The test as an unreduced finding of a campaign."""
     found = entry.finding
     unreduced = Finding(
         executor=executor,
@@ -127,7 +127,7 @@ def _unreduced(
 
 
 def _moved(found: ReportedFinding, out: Path) -> ReportedFinding:
-    """The finding, its file and its script in the folder where they were wanted."""
+    """The finding, with its file and its script moved to the requested folder."""
     path = Path(found.path)
     for file in (path.with_suffix(".py"), path):
         if file.exists():

@@ -1,7 +1,7 @@
-"""Making what was found smaller: a test that still shows it, often enough, in fresh runs.
+"""Minimizes an unreduced finding: runs each smaller test often enough, in new sessions.
 
-`fuzz.campaign.reducer` says which smaller tests there are. Here each is run, and judged: an
-executor is not deterministic, so that one answer is worth little.
+`fuzz.campaign.reducer` yields the smaller tests. Here each is run and judged. An executor is not
+deterministic, so one run of a test says little.
 """
 
 from __future__ import annotations
@@ -39,35 +39,36 @@ if TYPE_CHECKING:
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
-"""A smaller test counts as failing if this many of `PROBE_RUNS` runs, each in
-fresh sessions, show a forbidden outcome often enough."""
+"""A smaller test is accepted if so many of `PROBE_RUNS` runs, each in new sessions, show a
+forbidden outcome often enough."""
 PROBE_HITS: Final = 3
-"""How often at least. A replay of as many executions then misses with
-probability about exp(-3), and goes on until it sees one."""
+"""Forbidden executions that a run needs at least. A replay of as many executions then misses with
+probability about exp(-3), and continues until it sees one."""
 PROBE_DEATHS: Final = 1
-"""So often a process may crash in it: what an op has corrupted says nothing of the race."""
+"""Crashes allowed while a smaller test is probed: memory that an op has corrupted says nothing
+about the race."""
 CONFIRM_COUNT: Final = 1024
 CONFIRM_S: Final = 6.0
-"""How long a fresh process may take to show a minimized finding again. When the
-machine's other core is busy, racing ops seldom meet, for seconds on end."""
+"""Seconds in which a fresh process must show a minimized finding again. While the machine's other
+core is busy, racing ops seldom meet for seconds."""
 PROBE_STEP: Final = 3072
-"""A run stops after so many executions, or twice as many, ..., once it has seen it
-often enough. As many as there are in one build (`Noise`)."""
+"""Executions after which a run may stop because it has seen enough; as many as one build has
+(`Noise`)."""
 STEP_S: Final = 20.0
-"""What is slow is run in steps that take so long: it may be time to stop then."""
+"""Seconds of a step of slow executions: between two steps the campaign can stop."""
 MIN_STEP: Final = 32
 MIN_PROBE_COUNT: Final = 256
 MIN_BLOCKED_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
-QUICKER: Final = 3.0
-"""By so much another sampled must be faster at graphs, to be worth a start of its own."""
+MIN_SPEEDUP: Final = 3.0
+"""Factor by which another configuration must be faster, to be worth starting."""
 
 
 @dataclass(slots=True)
 class UnreducedFinding:
-    """A forbidden outcome on a test as generated, not minimized."""
+    """A test with a forbidden outcome, as it was executed."""
 
     generated: GeneratedTest
     executor: CampaignExecutor
@@ -77,43 +78,43 @@ class UnreducedFinding:
 
     @property
     def sampled(self) -> SampledConfiguration:
-        """Who showed it."""
+        """The configuration that showed it."""
         return self.generated.sampled[self.executor]
 
 
 @dataclass(slots=True)
 class Best:
-    """The smallest test so far that shows a finding, and what it showed."""
+    """The smallest test so far that shows a finding, and its outcomes."""
 
     test: LitmusTest
     judgement: Judgement
     rate: float = 0.0
-    """The highest share of forbidden executions that any of its forms showed."""
+    """The highest share of forbidden executions among its forms so far."""
     symptom: str = ""
     run_seed: int | None = None
     schedule: Schedule | None = None
     pace: float = inf
-    """Executions a second, of those that were run last."""
+    """Executions a second, in the last run."""
 
     def __post_init__(self) -> None:
         self.symptom = symptom(self.judgement.forbidden[0][0])
-        self.judgement = self.of_its_cause(self.judgement)
+        self.judgement = self.with_same_cause(self.judgement)
         self.improve(self.test, self.judgement)
 
-    def of_its_cause(self, judgement: Judgement) -> Judgement:
-        """What was seen, where only outcomes that may have its cause count."""
+    def with_same_cause(self, judgement: Judgement) -> Judgement:
+        """The judgement, with only those forbidden outcomes that may have the finding's cause."""
         kept = (each for each in judgement.forbidden if same_cause(self.symptom, each[0]))
         return replace(judgement, forbidden=tuple(kept))
 
     def improve(self, test: LitmusTest, judgement: Judgement) -> None:
-        """Go on from a smaller test."""
+        """Replace the test by a smaller one."""
         self.test, self.judgement = test, judgement
-        # One less: runs stop when they have seen it, which makes the share too large.
+        # One less, because runs stop as soon as they have seen enough: the share is too large.
         hits = max(judgement.forbidden_count - 1, 0.5)
         self.rate = max(self.rate, hits / judgement.executions)
 
     def normalize(self, model: Model, budget: Budget) -> None:
-        """Give it names that tell: what is said of the test goes."""
+        """Rename the test's nodes and variables to canonical names, and drop its description."""
         test = normalized(self.test, "finding")
         names = dict(zip(self.test.names, test.names, strict=True))
 
@@ -131,31 +132,31 @@ class Best:
 
     @property
     def count(self) -> int:
-        """Executions in which it shows about 24 times, if that is possible."""
-        # What blocks costs a session, which others would share.
+        """Executions in which the finding shows about 24 times, if that is possible."""
+        # A blocked execution costs a session that others would share.
         blocked = self.symptom == Status.BLOCKED
         return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
 
     def ran(self, count: int, seconds: float) -> None:
-        """So many executions took so long; the start of a process may be in it."""
+        """Note how long some executions took; the start of a process may be included."""
         self.pace = count / max(seconds, 1e-3)
 
     def step(self, wanted: int) -> int:
-        """How many executions come next: what is slow can be stopped between steps only."""
+        """Executions of the next step: slow executions can be stopped only between steps."""
         return int(min(wanted, max(MIN_STEP, self.pace * STEP_S)))
 
     @property
     def needed(self) -> int:
         """Forbidden executions, of `count`, that a smaller test must show.
 
-        An eighth of what the best form shows: one that shows more seldom is
+        An eighth of what the best form shows: a test that shows the finding more rarely is
         smaller, but of less use to whoever replays it.
         """
         return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
 class Minimizer:
-    """How a finding is made small and seen again: parts of a task.
+    """Minimizes, records and confirms findings; each method is a part of a task.
 
     Parameters
     ----------
@@ -168,10 +169,11 @@ class Minimizer:
     def reduce_in_faster_configuration(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, bool]:
-        """Make `best` small in a sampled that is much quicker, if it shows there.
+        """Minimize in a much faster configuration, if the finding shows there.
 
-        Then it is run at home, where it counts; False if it has to be done there. Where each
-        test is compiled, that takes minutes; and most races are not the compiler's.
+        The result is then run in the finding's own configuration; False if it does not show there,
+        so that the finding has to be minimized in its own configuration. Where each test is
+        compiled, that takes minutes, and most races are not the compiler's.
         """
         fast = self._faster_configuration(unreduced)
         if fast is None:
@@ -195,17 +197,17 @@ class Minimizer:
 
     @staticmethod
     def _faster_configuration(unreduced: UnreducedFinding) -> SampledConfiguration | None:
-        """The executor's fast or first sampled, if it is so much faster than a finding's own."""
+        """The executor's `fast` or first configuration, if it is much faster than its own."""
         fast, own = (
             unreduced.executor.fast or unreduced.executor.sampler.running[0],
             unreduced.sampled,
         )
-        return fast if 0 < fast.seconds_each * QUICKER < own.seconds_each else None
+        return fast if 0 < fast.seconds_each * MIN_SPEEDUP < own.seconds_each else None
 
     def reduce(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, bool]:
-        """Make `best` as small as it gets; False if that took too long."""
+        """Make `best` as small as possible; False if the time did not suffice."""
         end = time.monotonic() + self.settings.max_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
@@ -230,7 +232,7 @@ class Minimizer:
     def record(
         self, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, None]:
-        """Look for an execution that shows it, choice by choice, if the executor can tell."""
+        """Record an execution that shows the finding, if the executor can record schedules."""
         if unreduced.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
@@ -244,9 +246,9 @@ class Minimizer:
     def confirm(
         self, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> Generator[Job, Result, Judgement | None]:
-        """What `best` shows in a process that ran nothing else; None if nothing forbidden.
+        """Judgement of `best` in a fresh process; None if it shows nothing forbidden.
 
-        Its schedule comes first, and is kept only if it gives the same outcome there.
+        Its recorded schedule is replayed first, and kept only if it gives the same outcome there.
         """
         total: Counter[Outcome] = Counter()
         fresh = True
@@ -258,21 +260,21 @@ class Minimizer:
             fresh = False
         wanted = max(CONFIRM_COUNT, best.count)
         step = best.step(wanted)
-        began: float | None = None
+        first_run_ended: float | None = None
         while True:
             seed, start = rng.getrandbits(31), time.monotonic()
             result = yield Job(best.test, step, unreduced.noise, seed, fresh=fresh)
             if not isinstance(result, dict):
                 return None
             total.update(result)
-            if best.of_its_cause(judge(best.judgement.oracle, result)).forbidden:
+            if best.with_same_cause(judge(best.judgement.oracle, result)).forbidden:
                 best.run_seed = seed
-                return best.of_its_cause(judge(best.judgement.oracle, total))
+                return best.with_same_cause(judge(best.judgement.oracle, total))
             now = time.monotonic()
-            if began is None:
-                began = now  # the process's start is not counted
-            elif now - began > self.settings.max_reduction_s / 4 or (
-                now - began > CONFIRM_S and total.total() >= wanted
+            if first_run_ended is None:
+                first_run_ended = now  # the start of the process does not count
+            elif now - first_run_ended > self.settings.max_reduction_s / 4 or (
+                now - first_run_ended > CONFIRM_S and total.total() >= wanted
             ):
                 return None
             best.ran(step, now - start)
@@ -287,9 +289,10 @@ class Minimizer:
         rng: random.Random,
         end: float | None = None,
     ) -> Generator[Job, Result, Judgement | None]:
-        """Whether enough of a few runs show it often enough: judged, or None.
+        """Judgement of a smaller test that shows the finding often enough; else None.
 
-        What is not shown by the `end`, or in a quarter of a reduction's time, is not shown.
+        A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
+        shown.
         """
         end = end or time.monotonic() + self.settings.max_reduction_s / 4
         oracle = explorer_or_none(test, unreduced.sampled.model, self.settings.budget)
@@ -313,13 +316,13 @@ class Minimizer:
                 if not isinstance(result, dict):
                     return None
                 if _blocks(result) and not _blocks(dict(best.judgement.forbidden)):
-                    return None  # slow, and of less use
+                    return None  # slow, and less useful
                 total.update(result)
                 ran += sum(result.values())
-                hits += best.of_its_cause(judge(oracle, result)).forbidden_count
+                hits += best.with_same_cause(judge(oracle, result)).forbidden_count
             failed += hits >= best.needed
             if failed == PROBE_NEEDED:
-                return best.of_its_cause(judge(oracle, total))
+                return best.with_same_cause(judge(oracle, total))
         return None
 
 
@@ -328,15 +331,15 @@ def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:
 
 
 def _blocks(shown: Iterable[Outcome]) -> bool:
-    """Whether nothing else is shown."""
+    """True if every outcome is a blocked execution."""
     return all(outcome.status is Status.BLOCKED for outcome in shown)
 
 
 def expected_cost_s(unreduced: UnreducedFinding) -> float:
-    """How long a minimization takes, roughly.
+    """Rough estimate of the seconds that a minimization takes.
 
-    About three candidates a node, two runs for most, at 0.05 s each and 40,000
-    executions a second.
+    About three candidates a node, two runs for most, at 0.05 s each and 40,000 executions a
+    second.
     """
     candidates = 3 * len(unreduced.generated.test.nodes)
     return candidates * 2 * (0.05 + _probe_count(unreduced.judgement.rate) / 40_000)

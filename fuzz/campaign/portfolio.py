@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.fuzz.campaign.family_weights import Weights, pairs
+from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -126,7 +126,7 @@ class Portfolio:
 
     def _generated_tests(self, seed: int) -> Iterator[tuple[str, LitmusTest]]:
         families = tuple(name for name in families_for(self._support) if FAMILIES[name].weight)
-        weights = Weights({name: FAMILIES[name].weight for name in families}, learning=False)
+        weights = FamilyWeights({name: FAMILIES[name].weight for name in families}, learning=False)
         for index in count():
             family = weights.choose(0, families)
             test = generate(family, seed, index, self._support)

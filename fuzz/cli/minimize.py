@@ -118,7 +118,7 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     import signal
 
     from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.deferred import NoRecord, finish
+    from litmusfuzz.fuzz.campaign.deferred import NotARecord, minimize_deferred
     from litmusfuzz.reports.records import finding_json
     from litmusfuzz.reports.terminal import LiveView
     from litmusfuzz.reports.text import counted, finding
@@ -128,18 +128,23 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with LiveView(sys.stderr if as_json else sys.stdout, time_s) as view:
-            done = finish(path, time_s=time_s, show=view)
-    except (NoRecord, FileError) as error:
+            done = minimize_deferred(path, time_s=time_s, show=view)
+    except (NotARecord, FileError) as error:
         fail(str(error))
     if as_json:
         found = [finding_json(each) for each in done.findings]
-        numbers = {name: getattr(done, name) for name in ("taken", "left", "unconfirmed")}
+        numbers = {name: getattr(done, name) for name in ("attempted", "remaining", "unconfirmed")}
         print_json({"findings": found, **numbers, "problem": done.problem})
     else:
-        total = f"{counted(done.taken, 'graph')} reduced: {counted(len(done.findings), 'finding')}"
-        total += f", {done.unconfirmed} unconfirmed, {done.left} left"
-        parts = [*map(finding, done.findings), total if done.taken else f"{path}: nothing is left"]
+        total = (
+            f"{counted(done.attempted, 'graph')} reduced: {counted(len(done.findings), 'finding')}"
+        )
+        total += f", {done.unconfirmed} unconfirmed, {done.remaining} remaining"
+        parts = [
+            *map(finding, done.findings),
+            total if done.attempted else f"{path}: nothing is left",
+        ]
         print_text("\n\n".join(parts))
     if done.problem:
         fail(done.problem)
-    sys.exit(FORBIDDEN if done.findings or done.left else UNKNOWN if done.unconfirmed else 0)
+    sys.exit(FORBIDDEN if done.findings or done.remaining else UNKNOWN if done.unconfirmed else 0)

@@ -228,14 +228,14 @@ def test_a_finding_is_finished_though_the_time_is_up(
     made = alone(tmp_path / "all", ("stale_too",), time_s=1e-9, tests=None)
     made.add_unreduced(unreduced)
     record = made.run()
-    assert (record.executors[0].tests, len(record.left), record.interrupted) == (0, 0, False)
+    assert (record.executors[0].tests, len(record.unreduced), record.interrupted) == (0, 0, False)
     assert [f.entry.finding.minimized for f in record.findings] == [True]
     assert record.elapsed_s < 60.0
 
     monkeypatch.setattr(Settings, "extra_minimizing_s", 0.0)
     made = alone(tmp_path / "none", ("stale_too",), time_s=1e-9, tests=None)
     made.add_unreduced(unreduced)
-    assert len(made.run().left) == 1
+    assert len(made.run().unreduced) == 1
 
 
 class Clock:

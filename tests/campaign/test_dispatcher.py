@@ -166,7 +166,7 @@ def test_families_are_drawn_by_weight_and_by_what_they_find(
         table = Table(one, tests=tests)
         count = 3 * len(one.families)
         assert [d.family for d in table.take(one, count)] == [*one.families] * 3
-        table.dispatcher.weights.found("runs")
+        table.dispatcher.weights.add_find("runs")
         generated = Counter(d.family for d in table.take(one, count))
         assert (generated["runs"] > 3) == (tests is None)
         assert min(generated[family] for family in one.families) >= 1

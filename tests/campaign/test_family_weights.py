@@ -7,16 +7,22 @@ from collections import Counter
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.family_weights import FLOOR, HALF_LIFE_S, NEW_PAIR, Weights, pairs
+from litmusfuzz.fuzz.campaign.family_weights import (
+    FLOOR,
+    HALF_LIFE_S,
+    NEW_PAIR,
+    FamilyWeights,
+    pairs,
+)
 
 FAMILIES = ("a", "b", "c", "d")
 
 
-def weights(**base: float) -> Weights:
-    return Weights(dict.fromkeys(FAMILIES, 1.0) | base, learning=True)
+def weights(**base: float) -> FamilyWeights:
+    return FamilyWeights(dict.fromkeys(FAMILIES, 1.0) | base, learning=True)
 
 
-def chosen(each: Weights, count: int) -> Counter[str]:
+def chosen(each: FamilyWeights, count: int) -> Counter[str]:
     return Counter(each.choose(0, FAMILIES) for _ in range(count))
 
 
@@ -27,7 +33,7 @@ def test_weights_are_kept_to_the_graph() -> None:
 
 
 def test_those_alike_take_turns_for_ever() -> None:
-    each = Weights(dict.fromkeys("abcdefg", 1.0), learning=False)
+    each = FamilyWeights(dict.fromkeys("abcdefg", 1.0), learning=False)
     assert [each.choose(0, "abcdefg") for _ in range(7000)] == [*"abcdefg"] * 1000
 
 
@@ -43,11 +49,11 @@ def test_each_who_chooses_has_shares_of_its_own() -> None:
 def test_what_finds_something_is_drawn_more_often_and_nothing_falls_below_its_floor() -> None:
     each = weights(b=2)
     for family in FAMILIES:
-        each.spent(family, 30.0)
+        each.add_time(family, 30.0)
     before = each.shares(FAMILIES)
     assert before == {"a": 0.2, "b": 0.4, "c": 0.2, "d": 0.2}
     for _ in range(100):
-        each.found("d")
+        each.add_find("d")
     after = each.shares(FAMILIES)
     assert sum(after.values()) == pytest.approx(1)
     assert after["d"] > 0.55
@@ -59,12 +65,12 @@ def test_what_finds_something_is_drawn_more_often_and_nothing_falls_below_its_fl
 def test_who_finds_nothing_more_falls_back() -> None:
     each = weights()
     for family in FAMILIES:
-        each.spent(family, 30.0)
-    each.found("a")
+        each.add_time(family, 30.0)
+    each.add_find("a")
     first = each.shares(FAMILIES)["a"]
     for _ in range(100):
-        each.spent("a", HALF_LIFE_S / 10)
-    assert each.past["a"].found < 0.001
+        each.add_time("a", HALF_LIFE_S / 10)
+    assert each.yields["a"].found < 0.001
     assert each.shares(FAMILIES)["a"] < 0.25 < first
     assert each.shares(FAMILIES)["a"] >= 0.25 * FLOOR
 
@@ -72,25 +78,25 @@ def test_who_finds_nothing_more_falls_back() -> None:
 def test_before_the_first_finding_time_changes_nothing() -> None:
     """So that what is generated depends on the seed alone."""
     each = weights()
-    each.spent("a", 100.0)
-    each.reached("b", litmus("X=1 || r0=X"))
+    each.add_time("a", 100.0)
+    each.add_test("b", litmus("X=1 || r0=X"))
     assert set(each.shares(FAMILIES).values()) == {0.25}
-    each.found("c")
+    each.add_find("c")
     shares = each.shares(FAMILIES)
     assert shares["a"] < shares["b"] < shares["c"]
-    fixed = Weights(dict.fromkeys(FAMILIES, 1.0), learning=False)
-    fixed.found("c")
+    fixed = FamilyWeights(dict.fromkeys(FAMILIES, 1.0), learning=False)
+    fixed.add_find("c")
     assert set(fixed.shares(FAMILIES).values()) == {0.25}
 
 
 def test_new_pairs_of_ops_count_once_whoever_has_them() -> None:
     each = weights()
-    each.reached("a", litmus("X=1 || r0=X"))
-    assert each.past["a"].found == NEW_PAIR
-    each.reached("b", litmus("r5=X || X=7"))
-    assert each.past["b"].found == 0
-    each.reached("b", litmus("X=1; r0=X; Y=1 || Y+=1"))
-    assert each.past["b"].found == pytest.approx(2 * NEW_PAIR)
+    each.add_test("a", litmus("X=1 || r0=X"))
+    assert each.yields["a"].found == NEW_PAIR
+    each.add_test("b", litmus("r5=X || X=7"))
+    assert each.yields["b"].found == 0
+    each.add_test("b", litmus("X=1; r0=X; Y=1 || Y+=1"))
+    assert each.yields["b"].found == pytest.approx(2 * NEW_PAIR)
 
 
 def test_pairs_are_of_one_resource_with_their_order() -> None:
