@@ -8,7 +8,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign.portfolio import (
     CORPUS,
-    WAYS,
+    RUN_SETUPS,
     Portfolio,
     corpus_tests,
     prioritized,
@@ -58,6 +58,6 @@ def test_sparse_writes_can_be_left_out() -> None:
 
 
 def test_every_way_is_a_configuration_of_the_executor_that_it_is_for() -> None:
-    for executor, ways in WAYS.items():
+    for executor, setups in RUN_SETUPS.items():
         configs = {config.name for config in executor_class(executor).configurations()}
-        assert {way.config for way in ways} <= configs | {""}
+        assert {setup.config for setup in setups} <= configs | {""}
