@@ -1,4 +1,4 @@
-"""What memory models allow of one test: its sets side by side, and one outcome judged."""
+"""Report of `litmusfuzz oracle`: allowed sets by memory model, or one outcome judged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ModelSet:
     states: int
 
     def mark(self, outcome: Outcome) -> str:
-        """Whether it is allowed: "yes", "no", or "?" where the search was cut short."""
+        """The verdict on an outcome: "yes", "no", or "?" if the search was cut short."""
         if outcome in self.outcomes:
             return "yes"
         return "no" if self.complete else "?"
@@ -43,12 +43,12 @@ class SetsReport:
 
     @property
     def complete(self) -> bool:
-        """Whether no search was cut short."""
+        """True if no search was cut short."""
         return all(each.complete for each in self.sets)
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """Those that some model allows, in the order of files."""
+        """Outcomes that some model allows, in the order of files."""
         found: set[Outcome] = set().union(*(each.outcomes for each in self.sets))
         return sorted(found, key=outcome_order)
 
@@ -78,7 +78,7 @@ class SetsReport:
         return line
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         rows = []
         for outcome in self.outcomes:
             marks = {each.model: each.mark(outcome) for each in self.sets}
@@ -118,7 +118,7 @@ class Witnessed:
 
 @dataclass(frozen=True, slots=True)
 class Refuted:
-    """Why a model forbids it, in steps; these close a circle if `cycle`.
+    """Reason why a model forbids an outcome, in steps, which form a cycle if `cycle`.
 
     `edges` and `rules`, by name, are what the reason stands on; no steps if none
     was found.
@@ -146,10 +146,10 @@ class VerdictReport:
         by_verdict: dict[str, list[str]] = {}
         for model, verdict in self.verdicts.items():
             by_verdict.setdefault(verdict, []).append(model)
-        told = ", ".join(
+        verdicts = ", ".join(
             f"{verdict} under {' and '.join(models)}" for verdict, models in by_verdict.items()
         )
-        lines = [f"{shown(self.wanted)}: {told}"]
+        lines = [f"{shown(self.wanted)}: {verdicts}"]
         for each in self.witnesses:
             looser = [m for m in by_verdict.get("allowed", ()) if m != each.model]
             also = f", and hence under {' and '.join(looser)}" if looser else ""
@@ -171,7 +171,7 @@ class VerdictReport:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "test": self.test.name,
             "wanted": dict(self.wanted),

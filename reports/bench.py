@@ -1,4 +1,4 @@
-"""What `litmusfuzz bench` has measured: a line for each figure, a curve for each growth."""
+"""Report of `litmusfuzz bench oracle`: figures, and curves of growing costs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Figure:
     """One line of the report; times are CPU times in seconds.
 
     `seconds` is the median over `answered` of `asked` questions, each the best
-    of several calls, and `worst` the largest; None if none was answered. What
-    the budget cut off is left out of both: its number is the difference, and
-    `cut_off_s` what it cost. `limit_s` is what we promise, if anything;
-    `load_s` what it costs to load the test, `made_s` to make all outcomes as
-    Python objects, `ratio` how many times longer the reference takes;
-    `outcomes` how many a whole set has.
+    of several calls, and `worst` the largest; None if none was answered. Questions
+    that the budget cut off are left out of both: their number is the difference,
+    their time `cut_off_s`. `limit_s` is the limit on `seconds`, if there is one;
+    `load_s` the time to load the test, `made_s` the time to make all outcomes as
+    Python objects, `ratio` the reference oracle's time over ours; `outcomes` the
+    size of a whole set.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether the promise is kept, where there is one."""
+        """True if `seconds` is within its limit."""
         return self.limit_s is None or (self.seconds is not None and self.seconds <= self.limit_s)
 
     def cells(self) -> list[str]:
@@ -76,7 +76,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How a cost grows: `along` one measure of a test, a figure for each of its values."""
+    """Growth of a cost `along` one measure of a test, with a figure for each value."""
 
     name: str
     along: str
@@ -93,9 +93,9 @@ class Curve:
             if figure.seconds:
                 # The shortest keeps an eighth of the width: a bar, not a blank.
                 share = 0.125 + 0.875 * math.log10(figure.seconds / least) / decades
-                drawn = bar(share * _WIDTH)
+                line = bar(share * _WIDTH)
             else:
-                drawn = ""
+                line = ""
             note = ""
             if figure.answered < figure.asked:
                 note = f"  {figure.asked - figure.answered} of {figure.asked} unknown"
@@ -104,7 +104,7 @@ class Curve:
             count = (
                 f"  {counted(figure.outcomes, 'outcome')}" if figure.outcomes is not None else ""
             )
-            rows.append([f"{size:,}", milliseconds(figure.seconds), drawn + count + note])
+            rows.append([f"{size:,}", milliseconds(figure.seconds), line + count + note])
         widths = [max(len(row[i]) for row in rows) for i in range(2)]
         lines += [
             f"  {size.rjust(widths[0])}  {cost.rjust(widths[1])}  {rest}".rstrip()
@@ -124,7 +124,7 @@ class Peak:
 
     @property
     def met(self) -> bool:
-        """Whether it stayed under the budget's cap, as far as it was measured."""
+        """True unless the measured memory is above the budget's cap."""
         return self.bytes is None or self.bytes <= self.limit_bytes
 
     def text(self) -> str:
@@ -138,7 +138,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """A whole bench; `budgets` says in words what each question might use."""
+    """All figures and curves; `budgets` describes the budget of each question."""
 
     figures: tuple[Figure, ...]
     curves: tuple[Curve, ...]
@@ -156,7 +156,7 @@ class BenchReport:
         return "\n\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "repeats": self.repeats,
             "budgets": list(self.budgets),
@@ -178,7 +178,7 @@ def _plain(figure: Figure) -> dict[str, Any]:
 
 
 def milliseconds(seconds: float | None) -> str:
-    """With three digits that count; "-" for none."""
+    """Milliseconds with three significant digits; "-" for none."""
     if seconds is None:
         return "-"
     value = seconds * 1e3
@@ -187,6 +187,6 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def bar(length: float) -> str:
-    """So many characters wide, to an eighth."""
+    """A bar of that width in characters, to an eighth."""
     whole, part = divmod(round(length * 8), 8)
     return _EIGHTHS[8] * whole + _EIGHTHS[part].strip()

@@ -1,4 +1,4 @@
-"""What `litmusfuzz bench clusters` has measured."""
+"""Report of `litmusfuzz bench clusters`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClustersReport:
-    """A whole bench; `about` says in words what was measured on."""
+    """All figures of the benchmark; `about` describes the measurement and the machine."""
 
     figures: tuple[Figure, ...]
     about: tuple[str, ...]
     repeats: int
     speeds: tuple[Speed, ...] = ()
-    """Of the executor over JAX: wall-clock times."""
+    """Times of the executor over JAX, on the clock."""
 
     def text(self) -> str:
         """A table."""
@@ -32,7 +32,7 @@ class ClustersReport:
         return "\n\n".join([lines, speeds, "\n".join([how, *self.about])])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "repeats": self.repeats,
             "about": list(self.about),

@@ -1,4 +1,4 @@
-"""What `litmusfuzz cmin` kept, as text."""
+"""Report of `litmusfuzz cmin`: the kept tests and their coverage."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Tests that together show all.
+    """Tests that together have the coverage of all.
 
     Parameters
     ----------
     kept : mapping of str to tuple of str
-        By test, what no other of them shows.
+        By test, the coverage that no other kept test has.
     least : int
-        With fewer it is not possible.
+        Lower bound on the number of tests.
     things : int
-        That are shown.
+        Number of covered things.
     """
 
     kept: Mapping[str, tuple[str, ...]]
@@ -33,12 +33,12 @@ class Cover:
 
     @property
     def proved(self) -> bool:
-        """Whether there is no smaller set."""
+        """True if no smaller set exists."""
         return len(self.kept) == self.least
 
 
 def cover_text(cover: Cover, tests: int) -> str:
-    """A line for each test that is kept, then how many these are."""
+    """A line for each kept test, then their number."""
     lines = []
     for name, alone in cover.kept.items():
         more = f", and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
@@ -49,7 +49,7 @@ def cover_text(cover: Cover, tests: int) -> str:
 
 
 def cover_json(cover: Cover, tests: int) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """Plain data for ``--json``."""
     return {
         "tests": tests,
         "things": cover.things,

@@ -1,4 +1,4 @@
-"""Two logs side by side: what only one of them has, and what of it is forbidden."""
+"""Report of `litmusfuzz herd compare`: outcomes that only one of two logs has."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A state that one log alone has, how often, and what the oracle says of it."""
+    """A state that only one log has, with its count and the oracle's verdict."""
 
     file: str
     state: State
@@ -38,11 +38,11 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class TestComparison:
-    """One test in both logs, or (`missing`, the file without it) in one.
+    """One test in both logs, or in one; `missing` is then the file without it.
 
-    `both` counts the outcomes that both have, `both_forbidden` those of them
-    that are forbidden. `left_out` has, by file, the locations that it alone shows:
-    outcomes are compared by the others.
+    `both` counts the outcomes that both logs have, `both_forbidden` the forbidden ones
+    among them. `left_out` has, by file, locations that only this log shows: outcomes are
+    compared without them.
     """
 
     name: str
@@ -54,12 +54,12 @@ class TestComparison:
 
     @property
     def same(self) -> bool:
-        """Whether the two logs say the same of the test."""
+        """True if the two logs agree on the test."""
         return not (self.only or self.missing)
 
     @property
     def forbidden(self) -> int:
-        """How many outcomes only one log has that are forbidden."""
+        """Number of forbidden outcomes that only one log has."""
         return sum(each.verdict == "forbidden" for each in self.only)
 
 
@@ -74,21 +74,21 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether the two say the same."""
+        """True if the two logs agree."""
         return all(each.same for each in self.tests)
 
     @property
     def forbidden(self) -> int:
-        """How many outcomes only one log has that are forbidden."""
+        """Number of forbidden outcomes that only one log has."""
         return sum(each.forbidden for each in self.tests)
 
     @property
     def exit_code(self) -> int:
-        """0 the same, 1 they differ in a forbidden outcome, 3 they differ in others."""
+        """0 the logs agree, 1 they differ in a forbidden outcome, 3 they differ in others."""
         return 0 if self.same else 1 if self.forbidden else 3
 
     def text(self) -> str:
-        """What differs, test by test, and a summary."""
+        """The differences, test by test, and a summary."""
         parts = [_test(each) for each in self.tests if not each.same and not each.missing]
         absent = [_test(each) for each in self.tests if each.missing]
         parts += ["\n".join(absent)] if absent else []
@@ -130,7 +130,7 @@ class Comparison:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "files": list(self.files),
             "same": self.same,
@@ -163,20 +163,20 @@ class Comparison:
 
 
 def _test(each: TestComparison) -> str:
-    """A test that differs; of one that a log lacks only what is forbidden."""
-    told = each.only
+    """A test that differs; if a log lacks the test, only its forbidden outcomes."""
+    differing = each.only
     line = f"{each.name}: {counted(each.both, 'outcome')} in both"
     if each.missing:
-        line = f"{each.name}: not in {each.missing}, {counted(len(told), 'outcome')} elsewhere"
-        told = tuple(only for only in told if only.verdict == "forbidden")
+        line = f"{each.name}: not in {each.missing}, {counted(len(differing), 'outcome')} elsewhere"
+        differing = tuple(only for only in differing if only.verdict == "forbidden")
     lines = [line]
     by_file: dict[str, list[Only]] = {}
-    for only in told:
+    for only in differing:
         by_file.setdefault(only.file, []).append(only)
     for file, found in by_file.items():
         lines.append(f"  only in {file}:")
         rows = [
-            [spelled(only.state), str(only.count), _said(only.verdict)]
+            [spelled(only.state), str(only.count), _verdict(only.verdict)]
             for only in found[:MAX_SHOWN]
         ]
         lines += [f"    {line}" for line in table(["outcome", "count", ""], rows).splitlines()]
@@ -185,7 +185,7 @@ def _test(each: TestComparison) -> str:
     return "\n".join(lines)
 
 
-def _said(verdict: str | None) -> str:
+def _verdict(verdict: str | None) -> str:
     return "" if verdict is None else verdict if verdict == "allowed" else verdict.upper()
 
 
@@ -235,7 +235,7 @@ def _compare(
     seen = [_projected(each.states if each else {}, shared) for each in logged]
 
     def verdict(originals: Iterable[State]) -> str | None:
-        """The worst of what became one state."""
+        """The worst verdict of the states that became one."""
         found = [judge(name, state) for state in originals] if judge else [None]
         return next((v for v in ("forbidden", "unknown", None) if v in found), found[0])
 

@@ -1,4 +1,4 @@
-"""Which allowed outcomes an executor showed when it was made to."""
+"""Report of `litmusfuzz force` on all allowed outcomes of tests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class CoverReport:
     Parameters
     ----------
     left_out : str
-        Why it was not run; "" if it was.
+        Reason why the test was not run; "" if it was.
     reached : tuple of Outcome
     wrong : tuple of (Outcome, tuple of str, Outcome)
-        What an order should have shown, its events, what it showed.
+        Expected outcome of an order, its events, observed outcome.
     not_followed : tuple of (Outcome, str)
-        Outcomes whose orders were not followed, and why.
+        Outcomes whose orders were not followed, with the reason.
     apart : mapping of Outcome to str
-        Allowed outcomes that were not forced, and why.
+        Allowed outcomes that were not forced, with the reason.
     """
 
     test: LitmusTest
@@ -54,19 +54,19 @@ class CoverReport:
 
     @property
     def allowed(self) -> int:
-        """How many outcomes were forced, or tried to."""
+        """Number of outcomes whose orders were tried."""
         return len(self.reached) + len(self.wrong) + len(self.not_followed)
 
     @property
     def exit_code(self) -> int:
-        """As of the command line: 1 another outcome, 3 not decided, 0 all reached."""
+        """Exit code of the command: 1 another outcome, 3 undecided, 0 all reached."""
         if self.wrong:
             return 1
         return 3 if self.not_followed or self.left_out else 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The rows of a summary that it counts for."""
+        """Rows of the summary in which the test counts."""
         forced = [*self.reached, *(outcome for outcome, _ in self.not_followed)]
         forced += (outcome for outcome, _, _ in self.wrong)
         blocked = any(str(outcome.status) == _BLOCKED for outcome in forced)
@@ -81,7 +81,7 @@ class CoverReport:
         return f"{self.test.name}: {len(self.reached)} of {self.allowed} on {self.where}{apart}"
 
     def troubles(self) -> list[str]:
-        """What was not as it should be, in lines."""
+        """Lines on outcomes that were wrong or not reached."""
         lines: list[str] = []
         for outcome, order, seen in self.wrong:
             lines.append(f"{self.test.name}: FORBIDDEN on {self.where}: this order")
@@ -100,7 +100,7 @@ class CoverReport:
         return "\n".join([*lines, *self.troubles()])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "test": self.test.name,
             "file": self.file,
@@ -125,7 +125,7 @@ class CoverReport:
 
 
 def cover_text(reports: Sequence[CoverReport]) -> str:
-    """Several tests: what is not as it should be, then by feature how much was reached."""
+    """Report of several tests: troubles, then the reached outcomes by feature."""
     lines = [line for report in reports for line in report.troubles()]
     for where in dict.fromkeys(report.where for report in reports):
         mine = [report for report in reports if report.where == where]

@@ -1,4 +1,4 @@
-"""What `litmusfuzz doctor` found, as text."""
+"""Report of `litmusfuzz doctor`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """One check of the environment.
 
     Parameters
     ----------
     what : str
     says : str
-        A version, a path, what works; or what is wrong.
+        A version or path; or the problem.
     get : str
-        What to do if it is not good.
+        Instruction for a check that failed.
     good : bool
     basic : bool
-        Whether nothing works without it.
+        True if nothing works without it.
     """
 
     what: str
@@ -40,12 +40,12 @@ class Check:
 
 
 def works(checks: Sequence[Check]) -> bool:
-    """Whether the basics do."""
+    """True if all basic checks passed."""
     return all(check.good for check in checks if check.basic)
 
 
 def doctor_text(checks: Sequence[Check]) -> str:
-    """A line for each, then what to do, then the verdict."""
+    """A line for each check, then instructions, then the verdict."""
     lines = [table(["", "", ""], [[each.what, each.word, each.says] for each in checks]).lstrip()]
     missing = [each for each in checks if not each.good]
     lines += [f"{each.what}: {each.get}" for each in missing if each.get]
@@ -55,5 +55,5 @@ def doctor_text(checks: Sequence[Check]) -> str:
 
 
 def doctor_json(checks: Sequence[Check]) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """Plain data for ``--json``."""
     return {"works": works(checks), "checks": [asdict(each) for each in checks]}

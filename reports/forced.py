@@ -1,4 +1,4 @@
-"""What an executor shows when it is made to follow one total order."""
+"""Report of `litmusfuzz force` on one outcome."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ForcedReport:
-    """One order: `witness` says which and what it yields, `seen` what it did yield.
+    """One order and its outcome: `witness` has the expected outcome, `seen` the observed one.
 
-    `seen` is None where the executor did not come to its end, for `problem`.
+    `seen` is None if the executor did not follow the order to its end, because of `problem`.
     """
 
     test: LitmusTest
@@ -29,13 +29,13 @@ class ForcedReport:
 
     @property
     def exit_code(self) -> int:
-        """As of the command line: 0 as it should be, 1 another outcome, 3 not decided."""
+        """Exit code of the command: 0 as expected, 1 another outcome, 3 undecided."""
         if self.seen is None:
             return 3
         return 0 if self.seen == self.witness.outcome else 1
 
     def text(self) -> str:
-        """The order, one event a line, then what it yielded."""
+        """The order, one event a line, then its outcome."""
         where = f"{self.executor}/{self.config}"
         lines = [f"forced on {where}, a total order under {self.witness.model}:"]
         lines += numbered(self.witness.events)
@@ -50,7 +50,7 @@ class ForcedReport:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "test": self.test.name,
             "executor": self.executor,

@@ -1,4 +1,4 @@
-"""The self-test, as text: which mutants were killed, by what, and how soon."""
+"""Report of the self-test: killed mutants, the family of the killing test, and the time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Effort:
-    """What a run setup or a family cost, and how many mutants it was that killed."""
+    """Costs of a setup or of a family, and the number of mutants that it killed."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -24,22 +24,22 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Selftest:
-    """What became of each mutant, or of each control.
+    """Result for each mutant, or for each control.
 
     Parameters
     ----------
     kills : tuple of Kill
-        A killed one has a time: seconds of a worker's, starts of frameworks left out.
+        A killed mutant has a time: seconds of a worker without the start of a framework.
     setups, families : mapping of str to Effort
     seconds : float
-        That it all took.
+        Time that the self-test took.
     asked_s : float
-        That it might take.
+        Limit on that time.
     seed : int
     died : mapping of str to int
-        By mutant, how often its worker crashed or hung.
+        By mutant, the number of crashes and hangs of its worker.
     unavailable : mapping of str to str
-        Those that cannot run here, and why.
+        Mutants that cannot run here, with the reason.
     interrupted : bool
     """
 
@@ -55,16 +55,16 @@ class Selftest:
 
     @property
     def killed(self) -> int:
-        """How many."""
+        """Number of killed mutants."""
         return sum(kill.seconds is not None for kill in self.kills)
 
     @property
     def score(self) -> float:
-        """The share that was killed."""
+        """Share of killed mutants."""
         return self.killed / len(self.kills)
 
     def as_json(self) -> dict[str, Any]:
-        """What ``--json`` prints."""
+        """Plain data for ``--json``."""
         return asdict(self) | {"killed": self.killed, "score": round(self.score, 4)}
 
 
@@ -87,7 +87,7 @@ def kill_table(found: Selftest) -> str:
 
 
 def score_line(found: Selftest, *, control: bool) -> str:
-    """The last line."""
+    """The last line of the report."""
     took = f"in {found.seconds:.0f} of {found.asked_s:.0f} s"
     if control:
         wrong = [kill.mutant for kill in found.kills if kill.seconds is not None]

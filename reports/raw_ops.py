@@ -132,7 +132,7 @@ def _plain(value: Nested, dtype: str) -> object:
 
 
 def compiles(node: Node) -> bool:
-    """Whether XLA can compile a node; it takes a slice with strides, and then fails."""
+    """True if XLA can compile a node; it accepts a slice with strides, and then fails."""
     return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
 
 
@@ -190,17 +190,17 @@ class _Writer:
         return lines, rest
 
     def waits(self, node: Node, nodes: Sequence[Node]) -> list[str]:
-        """What it comes after by control edges."""
+        """Sources of its control edges."""
         return [self.done(name, nodes) for name in node.after]
 
     def done(self, name: str, nodes: Sequence[Node]) -> str:
-        """What to wait for, to come after a node."""
+        """Names to wait for, to come after a node."""
         value = self.names.of(name)
         return f"*{value}" if self.is_nested(name, nodes) else value
 
     @staticmethod
     def is_nested(name: str, nodes: Sequence[Node]) -> bool:
-        """Whether it is a loop or a conditional of this graph or body."""
+        """True for a loop or conditional of this graph or body."""
         return any(n.name == name and n.definition.kind in (Kind.LOOP, Kind.BRANCH) for n in nodes)
 
     def release(
@@ -361,7 +361,7 @@ def _takes(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _inside(node: Node, members: Iterable[str]) -> bool:
-    """Whether a node is a member, or a section all of whose members are, and not all."""
+    """True for a member, or for a section all of whose members are members."""
     mine = set(members)
     if isinstance(node.attrs, SectionAttrs):
         return set(node.attrs.members) < mine

@@ -1,10 +1,10 @@
-"""A finding on TensorFlow as a Python file that needs TensorFlow and NumPy, and nothing of ours.
+"""Standalone Python script of a finding on TensorFlow, which needs TensorFlow and NumPy only.
 
 The file builds copies of the test's graph from ``tf.raw_ops``, one copy after the other,
 executes them until a forbidden outcome shows or its time is up, prints how often each
-outcome showed, and exits 1 if a forbidden one did. What makes outcomes differ is what
-`fuzz/executors/tensorflow/lowering.py` measured. The nodes are written by
-`reports.raw_ops`; what is the same in every script stands in `litmusfuzz.reports.script_text`.
+outcome showed, and exits 1 if a forbidden one did. It varies executions as
+`fuzz/executors/tensorflow/lowering.py` does. `reports.raw_ops` writes the nodes;
+`litmusfuzz.reports.script_text` has the text that all scripts share.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
 
 
 _PLAIN: Final = (("front_end", "graph"), ("model_code", False), ("workers", 0), ("compiled", ""))
-"""Settings, and what a script has of each; besides clusters that XLA chooses."""
+"""Settings that a script can have, without clusters that XLA chooses."""
 
 
 def _missing(test: LitmusTest, found: Finding) -> str:
-    """What of a finding a script cannot have; "" if nothing."""
+    """Part of a finding that a script cannot express; "" if there is none."""
     if test.clusters:
         return "clusters of the test's own"
     if found.model not in ("rfc", "executor"):
@@ -99,12 +99,12 @@ def _left_out(found: Finding) -> list[str]:
 
 
 def _devices(test: LitmusTest) -> list[str]:
-    """Those that the test names."""
+    """Devices that the test names."""
     return sorted({each.device for each in (*test.resources, *_nodes(test))} - {""})
 
 
 def _nodes(test: LitmusTest) -> list[Node]:
-    """All of them."""
+    """All nodes of the test."""
     return list(test.nodes)
 
 
@@ -116,7 +116,7 @@ class _Script:
     ) -> None:
         test = entry.test
         self.entry, self.test, self.found, self.reason = entry, test, found, reason
-        # Of what TensorFlow is told, not what it is to tell us.
+        # Flags that change what TensorFlow does, without those that only make it log.
         self.environment = {
             name: value.replace(" --tf_xla_clustering_debug", "")
             for name, value in environment.items()
@@ -139,7 +139,7 @@ class _Script:
         self.options = pool in ("second", "caller", "run_handler")
 
     def text(self) -> str:
-        """All of it."""
+        """The whole script."""
         names = Names(self.test)
         graphs = [written(self.test, graph, names) for graph in self.test.graphs]
         constants = self.constants()
@@ -196,7 +196,7 @@ class _Script:
         return f'"""{_quoted(text)}\n"""'
 
     def simpler(self) -> Iterator[str]:
-        """What the finding had that the script has not, if anything."""
+        """Parts of the finding that the script lacks."""
         if left_out := _left_out(self.found):
             yield (
                 f"Found with {', '.join(left_out)}, which this script does without: that forbids"
@@ -206,7 +206,7 @@ class _Script:
     # --- what it is made of ------------------------------------------------------------
 
     def imports(self) -> str:
-        """What TensorFlow reads when it is imported, and the imports."""
+        """Environment variables that TensorFlow reads when imported, and the imports."""
         lines = ["import os"] if self.environment else []
         lines += ["import random", "import sys", "import time", "from collections import Counter"]
         if self.threads:
@@ -282,7 +282,7 @@ class _Script:
         return f"({listed},)" if len(ended) + len(cells) == 1 else f"({listed})"
 
     def helpers(self) -> Iterator[str]:
-        """What copies, loops and conditionals are made of."""
+        """Functions that build copies, loops and conditionals."""
         test = self.test
         made = fixed.VARIABLE if test.variables else ""
         made += fixed.QUEUE if test.queues else ""
@@ -300,7 +300,7 @@ class _Script:
             yield fixed.CONDITIONAL
 
     def tables(self, names: Names) -> str:
-        """Which function builds which graph, what is run, and what is seen of it."""
+        """Tables of graphs, runs and observed values."""
         test = self.test
         lines = _listed("GRAPHS", "{}", [f"{g.name!r}: {names.graph(g.name)}" for g in test.graphs])
         if self.clustered:
@@ -317,7 +317,7 @@ class _Script:
         return "\n".join(lines)
 
     def running(self) -> Iterator[str]:
-        """What builds a graph, executes it, and counts."""
+        """Functions that build a graph, execute it, and count outcomes."""
         loops = Kind.LOOP in self.kinds
         edits = (fixed.BACK if loops else "") + (fixed.NOT_COMPILED if self.clustered else "")
         yield _filled(
@@ -419,5 +419,5 @@ def _cell(value: Value) -> object:
 
 
 def _quoted(text: str) -> str:
-    """As it stands in a docstring."""
+    """Text escaped for a docstring."""
     return text.replace("\\", "\\\\").replace('"""', "'''")

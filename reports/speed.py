@@ -1,4 +1,4 @@
-"""What `litmusfuzz bench native` has measured: a line for each figure."""
+"""Report of `litmusfuzz bench native`: a line for each figure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from litmusfuzz.reports.text import counted, table
 
 COUNTS_FROM: Final = 0.25
-"""The share of ops off the calling thread from which a run was on two threads."""
+"""Least share of ops off the calling thread in a run that counts as one on two threads."""
 
 
 class Unit(StrEnum):
-    """What a figure counts; of the first three less is better."""
+    """Unit of a figure; of the first three less is better."""
 
     NS_PER_OP = "ns/op"
     SECONDS = "s"
@@ -29,9 +29,9 @@ _LESS_IS_BETTER: Final = (Unit.NS_PER_OP, Unit.SECONDS, Unit.TIMES)
 class Speed:
     """One line of the report: the best of several measurements.
 
-    `value` is None where it could not be measured, and `note` says why. `share` is
-    that of the ops which the same measurement ran off the calling thread; None where
-    that cannot be seen. `limit` is what we promise, if anything.
+    `value` is None if it could not be measured, with the reason in `note`. `share` is the
+    share of ops that the same measurement ran off the calling thread; None if unknown.
+    `limit` is the limit on the value; without one the figure is only reported.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Speed:
 
     @property
     def counts(self) -> bool:
-        """Whether it was on as many threads as it says, as far as can be seen."""
+        """True unless the measurement is known to have used fewer threads than it names."""
         return self.threads < 2 or self.share is None or self.share >= COUNTS_FROM
 
     @property
     def met(self) -> bool:
-        """Whether the promise is kept, where there is one."""
+        """True if the value is within its limit."""
         if self.limit is None:
             return True
         if self.value is None or not self.counts:
@@ -80,7 +80,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class SpeedReport:
-    """A whole bench; `about` says in words what was measured on."""
+    """All figures of a benchmark; `about` describes the measurement and the machine."""
 
     figures: tuple[Speed, ...]
     about: tuple[str, ...]
@@ -94,13 +94,13 @@ class SpeedReport:
             "run off the calling thread."
         )
         missed = sum(not figure.met for figure in self.figures)
-        promised = sum(figure.limit is not None for figure in self.figures)
-        score = f"{promised - missed} of {counted(promised, 'limit')} met"
+        limited = sum(figure.limit is not None for figure in self.figures)
+        score = f"{limited - missed} of {counted(limited, 'limit')} met"
         lines = table(header, [figure.cells() for figure in self.figures])
         return "\n\n".join([lines, "\n".join([how, *self.about]), score])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         return {
             "repeats": self.repeats,
             "about": list(self.about),

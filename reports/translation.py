@@ -1,4 +1,4 @@
-"""What translation validation says of a test's clusters."""
+"""Report of `litmusfuzz validate`: verdict of translation validation on clusters."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TranslationReport:
-    """One test's clusters judged.
+    """Verdict on the clusters of one test.
 
     Parameters
     ----------
     file, test : str
     source : str
-        Who chose the clusters.
+        Origin of the clusters.
     clusters : tuple of Cluster
     verdict : str
         "sound", "unsound" or "unknown".
     outcomes : int
-        Allowed with clusters.
+        Number of outcomes allowed with clusters.
     witness : Witnessed, optional
         Of an unsound clustering, what it adds, and an order that yields it.
     reason : Refuted, optional
@@ -55,7 +55,7 @@ class TranslationReport:
     problem: str = ""
 
     def text(self) -> str:
-        """The verdict, the clusters, then what is added and why it may not be."""
+        """The verdict, the clusters, an added outcome, and the reason why it is forbidden."""
         lines = [f"{self.test}: {self.verdict}{self._looked_at()}"]
         if self.problem:
             return f"{lines[0]}\n  {self.problem}"
@@ -92,7 +92,7 @@ class TranslationReport:
         return f", {counted(self.outcomes, 'outcome')} with clusters"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, with everything that the screen shows."""
+        """Plain data with everything that `text` has."""
         plain: dict[str, Any] = {
             "file": self.file,
             "test": self.test,

@@ -156,14 +156,14 @@ def replay(
 
 
 def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
-    """Executors and configuration that were asked for; else those of the finding."""
+    """The named executors and configuration; without them those of the finding."""
     found = entry.finding
     named = executors or (found.executor if found else "tf")
     return named, config or (found.configuration if found and found.executor == named else None)
 
 
 class _Replaying:
-    """One file, on one executor after another."""
+    """The replay of one test on one executor after another."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class _Replaying:
         self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
 
     def run(self, name: str, config: Config, model_name: str | None) -> None:
-        """On one executor; it may refuse."""
+        """Run the test on one executor, which may refuse it."""
         from litmusfuzz.fuzz.campaign.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
         from litmusfuzz.reports.text import ReplayReport
@@ -225,29 +225,29 @@ class _Replaying:
         self.reports.append(report)
 
     def replays(self) -> Replays:
-        """What came of them all."""
+        """The reports of all executors."""
         from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
         from litmusfuzz.reports.replays import Replays
 
         if not self.reports:
             fail(f"{self.file}: {next(iter(self.not_run.values()))}")
-        sides = tuple(
+        results = tuple(
             ExecutorResult(r.executor, r.config, r.model, r.histogram) for r in self.reports
         )
-        shown = {outcome for side in sides for outcome in side.histogram}
+        shown = {outcome for result in results for outcome in result.histogram}
         allowed = {outcome for report in self.reports for outcome in report.allowed}
         verdicts = {
             model: {outcome: str(explorer.judge(outcome)) for outcome in shown | allowed}
             for model, (explorer, _) in self.explored.items()
-            if any(side.model == model for side in sides)
+            if any(result.model == model for result in results)
         }
         unseen = tuple(allowed - shown)
-        together = DifferentialComparison(self.entry.test, sides, verdicts, unseen=unseen)
-        return Replays(tuple(self.reports), self.not_run, together)
+        comparison = DifferentialComparison(self.entry.test, results, verdicts, unseen=unseen)
+        return Replays(tuple(self.reports), self.not_run, comparison)
 
 
 def _missing(worker: Worker, config: Config) -> str:
-    """What another environment lacks, so that the executor cannot run there; "" if nothing."""
+    """Reason why an executor cannot run in another environment; "" if it can."""
     from litmusfuzz.fuzz.executors.worker import Died
 
     reply = worker.ask(messages.Request(config=config.name), timeout_s=60)
@@ -257,7 +257,7 @@ def _missing(worker: Worker, config: Config) -> str:
 
 
 def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:
-    """Append what one test showed, as litmus7 does."""
+    """Append the histogram of one test to a log, as litmus7 does."""
     from litmusfuzz.corpus.herd import condition_of, log
 
     with open(path, "a", encoding="utf-8") as file:
@@ -265,7 +265,7 @@ def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> 
 
 
 def unique_names(tests: Iterable[tuple[str, LitmusTest]], what: str) -> None:
-    """Refuse two files with tests of one name, which could not be told apart."""
+    """Refuse two files with tests of the same name."""
     files: dict[str, str] = {}
     for file, test in tests:
         if test.name in files:

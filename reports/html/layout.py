@@ -76,17 +76,17 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Its right side."""
+        """Its right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower side."""
+        """Its lower edge."""
         return self.y + self.height
 
     @property
     def center(self) -> Point:
-        """Its middle."""
+        """Its center."""
         return self.x + self.width / 2, self.y + self.height / 2
 
     @property
@@ -110,7 +110,7 @@ class Line:
     kind: str
     number: str = ""
     sideways: bool = False
-    """Whether it leaves and arrives at the sides: it is no order of the graph."""
+    """True if it leaves and arrives at the left or right edge: it is no edge of the graph."""
 
 
 def place(box: Box, x: float = 0, y: float = 0) -> None:
@@ -121,8 +121,8 @@ def place(box: Box, x: float = 0, y: float = 0) -> None:
 
 def _size(box: Box) -> None:
     """Sizes, and places relative to the corner of the box around."""
-    told = max((len(line) for line in (*box.title, *box.foot)), default=0)
-    text = max(told * CHARACTER, len(box.note) * SMALL_CHARACTER) + 2 * PAD
+    longest = max((len(line) for line in (*box.title, *box.foot)), default=0)
+    text = max(longest * CHARACTER, len(box.note) * SMALL_CHARACTER) + 2 * PAD
     above = (len(box.title) + bool(box.note)) * LINE + (PAD if box.title else 0)
     below = len(box.foot) * LINE + PAD
     if not box.columns:
@@ -157,7 +157,7 @@ def _size(box: Box) -> None:
             inner.x = x + (width - inner.width) / 2
             inner.y = box.row_spans[inner.row][0]
         x += width + COLUMN_GAP
-    # Room on both sides for lines that go around.
+    # Space at the left and right for lines that go around.
     box.width = max(x - COLUMN_GAP + 2 * PAD, text)
     box.height = y - ROW_GAP + below
 
@@ -280,7 +280,7 @@ class _Paths:
         if abs(a.column - b.column) == 1:
             top, bottom = max(source.y, target.y), min(source.bottom, target.bottom)
             if bottom - top > LINE:
-                # ExecutorResult by side: there and back are two lines.
+                # Neighbours: the lines in both directions are apart.
                 y = (top + bottom) / 2 + (-8 if rightward else 8)
                 return [(start[0], y), (end[0], y)]
             return [start, end]
