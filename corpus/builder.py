@@ -1,9 +1,8 @@
 """The short notation: ``litmus("X=1; Y=2 || r0=Y; r1=X")``.
 
-Chains stand between ``||``, statements of a chain between ``;``. A statement's
-effect waits for that of the one before it, by a control edge. Variables begin
-with a capital, registers with a small letter; a register belongs to its chain
-and, when it holds what a statement read, is observed.
+``||`` separates chains, ``;`` the statements of a chain. A control edge makes the effect of a
+statement wait for the effect of the statement before it. Variables begin with a capital
+letter, registers with a small one. A register belongs to its chain; its value is observed.
 
 =============================  ==============================================
 ``X=1``, ``X=r0``, ``X=r0+1``   AssignVariableOp (operators ``+ - *``)
@@ -30,14 +29,14 @@ and, when it holds what a statement read, is observed.
                                under ``executor`` (``parallel_iterations``)
 =============================  ==============================================
 
-Between ``|||`` stand graphs of their own, ``g0``, ``g1``, ..., each run once; what
-is observed of them is ``g0.r0``. Other clients are named: ``client="a:g0; b:g0;
-c:g1 after a b"`` runs ``g0`` twice, then ``g1``; what is observed is ``a.r0``.
+``|||`` separates graphs, ``g0``, ``g1``, ..., each run once; a register of theirs is observed as
+``g0.r0``. The argument ``client="a:g0; b:g0; c:g1 after a b"`` runs ``g0`` twice, then ``g1``; a
+register is then observed as ``a.r0``.
 
-Braces hold one chain, and what follows them waits for all of it. A register that
-is assigned inside belongs to the inside, apart from results.
+Braces hold one chain; the next statement waits for all of it. A register that is assigned
+inside braces belongs to the inside, apart from results.
 
-For everything else there is the file (`litmusfuzz.corpus.textfile`).
+The file format expresses everything else (`litmusfuzz.corpus.textfile`).
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ _STATEMENT = re.compile(
     re.ASCII,
 )
 _TERM = re.compile(r"-?\d+|[A-Za-z]\w*(\[[\d,\s]+\])?", re.ASCII)
-_SIDE = r"-?\d+|[A-Za-z]\w*"
-_TEST = re.compile(rf"\s*({_SIDE})\s*(==|<)\s*({_SIDE})\s*", re.ASCII)
+_OPERAND = r"-?\d+|[A-Za-z]\w*"
+_TEST = re.compile(rf"\s*({_OPERAND})\s*(==|<)\s*({_OPERAND})\s*", re.ASCII)
 _BLOCK = re.compile(r"(?P<head>[^{}]*)\{(?P<rest>.*)", re.ASCII | re.DOTALL)
 _LOOP = re.compile(
     r"loop(\[(?P<parallel>\d{1,9})\])?\s+(?P<limit>\d{1,9})"
@@ -119,13 +118,13 @@ def litmus(
     MalformedTest
         Naming the statement.
     """
-    # Nodes that we name ourselves keep clear of every register.
+    # Generated names of nodes differ from every register.
     reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
     builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))
     parts = _split(text, "|||")
     names = ["main"] if len(parts) == 1 else [f"g{number}" for number in range(len(parts))]
     graphs = []
-    shown: dict[str, list[str]] = {}  # by graph, what it observes
+    shown: dict[str, list[str]] = {}  # by graph, its observed nodes
     for name_of_graph, part in zip(names, parts, strict=True):
         builder.scope = _Scope()
         builder.observed = shown[name_of_graph] = []
@@ -166,7 +165,7 @@ def litmus(
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts of `text` between separators that stand in no braces."""
+    """Split `text` at separators outside braces."""
     parts = [""]
     depth = 0
     position = 0
@@ -198,7 +197,7 @@ def _runs(client: str) -> tuple[Run, ...]:
 
 @dataclass
 class _Scope:
-    """A graph, or a body inside one, while it is written.
+    """A graph or body that is being built.
 
     `captures` has, by the value's name outside, the name of each value that the
     body takes; all bodies of one node share it. `registers` has the present
@@ -326,7 +325,7 @@ class _Builder:
 
     @contextmanager
     def within(self, scope: _Scope) -> Iterator[_Scope]:
-        """Write into another scope, for a while."""
+        """Build in another scope inside the `with` block."""
         outer, self.scope = self.scope, scope
         sections, self.sections = self.sections, []
         try:
@@ -336,19 +335,19 @@ class _Builder:
             self.scope, self.sections = outer, sections
 
     def predicate(self, text: str, test: str, *, reads: bool = False) -> str:
-        """The node that compares; variables are read first, where that is meant."""
+        """Add the comparison of a predicate, and first the reads of the variables that it names."""
         match = _TEST.fullmatch(test)
         if not match:
             raise MalformedTest(f"a test is as in r0==1 or r0<2: {text!r}")
-        sides = []
+        operands = []
         for term in (match[1], match[3]):
             if reads and term[0].isupper():
                 self.declare(term)
-                sides.append(self.names.numbered("r"))
-                self.effect(sides[-1], "ReadVariableOp", term, (), None)
+                operands.append(self.names.numbered("r"))
+                self.effect(operands[-1], "ReadVariableOp", term, (), None)
             else:
-                sides.append(self.operand(text, term, self.shape))
-        return self.pure(_TESTS[match[2]], tuple(sides), None)
+                operands.append(self.operand(text, term, self.shape))
+        return self.pure(_TESTS[match[2]], tuple(operands), None)
 
     def branch(self, text: str, test: str, blocks: list[str]) -> None:
         predicate = self.predicate(text, test)
@@ -363,7 +362,7 @@ class _Builder:
         for scope in bodies:
             with self.within(scope):
                 results = [self.leaving(name, r, scope.registers[r]) for r in both]
-                # Without results, one that says that all is done.
+                # A conditional has at least one result: here a constant after all effects.
                 nothing = self.constant(0, self.shape)
                 written.append(scope.body(results or [self.leaving(name, "done", nothing)]))
         given = tuple((inside, outside) for outside, inside in captures.items())
@@ -393,7 +392,7 @@ class _Builder:
             self.sequence(inner)
         again = [r for r in body.assigned if self.find(r) is not None]
         first = [self.find(r) or "" for r in again]
-        # Inside, what is carried has the name that it was taken under.
+        # Inside, a carried value keeps the name of its capture.
         carried = [
             captures.pop(value) if value in captures else self.names.numbered(f"{register}_")
             for register, value in zip(again, first, strict=True)
@@ -417,19 +416,19 @@ class _Builder:
             self.assign(register, f"{name}.{inside}")
 
     def leaving(self, owner: str, register: str, value: str) -> str:
-        """A value as it leaves a body: when the body's last effect is done."""
+        """Return a value from a body, after the body's last effect."""
         name = self.names.numbered(f"{owner}_{register}")
         self.add(Node(name, "Identity", (value,), (), self.scope.previous))
         return name
 
     def taken_in(self, value: str, name: str) -> str:
-        """What a value from outside is called in this body."""
+        """Name in this body of a value from outside; captured on first use."""
         if value not in self.scope.captures:
             self.scope.captures[value] = self.names.numbered(f"{name}_")
         return self.scope.captures[value]
 
     def find(self, register: str) -> str | None:
-        """The register's value here, taken from outside if need be; None without one."""
+        """Value of a register in this scope, captured from outside if need be; None without one."""
         scope = self.scope
         if register in scope.registers:
             return scope.registers[register]
@@ -513,7 +512,7 @@ class _Builder:
     def expression(
         self, text: str, value: str, shape: tuple[int, ...], name: str | None = None
     ) -> str:
-        """The node that computes `value`: terms joined from left to right."""
+        """Add the nodes that compute `value`, terms from left to right; return the last."""
         position = 0
         result = ""
         operator = ""
@@ -550,7 +549,7 @@ class _Builder:
         return self.constant(int(term), shape)
 
     def constant(self, value: Nested, shape: tuple[int, ...], dtype: str = "") -> str:
-        """The node of a constant; one for each value, type and body."""
+        """The constant's node; each body has one for each value and type."""
         key = (dtype or self.dtype, value, shape)
         constants = self.scope.constants
         if key not in constants:
@@ -583,12 +582,12 @@ class _Builder:
 
 
 def _can_be_member(node: Node) -> bool:
-    """True for what a section or cluster in short notation holds: not for constants."""
+    """True if short notation lists the node among a section's or cluster's members."""
     return not (node.definition.constant or node.members)
 
 
 def _blocks(text: str, rest: str) -> list[str]:
-    """What stands in the braces of ``{...}`` or ``{...} else {...}``."""
+    """Texts inside the braces of ``{...}`` or ``{...} else {...}``."""
     inner: list[str] = []
     while rest:
         end, depth = 0, 0

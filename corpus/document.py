@@ -1,4 +1,4 @@
-"""Files of ours: a small part of YAML, read strictly, with the line of each value.
+"""Strict reader for a small part of YAML, with the line of each value.
 
 Loading never executes anything, accepts plain maps, lists, strings, ints and booleans only
 (no anchors, tags, or repeated keys; no control characters), and reports the first mistake as
@@ -57,7 +57,7 @@ def _printable(text: str) -> str:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """A file's text, whatever it holds.
+    """Text of a file.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 class Document:
-    """One file while it is read: the plain data, and the line of each value.
+    """A file being read: its plain data, and the line of each value.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Document:
             raise FileError(source, line, (), f"not YAML: {problem or error}") from None
 
     def error(self, path: Path_, message: str) -> FileError:
-        """At the deepest part of `path` that the file has."""
+        """Error at the deepest part of `path` that the file has."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return FileError(self.source, self.lines[path[:end]], path, message)
@@ -173,21 +173,21 @@ class Document:
         return out
 
     def until(self, end: type[yaml.Event]) -> Iterator[Any]:
-        """The events before the next one of type `end`, which is used up."""
+        """Events up to the next one of type `end`, which is consumed."""
         for event in self.events:
             if isinstance(event, end):
                 return
             yield event
 
     def refuse_references(self, event: Any, path: Path_) -> None:
-        """Refuse what makes a value, or a key, stand for something else."""
+        """Refuse anchors, aliases and tags."""
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise self.at(event, path, "anchors and aliases are not part of the format")
         if event.tag is not None:
             raise self.at(event, path, f"tag {event.tag[:80]!r} is not part of the format")
 
     def scalar(self, event: Any, path: Path_) -> Any:
-        """An int, a bool, nothing, or a string."""
+        """Parse a scalar: an int, a bool, null, or a string."""
         text = str(event.value)
         if CONTROL.search(text):  # by an escape, in quotes
             raise self.at(event, path, "control characters are not part of the format")
@@ -200,7 +200,7 @@ class Document:
         return {"true": True, "false": False, "null": None, "~": None, "": None}.get(text, text)
 
     def convert(self, data: Any, schema: Any, path: Path_) -> Any:
-        """`data` as `schema`, with the field of the first mistake."""
+        """Convert `data` to `schema`; report the field of the first mistake."""
         try:
             return msgspec.convert(data, schema, strict=True)
         except msgspec.ValidationError as error:
@@ -214,7 +214,7 @@ class Document:
             raise self.error((*path, *more), _reworded(message)) from None
 
     def mapping(self, data: Any, schema: Any, path: Path_) -> dict[str, Any]:
-        """A mapping whose values all are `schema`."""
+        """Convert a mapping whose values are all of one `schema`."""
         fields: dict[str, Any] = self.convert(data, dict[str, Any], path)
         return {name: self.convert(each, schema, (*path, name)) for name, each in fields.items()}
 
@@ -230,7 +230,7 @@ _WORDS: Final = {
 
 
 def _reworded(message: str) -> str:
-    """A schema's complaint in a reader's words."""
+    """Message of a schema error, in the words of the file format."""
     message = message.replace("Object missing required field", "missing field")
     types = f"(?:{'|'.join(_WORDS)})"
     message = re.sub(

@@ -1,8 +1,7 @@
-"""The operations: their TensorFlow names, operands, attributes and result types.
+"""The op table: operands, attributes, types and properties of every op.
 
-One table, `OPS`, for the whole program. What an op computes is the oracle's
-business, how it is run an executor's; here stands only what makes a node
-well-formed.
+`OPS` is the one table for the whole program: code asks the row of an op (`OpDef`), not its
+name. Oracles define what an op computes, executors how they run it.
 
 References
 ----------
@@ -108,7 +107,7 @@ class ConstAttrs:
 
 @dataclass(frozen=True, slots=True)
 class RowsAttrs:
-    """The rows that a gather or scatter touches, in order; may repeat."""
+    """Rows that a gather or scatter touches, in order; a row may repeat."""
 
     indices: tuple[int, ...]
 
@@ -129,7 +128,7 @@ class SliceAttrs:
 
 @dataclass(frozen=True, slots=True)
 class MomentumAttrs:
-    """Whether the step looks ahead (TensorFlow's attribute of the same name)."""
+    """Attributes of a momentum step; `use_nesterov` is TensorFlow's."""
 
     use_nesterov: bool
 
@@ -143,7 +142,7 @@ class SectionAttrs:
 
 @dataclass(frozen=True, slots=True)
 class CountAttrs:
-    """How many elements a DequeueMany takes; at least 1."""
+    """Number of elements that a DequeueMany takes, at least 1."""
 
     count: int
 

@@ -1,4 +1,4 @@
-"""What one execution showed, and what is said of it."""
+"""Outcomes: the observed values and final contents of one execution, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Torn(Enum):
-    """The one value that no total order gives: lanes that differ."""
+    """A value whose lanes differ; no total order produces one."""
 
     TORN = "torn"
 
@@ -24,12 +24,12 @@ class Torn(Enum):
 
 TORN: Final = Torn.TORN
 Value = tuple[int, ...] | tuple[tuple[int, ...], ...] | Literal[Torn.TORN]
-"""One lane's rows (or a whole matrix, row-major); a queue's elements, each as
-such; or `TORN`."""
+"""The rows of one lane (or a whole matrix, row-major); for a queue, one such tuple for each
+element; or `TORN`."""
 
 
 class Status(StrEnum):
-    """How an execution ended (semantics.md, 3 and 4)."""
+    """End of an execution (semantics.md, sections 3 and 4)."""
 
     COMPLETED = "completed"
     BLOCKED = "blocked"
@@ -37,7 +37,7 @@ class Status(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the judge, or the machinery, says of an outcome (semantics.md, 4)."""
+    """Verdict on an outcome, or failure of the machinery (semantics.md, section 4)."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -73,12 +73,12 @@ class Outcome:
 
     @property
     def torn(self) -> bool:
-        """Whether some value's lanes differ."""
+        """True if the lanes of some value differ."""
         return any(value is TORN for _, value in self.values)
 
     @property
     def plain(self) -> dict[str, Plain]:
-        """As files and JSON have it; see `plain_value`."""
+        """The outcome as plain data, for files and JSON (see `plain_value`)."""
         plain: dict[str, Plain] = {}
         if self.status is not Status.COMPLETED:
             plain[STATUS_KEY] = str(self.status)
@@ -92,13 +92,13 @@ class Outcome:
 
 
 STATUS_KEY: Final = "_status"
-"""Stands for the status where it is not completed; no name begins like that."""
+"""Key of the status of an outcome that did not complete; no name begins like that."""
 
 Plain = int | str | list[int] | list[int | list[int]]
 
 
 def plain_value(value: Value) -> Plain:
-    """A value as files have it.
+    """A value as plain data, for files and JSON.
 
     "torn", an int, or a list of rows; one of a single element is a bare int. A
     queue's contents are a list of such values.
@@ -126,12 +126,12 @@ def digest(outcomes: Iterable[Outcome]) -> str:
 
 
 def distance(a: Outcome, b: Outcome) -> int:
-    """In how many names two outcomes of one test differ; one more for the status."""
+    """Number of names in which two outcomes of one test differ, plus one for the status."""
     left, right = dict(a.values), dict(b.values)
     names = left.keys() | right.keys()
     return sum(left.get(n) != right.get(n) for n in names) + (a.status is not b.status)
 
 
 def nearest(outcome: Outcome, allowed: Iterable[Outcome]) -> Outcome | None:
-    """An allowed outcome that differs in the fewest names; the least of several."""
+    """The allowed outcome that differs in the fewest names; the least if several do."""
     return min(allowed, key=lambda each: (distance(outcome, each), str(each)), default=None)

@@ -1,8 +1,8 @@
-"""A litmus test taken apart: what a reduction cuts in, unchecked until it is built.
+"""Edits of a litmus test, for reduction and mutation.
 
-Edits here need not know the rules of the format. They keep the order around
-what they take away, put a constant where a value is gone, and leave it to
-`LitmusTest` to say that the rest is no test.
+A `Rewriter` holds the parts of a test, unchecked until `Rewriter.build`. An edit need not
+know the rules of the format: it keeps the order around nodes that it removes, puts a constant
+in place of a value that is gone, and leaves it to `LitmusTest` to refuse the result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Types = Mapping[str, "TensorType | None"]
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """The parts of a test.
+    """The parts of a test, to be edited.
 
     `client` has every run, and `observe` the run and the node of each key, so
     that an edit need not know whether there are several runs.
@@ -61,7 +61,7 @@ class Rewriter:
 
     @classmethod
     def of(cls, test: LitmusTest) -> Rewriter:
-        """The parts of `test`."""
+        """Return the parts of `test`."""
         runs = test.runs
         keys = [
             (runs[0].name, key) if len(runs) == 1 else (head(key), after_dot(key))
@@ -80,12 +80,12 @@ class Rewriter:
         )
 
     def build(self) -> LitmusTest:
-        """The test with these parts.
+        """Return the test with these parts.
 
         Raises
         ------
         MalformedTest
-            If they make none.
+            If the parts break a rule of the format.
         """
         client = self.client
         if len(client) == 1 or client == tuple(Run(g.name, g.name) for g in self.graphs):
@@ -111,22 +111,22 @@ class Rewriter:
     # --- edits -------------------------------------------------------------------------
 
     def each_level(self, edit: Callable[[Body], Body]) -> Rewriter:
-        """`edit` done to each graph and each body, innermost first.
+        """Apply `edit` to each graph and each body, innermost first.
 
         A graph counts as a body without results.
         """
         return replace(self, graphs=map_levels(self.graphs, edit))
 
     def each_node(self, edit: Callable[[Node], Node]) -> Rewriter:
-        """`edit` done to each node, innermost first."""
+        """Apply `edit` to each node, innermost first."""
         return replace(self, graphs=map_nodes(self.graphs, edit))
 
     def with_node(self, node: Node) -> Rewriter:
-        """Another node in the place of the one of its name."""
+        """Put a node in place of the node with its name."""
         return self.each_node(lambda old: node if old.name == node.name else old)
 
     def without_runs(self, gone: frozenset[str]) -> Rewriter:
-        """Fewer runs; what waited for one waits for what that one waited for."""
+        """Remove runs; a run that waited for one waits for its predecessors instead."""
         waits: dict[str, tuple[str, ...]] = {}
         client = []
         for run in self.client:
@@ -139,10 +139,10 @@ class Rewriter:
         return replace(self, client=tuple(client), observe=observe)
 
     def without(self, gone: Iterable[str], types: Types) -> Rewriter:
-        """Fewer nodes, wherever they stand.
+        """Remove nodes, in graphs and bodies.
 
-        What waited for one that is gone waits for what that one waited for, and
-        what used its value uses a constant. A section without members goes too.
+        A node that waited for a removed node waits for its predecessors instead; a node that
+        used its value uses a constant. A section without members goes too.
         """
         lost = set(gone)
         sections = {n.name: set(n.members) for n in self.nodes if n.members}
@@ -158,15 +158,15 @@ class Rewriter:
         )
 
     def instead(self, name: str, refs: Mapping[str, str], nodes: tuple[Node, ...] = ()) -> Rewriter:
-        """Other nodes in the place of the one named.
+        """Put other nodes in place of the node with that name.
 
         Parameters
         ----------
         name : str
         refs : mapping
-            What stands for each of its values from now on.
+            New reference for each of its values.
         nodes : tuple of Node
-            What waited for it waits for all of these.
+            Nodes that waited for the old node wait for all of these.
         """
         names = tuple(n.name for n in nodes)
         members = tuple(n.name for n in nodes if n.definition.kind is not Kind.SECTION)
@@ -200,7 +200,7 @@ class Rewriter:
         )
 
     def tidy(self) -> Rewriter:
-        """Less what does nothing: unused pure nodes and values, waits for constants, resources.
+        """Remove unused pure nodes, values, resources, and control edges from constants.
 
         Keeps every order between effects, and at least one resource.
         """
@@ -232,7 +232,7 @@ class Rewriter:
 
 
 def constant(name: str, kind: TensorType) -> Node:
-    """What stands in for a value that is gone."""
+    """Constant in place of a value that is gone."""
     return Node(name, "Const", attrs=ConstAttrs(kind.dtype, kind.shape, 1))
 
 
@@ -245,13 +245,13 @@ def _rewired(names: Iterable[str], waits: Mapping[str, tuple[str, ...]]) -> tupl
 
 
 class _Cut:
-    """One graph or body less some nodes."""
+    """Removes nodes from one graph or body."""
 
     def __init__(self, gone: set[str], types: Types) -> None:
         self.gone = gone
         self.types = types
         self.nodes: list[Node] = []
-        self.waits: dict[str, tuple[str, ...]] = {}  # of those gone
+        self.waits: dict[str, tuple[str, ...]] = {}  # of removed nodes
 
     def body(self, body: Body) -> Body:
         for node in body.nodes:
@@ -270,7 +270,7 @@ class _Cut:
         return Body(tuple(self.nodes), results)
 
     def value(self, ref: str) -> str:
-        """A reference, or a constant in place of what is gone."""
+        """The reference, or a constant in place of a value that is gone."""
         kind = self.types.get(ref)
         if head(ref) not in self.waits or kind is None:
             return ref
@@ -281,7 +281,7 @@ class _Cut:
 
 
 def _live(body: Body, observed: set[str]) -> Body:
-    """A graph or body less what nobody needs, and what is inside likewise."""
+    """A graph or body without unused nodes, and so for the bodies inside it."""
     sources = {n.name for n in body.nodes if n.definition.constant and not n.after}
     used = {*body.results, *observed}
     kept: list[Node] = []
@@ -305,7 +305,7 @@ def _live(body: Body, observed: set[str]) -> Body:
 
 
 def _used_inside(node: Node, used: set[str]) -> Node:
-    """A node whose bodies return, take and hold only what is needed."""
+    """A node whose bodies return, capture and hold used values only."""
     attrs = node.attrs
     if isinstance(attrs, BranchAttrs):
         needed = [i for i, r in enumerate(attrs.results) if f"{node.name}.{r}" in used] or [0]

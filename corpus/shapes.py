@@ -1,9 +1,8 @@
-"""Other shapes and dtypes for a test's values: what must change together.
+"""Other shapes and dtypes for a test: groups of values that must change together.
 
-A variable's shape is also that of what is read from it, of the constants that
-are written to it, and so on through pure nodes, loops and branches. These are
-found from the test as it is, once; a reduction then names a shape for one of
-them, and all of them have it.
+A variable, the values read from it and the constants written to it have one shape, and so on
+through pure nodes, loops and conditionals. `Shapes` finds these groups in a test; whoever
+gives one value of a group another shape gives it to the whole group.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ Shape = tuple[int, ...]
 
 
 class Shapes:
-    """Which values of a test have one shape, whatever it is.
+    """Groups of values of a test that have one shape, whatever it is.
 
-    Values go by their names; a resource's contents by its own.
+    Values have the names of their nodes; the contents of a resource have its name.
     """
 
     def __init__(self, test: LitmusTest) -> None:
@@ -52,14 +51,14 @@ class Shapes:
             self._join_all(node)
 
     def shape(self, name: str) -> Shape:
-        """That of a value, or of a resource's contents; () if it has none."""
+        """Shape of a value, or of a resource's contents; () if it has none."""
         kind = self._types.get(name) or self.test.types.get(name)
         return kind.shape if kind else ()
 
     def resized(self, wanted: Mapping[str, Shape]) -> Rewriter:
-        """The test where the values named have those shapes, and all others that must.
+        """The test in which the named values, and their groups, have those shapes.
 
-        Rows that a smaller resource lacks are touched no more.
+        Ops no longer touch rows that a smaller resource lacks.
         """
         wanted = dict(wanted)
         changed: dict[str, Node] = {}
@@ -80,18 +79,18 @@ class Shapes:
         def of(name: str) -> Shape:
             return roots.get(self._root(name), self.shape(name))
 
-        sketch = Rewriter.of(self.test).each_node(fitted)
+        rewriter = Rewriter.of(self.test).each_node(fitted)
         variables = (
-            replace(v, shape=of(v.name), init=_cut(v.init, of(v.name))) for v in sketch.variables
+            replace(v, shape=of(v.name), init=_cut(v.init, of(v.name))) for v in rewriter.variables
         )
         queues = (
             replace(q, shape=of(q.name), init=tuple(_cut(each, of(q.name)) for each in q.init))
-            for q in sketch.queues
+            for q in rewriter.queues
         )
-        return replace(sketch, variables=tuple(variables), queues=tuple(queues))
+        return replace(rewriter, variables=tuple(variables), queues=tuple(queues))
 
     def touched(self, node: Node, contents: Shape) -> dict[str, Shape]:
-        """What a sparse op reads or takes, and its shape, of a resource with that one."""
+        """Shapes of the values that a sparse op reads or uses, of a resource of that shape."""
         count = len(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else 0
         if isinstance(node.attrs, RowsAttrs):
             count = len(node.attrs.indices)
@@ -99,7 +98,7 @@ class Shapes:
         return {name: (count, *contents[1:]) for name in names if self.shape(name)}
 
     def together(self, one: str, other: str) -> bool:
-        """Whether two have one shape, whatever it is."""
+        """True if two values are of one group."""
         return self._root(one) == self._root(other)
 
     def _root(self, name: str) -> str:
@@ -135,14 +134,14 @@ class Shapes:
             self._join_equal(first, (*node.inputs, node.name))
 
     def _join_equal(self, name: str, others: Iterable[str]) -> None:
-        """A scalar beside a value with rows stays one."""
+        """Join values of one shape; a scalar that is broadcast stays a scalar."""
         for other in others:
             if self.shape(other) and self.shape(other) == self.shape(name):
                 self._join(name, other)
 
 
 def _cut(value: Nested, shape: Shape) -> Nested:
-    """A literal's rows that are left; of none its first."""
+    """The first rows of a literal; for a scalar its first value."""
     if isinstance(value, int):
         return value
     return value[: shape[0]] if shape else value[0]
@@ -161,7 +160,7 @@ def _clipped(node: Node, contents: Shape) -> Node:
 
 
 def with_dtype(test: LitmusTest, old: str, new: str) -> Rewriter:
-    """Every resource and constant of one dtype with another."""
+    """The test with another dtype for every resource and constant of one dtype."""
 
     def of(dtype: str) -> str:
         return new if dtype == old else dtype
@@ -171,16 +170,16 @@ def with_dtype(test: LitmusTest, old: str, new: str) -> Rewriter:
             return replace(each, attrs=replace(each.attrs, dtype=of(each.attrs.dtype)))
         return each
 
-    sketch = Rewriter.of(test).each_node(node)
+    rewriter = Rewriter.of(test).each_node(node)
     return replace(
-        sketch,
-        variables=tuple(replace(v, dtype=of(v.dtype)) for v in sketch.variables),
-        queues=tuple(replace(q, dtype=of(q.dtype)) for q in sketch.queues),
+        rewriter,
+        variables=tuple(replace(v, dtype=of(v.dtype)) for v in rewriter.variables),
+        queues=tuple(replace(q, dtype=of(q.dtype)) for q in rewriter.queues),
     )
 
 
 def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Rewriter:
-    """The test where a node touches, or takes from a queue, fewer elements."""
+    """The test in which a node touches fewer rows, or takes fewer elements from a queue."""
     shapes = Shapes(test)
     smaller = replace(node, attrs=attrs)
     if isinstance(attrs, CountAttrs):
@@ -191,14 +190,14 @@ def fewer_rows_touched(test: LitmusTest, node: Node, attrs: Attrs) -> Rewriter:
 
 
 def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Rewriter:
-    """The test where each variable, and each queue's element, has the shape `of` its type."""
+    """The test in which each variable and each queue's element has the shape `of` its type."""
     return Shapes(test).resized(
         {name: of(kind) for name, kind in contents(test).items() if of(kind) != kind.shape}
     )
 
 
 def contents(test: LitmusTest) -> dict[str, TensorType]:
-    """Types of what the resources hold."""
+    """Types of the contents of each variable and queue."""
     return {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
 
 

@@ -1,13 +1,13 @@
 """Litmus tests in C, as herd of herdtools7 reads and writes them.
 
-`loads` reads a test, `dumps` writes one; `read_log` reads what herd found on
-tests, and `log` writes what we found in the same form, for mcompare7.
+`loads` reads a test, `dumps` writes one; `read_log` reads a log of herd's results, and `log`
+writes our results in the same format, for mcompare7.
 
-What is read: ``C NAME``, a quoted comment, the block of initial values,
+The reader accepts ``C NAME``, a quoted comment, the block of initial values,
 threads ``P0 (int *x) { ... }`` of stores, loads, fetch-and-adds whose result is
 dropped, and sums, differences and products of registers; ``locations`` and a
-condition. Accesses may be those of C11, of the Linux kernel, or plain. All else
-is refused, with its line.
+condition. Accesses may be those of C11, of the Linux kernel, or plain. It refuses
+everything else, with the line.
 
 **Every access counts as sequentially consistent**, whatever memory order it
 names: our memory model is interleaving, so that ``memory_order_relaxed``,

@@ -29,7 +29,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True where its part is not."""
+    """Negation of a proposition."""
 
     part: Prop
 
@@ -68,11 +68,11 @@ class Condition:
         return f"{self.quantifier} ({self.prop})"
 
     def holds(self, state: Mapping[str, Cell]) -> bool:
-        """Whether the proposition is true of one final state, by location."""
+        """True if the proposition holds in one final state, a value for each location."""
         return _holds(self.prop, state)
 
     def validated(self, states: Iterable[Mapping[str, Cell]]) -> bool:
-        """Whether a set of final states is as the quantifier says."""
+        """True if a set of final states satisfies the quantifier."""
         found = [self.holds(state) for state in states]
         return {"exists": any, "~exists": lambda f: not any(f), "forall": all}[self.quantifier](
             found
@@ -80,7 +80,7 @@ class Condition:
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """Those it names, each once."""
+        """Locations that it names, each once."""
         return tuple(dict.fromkeys(_named(self.prop)))
 
 

@@ -1,9 +1,8 @@
-"""Logs: what herd, or litmus, found on tests; written so that mcompare7 reads them.
+"""Logs of results on litmus tests, in the format of herd and litmus, for mcompare7.
 
-Two things are ours, in words that mcompare7 takes for a location and a value: a
-torn value is the name ``torn``, and where some outcome did not complete, each
-state has the location `STATUS`. What a blocked outcome does not show is left out
-of its state; a queue's arrays stand one after another.
+Two extensions look like a value and a location to mcompare7: a torn value is the name
+``torn``, and if some outcome did not complete, each state has the location `STATUS`. A state
+leaves out values that a blocked outcome lacks; the arrays of a queue follow one another.
 
 References
 ----------
@@ -41,7 +40,7 @@ _KINDS: Final = {"exists": "Allowed", "~exists": "Forbidden", "forall": "Require
 
 @dataclass(frozen=True, slots=True)
 class LoggedTest:
-    """What a log says of one test.
+    """Entry of a log: the states of one test.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ class LoggedTest:
 
     @property
     def locations(self) -> frozenset[str]:
-        """Those that every state has."""
+        """Locations that every state has."""
         found = [frozenset(name for name, _ in state) for state in self.states]
         return frozenset.intersection(*found) if found else frozenset()
 
@@ -82,7 +81,7 @@ def _state(places: Mapping[str, str], outcome: Outcome) -> State:
 
 
 def _cell_of(value: Value) -> Cell:
-    """A value as a state has it: an int, an array, or a word."""
+    """A value as text in a state: an int, an array, or a word."""
     if value is TORN:
         return "torn"
     queue = not value or isinstance(value[0], tuple)
@@ -98,7 +97,7 @@ def log(
     histogram: bool = False,
     locations: Collection[str] = (),
 ) -> str:
-    """The outcomes of one test as herd would tell them.
+    """The outcomes of one test as an entry of herd's log.
 
     Parameters
     ----------
@@ -122,25 +121,25 @@ def log(
     asked = condition or Condition("forall", TRUE)
     places = layout(test).places
     ended = all(outcome.status is Status.COMPLETED for outcome in states)
-    told: dict[State, int] = {}
+    by_state: dict[State, int] = {}
     for outcome, count in states.items():
         state = _state(places, outcome)
         if locations:
             state = tuple(each for each in state if each[0] in (*locations, STATUS))
         if not ended and outcome.status is Status.COMPLETED:
             state = tuple(sorted((*state, (STATUS, "completed")), key=lambda each: each[0]))
-        # States that differ in what is not shown are one.
-        told[state] = told.get(state, 0) + count if histogram else count
+        # States that differ only in values that are not shown count as one.
+        by_state[state] = by_state.get(state, 0) + count if histogram else count
     needed = set(asked.locations)
-    holds = {s: needed <= {name for name, _ in s} and asked.holds(dict(s)) for s in told}
-    true = sum(count for state, count in told.items() if holds[state])
-    false = sum(told.values()) - true
+    holds = {s: needed <= {name for name, _ in s} and asked.holds(dict(s)) for s in by_state}
+    true = sum(count for state, count in by_state.items() if holds[state])
+    false = sum(by_state.values()) - true
     positive, negative = (false, true) if asked.quantifier == "~exists" else (true, false)
     seen = "Sometimes" if true and false else "Always" if true else "Never"
     found = {"exists": bool(true), "~exists": not true, "forall": not false}[asked.quantifier]
     lines = [f"Test {test.name} {_KINDS[asked.quantifier]}"]
-    lines.append(f"Histogram ({len(told)} states)" if histogram else f"States {len(told)}")
-    for state, count in sorted(told.items(), key=lambda each: _order(each[0])):
+    lines.append(f"Histogram ({len(by_state)} states)" if histogram else f"States {len(by_state)}")
+    for state, count in sorted(by_state.items(), key=lambda each: _order(each[0])):
         mark = f"{count:<8}{'*>' if holds[state] else ':>'}" if histogram else ""
         lines.append(mark + " ".join(f"{_place(name)}={_cell(cell)};" for name, cell in state))
     body = file_text(Entry(replace(test, description="")))
@@ -207,7 +206,7 @@ class _Log:
         return FileError(self.source, line, (self.name,) if self.name else (), message)
 
     def line(self) -> str:
-        """The present line, without its end; "" past the last."""
+        """The current line, without its end; "" past the last."""
         return self.lines[self.at].rstrip("\r") if self.at < len(self.lines) else ""
 
     def tests(self) -> tuple[LoggedTest, ...]:

@@ -1,4 +1,4 @@
-"""From herd's C to a litmus test: header, threads, graph."""
+"""Reader of herd's C: parses the header and the threads, and builds the litmus test."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Statement:
 
 @dataclass(slots=True)
 class _Source:
-    """A file's contents, before they are a graph."""
+    """Parsed contents of a file, before they become a graph."""
 
     name: str
     doc: str = ""
@@ -117,7 +117,7 @@ def loads(text: str, source: str = "<text>") -> LitmusTest:
 
 
 def parse(text: str, source: str = "<text>") -> Imported:
-    """As `loads`, with the condition."""
+    """Read a test as `loads` does, with its condition."""
     if len(text) > MAX_BYTES:
         raise FileError(source, 0, (), f"is larger than {MAX_BYTES} bytes")
     scanner = Scanner(text, source)
@@ -206,7 +206,7 @@ def _initial_value(scanner: Scanner) -> int:
 
 
 def _at_type(scanner: Scanner) -> bool:
-    """Whether a declaration begins here."""
+    """True if a declaration begins here."""
     word = scanner.peek()
     if word in TYPES or word in QUALIFIERS or word in REFUSED_TYPES:
         return True
@@ -426,7 +426,7 @@ class _Statements:
         return left
 
     def binary(self, operator: str, left: _Expression, right: _Expression) -> _Expression:
-        """Joins two operands; numbers are reckoned at once."""
+        """Join two operands; constants are folded."""
         if isinstance(left, int) and isinstance(right, int):
             value = {"+": left + right, "-": left - right, "*": left * right}[operator]
             if abs(value) >= MAX_MAGNITUDE:
@@ -501,7 +501,7 @@ def _height(expression: _Expression) -> int:
 
 
 class _Build:
-    """Makes nodes of statements."""
+    """Builds nodes from statements."""
 
     def __init__(self, scanner: Scanner, parsed: _Source) -> None:
         self.scanner = scanner
@@ -549,7 +549,7 @@ class _Build:
             raise self.refused(error) from None
 
     def refused(self, error: MalformedTest) -> FileError:
-        """What the format says of it, at the line that it comes from."""
+        """Report an error of the format at the line of the statement at fault."""
         line = 1
         if error.path[:1] == ("graphs",) and len(error.path) > 2:
             line = self.lines.get(str(error.path[2]), 1)
@@ -571,7 +571,7 @@ class _Build:
             if statement.how != "assign":
                 self.write(statement)
                 continue
-            # Only the last value of a register is seen at the end.
+            # A final condition sees only the last value of a register.
             target = statement.target
             left[target] -= 1
             name = f"P{number}_{target}" if left[target] == 0 else self.fresh(f"{target}_v")
@@ -598,7 +598,7 @@ class _Build:
         self.effect(Node(self.fresh("w"), op, (operand,), (variable.name,), self.previous))
 
     def value(self, expression: _Expression, name: str, *, last: bool) -> int | str:
-        """The number, or the node, that an expression is.
+        """The number or the node that stands for an expression.
 
         A node of its own under `name` if it is the register's last value; else
         under `name`, if given, where a node is made at all.
@@ -637,7 +637,7 @@ class _Build:
         return result
 
     def operand(self, value: int | str, dtype: str) -> str:
-        """The node for a value; numbers get one each."""
+        """The node for a value; each number has one constant."""
         if isinstance(value, str):
             return value
         if (dtype, value) not in self.constants:

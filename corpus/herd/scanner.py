@@ -1,4 +1,4 @@
-"""The words of herd's texts, and what is read alike in tests and logs: locations, conditions."""
+"""Scanner for herd's files, and parsers for locations and conditions in tests and logs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Scanner:
         return word
 
     def take(self) -> str:
-        """The next word, which is then past."""
+        """Take the next word."""
         word = self.peek()
         self.position += len(word)
         return word
@@ -106,12 +106,12 @@ class Scanner:
         return True
 
     def expect(self, word: str) -> None:
-        """Take this word, or refuse what stands there."""
+        """Take this word, or report what stands there instead."""
         if not self.accept(word):
             raise self.unexpected(f"{word!r}")
 
     def unexpected(self, wanted: str) -> FileError:
-        """What stands here is not what must."""
+        """Error: another word stands where one was expected."""
         word = self.peek()
         got = f"got {word[:40]!r}" if word else "the text ends"
         return self.error(f"expected {wanted}; {got}")
@@ -149,12 +149,12 @@ class Scanner:
 
 
 def is_number(word: str) -> bool:
-    """Whether a word begins with a digit, hence is a number without sign."""
+    """True if a word begins with a digit, hence is a number without sign."""
     return word[:1].isascii() and word[:1].isdigit()
 
 
 def is_name(word: str) -> bool:
-    """Whether a word is an identifier."""
+    """True if a word is an identifier."""
     return bool(re.fullmatch(r"[A-Za-z_%$][A-Za-z0-9_]*", word, re.ASCII))
 
 

@@ -1,4 +1,4 @@
-"""The C words that we know: types, functions, keywords."""
+"""Tables of the C words that the reader knows: types, functions, keywords."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ RESERVED: Final = (
     | frozenset({"auto", "case", "default", "extern", "inline", "restrict", "sizeof", "typedef"})
     | frozenset({"ATOMIC_INIT", "NULL", "NOP", "PTE", "PA", "tag"})
 )
-"""Words that mean something to herd's readers, and so cannot be names."""
+"""Words that herd reserves, and that are therefore no names."""

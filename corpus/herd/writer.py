@@ -1,4 +1,4 @@
-"""From a litmus test to herd's C, and where its format puts each part."""
+"""Writer of herd's C, and the location of each part of a test in that format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DoesNotFit(ValueError):
-    """A litmus test that herd's C cannot say; the message names what."""
+    """A litmus test that herd's C cannot express; the message names the part."""
 
 
 MAX_EXPRESSION: Final = 1000
@@ -26,7 +26,7 @@ MAX_EXPRESSION: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where herd's format puts the parts of a test.
+    """Threads and locations of the parts of a test in herd's format.
 
     `places` has, for each name of an outcome (`LitmusTest.names`), herd's
     location: ``0:r0`` or ``X``; `threads` the effects of each thread, with the
@@ -46,7 +46,7 @@ class Layout:
 def layout(test: LitmusTest) -> Layout:
     """The threads and locations of a test.
 
-    What is observed stands in its own thread if effects form chains, else
+    An observed node belongs to its own thread if effects form chains, else
     (a log of any test can be written) in one "thread" for each run.
     """
     fresh = FreshNames(RESERVED)
@@ -211,7 +211,7 @@ class _Writer:
         variables = {places[v.name] for v in self.test.variables}
         self.names = FreshNames(variables | set(shown.values()) | RESERVED)
         here = {n.name for n in chain}
-        # Only what is read has a register while the thread runs.
+        # Only read values have a register while the thread runs.
         self.registers = {name: register for name, register in shown.items() if name in here}
         lines: list[str] = []
         for node in chain:
@@ -250,7 +250,7 @@ class _Writer:
         sign = "+" if node.op == "AssignAddVariableOp" else "-"
         operand = value if re.fullmatch(r"-?\w+", value) else f"({value})"
         if self.model == "executor":
-            # Not atomic_fetch_sub: some versions of herd take it for an addition.
+            # Not atomic_fetch_sub: some versions of herd read it as an addition.
             added = value if sign == "+" else f"0 - {operand}"
             return [f"atomic_fetch_add_explicit({variable}, {added}, {order});"]
         register = self.fresh(node.name)

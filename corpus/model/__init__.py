@@ -1,8 +1,9 @@
 """The litmus test as a value: resources, graphs, the client's runs, and what is observed.
 
-`resources`, `client`, `graph` and `test` are frozen data; `validation` has the rules that
-a test obeys, checked when it is made; `order` has the order in which its nodes may run.
-Others import from here.
+Other packages import from here. `resources`, `client`, `graph` and `test` are frozen data;
+`names` has the rule for names, and makes new ones; `validation` has the rules that a test
+obeys, checked when it is made; `order` has program order; `traversal` has the one fold and
+the one map over nodes, bodies included.
 """
 
 from litmusfuzz.corpus.model.client import Run

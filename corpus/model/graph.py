@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class Cluster:
     """Nodes of one graph or body that run as one: a snapshot, then a write-back.
 
-    `members` stand in the order in which they are made a pure function (SSA
-    order). The nodes stay where they are: without its clusters, a test is the
-    one that was clustered.
+    `members` are in SSA order, the order in which a pure function computes them. The nodes
+    stay where they are: a test without its clusters is the test before clustering.
 
     References
     ----------
@@ -50,7 +49,7 @@ class Node:
 
     @property
     def definition(self) -> OpDef:
-        """Its row of the op table."""
+        """Row of the op table."""
         return CLUSTER if self.op == CLUSTER.name else OPS[self.op]
 
     @property
@@ -73,21 +72,21 @@ class Node:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """What it refers to beside it: data inputs, control edges, what its bodies take."""
+        """All references to its own graph or body: data inputs, control edges, captures."""
         outside = (outer for _, outer in captures_of(self))
         return (*self.inputs, *self.after, *outside)
 
     @property
     def sources(self) -> frozenset[str]:
-        """Names of the nodes and values beside it that it waits for."""
+        """Names of the nodes and values in its own graph or body that it waits for."""
         return frozenset(map(head, self.references))
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A graph inside a node: its nodes, and which of its values leave it.
+    """A graph inside a node: its nodes, and the values that it returns.
 
-    Only inputs and results cross its wall.
+    Only captures and results cross its boundary.
     """
 
     nodes: tuple[Node, ...]
@@ -110,7 +109,7 @@ class BranchAttrs:
 
 @dataclass(frozen=True, slots=True)
 class LoopAttrs:
-    """A loop: carried values, a condition on them, a body that makes the next.
+    """A loop: carried values, a condition on them, and a body that returns their next values.
 
     The node's inputs are the first carried values; the results are the
     carried values, under their names, as they are when the condition is false.
@@ -138,12 +137,12 @@ class Graph:
 
     @property
     def effects(self) -> tuple[Node, ...]:
-        """The nodes that touch a resource, in their order."""
+        """Nodes that touch a resource or hold others, in order."""
         return tuple(n for n in self.nodes if n.definition.has_effect)
 
 
 def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
-    """The graphs inside a node, each with the field that it stands in."""
+    """The bodies of a node, each with the name of its field."""
     if isinstance(node.attrs, BranchAttrs):
         return ("then", node.attrs.then), ("else", node.attrs.orelse)
     if isinstance(node.attrs, LoopAttrs):
@@ -157,6 +156,6 @@ def captures_of(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
-    """Those whose members are among these nodes, which are all of one graph or body."""
+    """Clusters whose members are among these nodes, which are all nodes of one level."""
     names = {node.name for node in nodes}
     return tuple(cluster for cluster in clusters if cluster.members[0] in names)

@@ -1,7 +1,7 @@
 """Names: the rule that they obey, references to values, and new names.
 
-A *reference* names a node beside it, a value that comes into a body, or one result of
-a loop or conditional, ``loop.last``.
+A *reference* names a node of the same graph or body, a value that comes into the body, or
+one result of a loop or conditional, ``loop.last``.
 """
 
 from __future__ import annotations

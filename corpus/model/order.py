@@ -1,4 +1,4 @@
-"""Program order of a graph: what comes before what, sections and clusters included.
+"""Program order of a graph, critical sections and clusters included.
 
 References
 ----------
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 Step = tuple[str, str]
-"""What happens to which: ("node", n), ("acquire", s), ("release", s) or ("cluster", c)."""
+"""One step of a graph: ("node", n), ("acquire", s), ("release", s) or ("cluster", c)."""
 
 
 def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, set[Step]]:
-    """What each step of a graph directly comes after, by edges; see `steps`."""
+    """Direct predecessors of each step of a graph (see `steps`)."""
     sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
     within = {name: cluster for cluster in clusters for name in cluster.members}
     is_section = {n.name for n in sections}
@@ -58,7 +58,7 @@ def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, s
 def steps(
     graph: Graph, clusters: Iterable[Cluster] = (), where: tuple[str | int, ...] = ()
 ) -> list[tuple[str, Node | Cluster]]:
-    """A graph's nodes in an order in which each can be taken apart.
+    """Steps of a graph in an order that its edges, sections and clusters allow.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def steps(
 
 
 def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
-    """Sections whose members are all of this one's, and more."""
+    """Sections that this section lies inside: their members include all of its own."""
     assert isinstance(section.attrs, SectionAttrs)
     mine = frozenset(section.attrs.members)
     return [
@@ -115,7 +115,7 @@ def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
 
 
 def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
-    """Each node with all nodes that have a path to it, in the graph's order."""
+    """Each node, in the order of the graph, with the names of all nodes that precede it."""
     known: dict[str, frozenset[str]] = {}
     for node in graph.nodes:
         direct = [name for name in map(head, (*node.inputs, *node.after)) if name in known]
@@ -125,7 +125,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 
 def path_between(graph: Graph, source: str, target: str) -> list[str]:
-    """Nodes on one path that follows edges from `source`'s operands to `target`."""
+    """Names on one path of edges from `target` to `source`, or none."""
     inputs = {n.name: (*n.inputs, *n.after) for n in graph.nodes}
     came: dict[str, str] = {source: ""}
     stack = [source]

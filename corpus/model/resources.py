@@ -11,8 +11,8 @@ from litmusfuzz.corpus.ops import Nested, TensorType
 class Variable:
     """A resource variable: a named cell that holds one tensor.
 
-    `shape` is ``(rows, *lanes)`` or ``()``; `init` one int for all elements
-    or one for each row. `device` is where it lives, "" for the default.
+    `shape` is ``(rows, *lanes)`` or ``()``; `init` is one int for all elements, or one int for
+    each row. `device` holds the variable; "" is the default device.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Mutex:
-    """A lock that critical sections take; free at first, not re-entrant."""
+    """A lock of critical sections: free at first, not re-entrant."""
 
     name: str
     device: str = ""
@@ -39,8 +39,8 @@ class Mutex:
 class Queue:
     """A blocking first-in first-out queue.
 
-    `dtype` and `shape` are of one element, `capacity` the most it holds, and
-    `init` its elements at first, in the order in which they leave.
+    `dtype` and `shape` describe one element. The queue holds at most `capacity` elements;
+    `init` are its first ones, the next to leave first.
     """
 
     name: str

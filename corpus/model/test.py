@@ -1,4 +1,4 @@
-"""The litmus test: one frozen value that goes through the whole program.
+"""The litmus test: one frozen value that every part of the program works on.
 
 Every rule of the format is checked when a test is made (`validation`), so that code
 which holds one need not check again. Nothing here is mutable.
@@ -36,12 +36,12 @@ FEATURES: Final = frozenset(
         "transfers",
     }
 )
-"""All that `LitmusTest.features` may name."""
+"""Names of all features that a test may have (`LitmusTest.features`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LitmusTest:
-    """Resources, graphs over them, a client that runs these, and what is observed.
+    """Resources, graphs over them, the client's runs of these, and the observed nodes.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class LitmusTest:
     )
     """Result type of each node and of each value inside a body; None without one."""
     bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """How many iterations each loop has at most."""
+    """Upper bound on the iterations of each loop."""
     whole: bool = field(init=False, repr=False, compare=False, default=False)
-    """Whether values are whole matrices: the test has a MatMul, hence no lanes."""
+    """True if values are whole matrices: the test has a MatMul, hence no lanes."""
 
     def __post_init__(self) -> None:
         matrices = any(node.op in MATRIX_OPS for node in self.nodes)
@@ -103,7 +103,7 @@ class LitmusTest:
 
     @property
     def graph(self) -> Graph:
-        """The only graph; for code that handles no tests with several."""
+        """The only graph, for code that supports one graph only."""
         assert len(self.graphs) == 1, self.name
         return self.graphs[0]
 
@@ -128,10 +128,9 @@ class LitmusTest:
         return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
 
     def spans_devices(self, node: Node) -> bool:
-        """Whether the node, with all inside, is told to be on several devices.
+        """True if the node and the nodes inside it name more than one device.
 
-        A resource without a device lives on one that is nobody else's, as far
-        as is known here.
+        The default device, "", counts as a device of its own.
         """
         lives = {resource.name: resource.device for resource in self.resources}
         inside = list(all_nodes([node]))
@@ -140,7 +139,7 @@ class LitmusTest:
 
     @property
     def features(self) -> frozenset[str]:
-        """What a test has beyond one graph over variables, by name.
+        """Names of what a test has beyond one graph over variables (`FEATURES`).
 
         An executor, a pass or a reducer that does not handle one refuses the
         test by that name.
@@ -164,7 +163,7 @@ class LitmusTest:
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
-        """Keys that a node may have in an outcome, and the node's name."""
+        """Name of the node for each key that an outcome may have."""
         nodes: dict[str, list[str]] = {}
         for graph in self.graphs:
             names = nodes[graph.name] = []
@@ -177,12 +176,12 @@ class LitmusTest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The keys of an outcome, in order: what is observed, variables, queues."""
+        """Keys of an outcome, in order: observed nodes, variables, queues."""
         finals = (*(v.name for v in self.variables), *(q.name for q in self.queues))
         return (*self.observe, *finals)
 
     def type_of(self, name: str) -> TensorType:
-        """Type of what `name` (of `names`, or a node) stands for; of a queue, an element's."""
+        """Type of the value of a key of `names` or of a node; for a queue, of one element."""
         typed: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
         for resource in typed:
             if resource.name == name:
@@ -192,7 +191,7 @@ class LitmusTest:
         return kind
 
     def size_of(self, shape: tuple[int, ...]) -> int:
-        """Ints in a model value of that shape (`model_size`)."""
+        """Number of ints in a model value of that shape (`model_size`)."""
         return model_size(shape, whole=self.whole)
 
     def initial(self, variable: Variable) -> tuple[int, ...]:

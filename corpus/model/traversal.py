@@ -76,7 +76,10 @@ def map_nodes(graphs: Iterable[Graph], change: Callable[[Node], Node]) -> tuple[
 
 
 def redirected(node: Node, swap: Callable[[str], str]) -> Node:
-    """The node with other references to what stands beside it."""
+    """The node with other references to its own graph or body.
+
+    Drops control edges to nodes that are also data inputs.
+    """
     attrs = node.attrs
     if isinstance(attrs, (BranchAttrs, LoopAttrs)):
         attrs = replace(

@@ -56,10 +56,10 @@ _NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 
 @dataclass(frozen=True, slots=True)
 class _Checker:
-    """Checks the nodes of one graph, bodies included, and notes their types.
+    """Checks the nodes of one graph, bodies included, and records their types.
 
-    `constants`, where it is passed along, has the names that stand for one
-    known int: what bounds loops.
+    The argument `constants` maps the names of values that are one known int to that int;
+    such values bound loops.
     """
 
     whole: bool
@@ -74,7 +74,7 @@ class _Checker:
         scope: Mapping[str, TensorType | None],
         constants: dict[str, int],
     ) -> dict[str, TensorType | None]:
-        """Check all nodes of a graph or body; the types of what it defines."""
+        """Check all nodes of a graph or body; return the types of all values in scope."""
         here = dict(scope)
         for node in graph.nodes:
             where = (*path, node.name)
@@ -98,7 +98,7 @@ class _Checker:
         return here
 
     def new_name(self, name: str) -> None:
-        """Refuse a name that is taken, or cannot be one."""
+        """Refuse an ill-formed name, or one that is in use."""
         check_name(name, ())
         if name in self.types:
             raise MalformedTest("stands twice")
@@ -112,7 +112,7 @@ class _Checker:
         here: Mapping[str, TensorType | None],
         constants: Mapping[str, int],
     ) -> tuple[dict[str, TensorType | None], dict[str, int]]:
-        """What the values from outside are inside: types, and known ints."""
+        """Check captured values; return their types and known ints by their names inside."""
         scope: dict[str, TensorType | None] = {}
         known: dict[str, int] = {}
         for inner, outer in captures:
@@ -136,7 +136,7 @@ class _Checker:
         scope: Mapping[str, TensorType | None],
         known: dict[str, int],
     ) -> tuple[TensorType, ...]:
-        """Check a body; the types of its results."""
+        """Check a body; return the types of its results."""
         graph = Graph("body", body.nodes)
         inside = self.nodes(graph, (*where, "nodes"), scope, known)
         types = []
@@ -148,7 +148,7 @@ class _Checker:
         return tuple(types)
 
     def predicate(self, kind: TensorType | None, path: tuple[str | int, ...]) -> None:
-        """Refuse what is not one bool (semantics.md, 1: a predicate is lane 0)."""
+        """Refuse a predicate that is not one bool (semantics.md, section 1)."""
         if kind is None or kind.dtype != BOOL or model_size(kind.shape, whole=self.whole) != 1:
             raise MalformedTest(f"a predicate is one bool, got {kind}", path)
 
@@ -159,7 +159,7 @@ class _Checker:
         here: Mapping[str, TensorType | None],
         constants: Mapping[str, int],
     ) -> dict[str, TensorType]:
-        """Check a conditional; its results' types."""
+        """Check a conditional; return the types of its results."""
         attrs = node.attrs
         if not isinstance(attrs, BranchAttrs):
             raise MalformedTest(f"{node.op} has other attributes", where)
@@ -190,7 +190,7 @@ class _Checker:
         here: Mapping[str, TensorType | None],
         constants: Mapping[str, int],
     ) -> dict[str, TensorType]:
-        """Check a loop; its results' types."""
+        """Check a loop; return the types of its results."""
         attrs = node.attrs
         if not isinstance(attrs, LoopAttrs):
             raise MalformedTest(f"{node.op} has other attributes", where)
@@ -232,7 +232,7 @@ class _Checker:
     def node(
         self, graph: Graph, node: Node, earlier: Mapping[str, TensorType | None]
     ) -> TensorType | None:
-        """Check one node; its result's type.
+        """Check one node; return the type of its result.
 
         `earlier` has what it may refer to.
         """
@@ -285,7 +285,7 @@ class _Checker:
         return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
 
     def colocated(self, node: Node) -> None:
-        """Refuse an op whose resources, or itself, are told to be on two devices.
+        """Refuse an op that names one device, and its resources another.
 
         References
         ----------
@@ -306,7 +306,7 @@ def loop_bound(
     known: Mapping[str, int],
     where: tuple[str | int, ...] = (),
 ) -> int:
-    """How many iterations a loop has at most.
+    """Upper bound on the iterations of a loop.
 
     The first carried value is a counter: it starts at a constant, the body
     adds a positive constant, and the condition is ``Less(counter, limit)``, or
@@ -325,7 +325,7 @@ def loop_bound(
     nodes = {n.name: n for body in (attrs.condition, attrs.body) for n in body.nodes}
 
     def origin(name: str) -> str:
-        """Where a value comes from, on whichever device."""
+        """The node that makes a value, through transfers between devices."""
         while name in nodes and nodes[name].definition.kind is Kind.TRANSFER:
             (name,) = nodes[name].inputs
         return name
@@ -362,7 +362,7 @@ def _why_not_earlier(graph: Graph, node: str, source: str) -> str:
 
 
 def check_transfers(graph: Graph, where: tuple[str | int, ...]) -> None:
-    """Refuse a Send without one Recv of its own beside it, and the other way round.
+    """Refuse a Send without exactly one Recv in the same level, and a Recv without a Send.
 
     References
     ----------
@@ -418,7 +418,7 @@ def _check_members(
     elsewhere: set[str],
     path: tuple[str | int, ...],
 ) -> None:
-    """Refuse members that are no nodes of one body, blocking ops, and another order.
+    """Refuse members outside one level, blocking ops, and members out of order.
 
     References
     ----------
@@ -460,7 +460,7 @@ def _check_device(device: str) -> None:
 
 
 def check_texts(name: str, description: str) -> None:
-    """Refuse a test's name that is no file name, and control characters."""
+    """Refuse a name of a test that is no file name, and control characters."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}", name):
         raise MalformedTest(f"not a test's name: {name[:80]!r}", ("name",))
     if CONTROL.search(description):
@@ -474,7 +474,7 @@ def check_resources(
     *,
     whole: bool,
 ) -> dict[str, Resource]:
-    """Refuse malformed resources; the others by name."""
+    """Refuse malformed resources; return the resources by name."""
     if not (variables or mutexes or queues):
         raise MalformedTest("a test has at least one resource", ("variables",))
     resources: dict[str, Resource] = {}
@@ -522,7 +522,7 @@ def check_graphs(
     types : dict of str to TensorType or None
         Result type of each node and of each value inside a body.
     bounds : dict of str to int
-        How many iterations each loop has at most.
+        Upper bound on the iterations of each loop.
     """
     if not graphs:
         raise MalformedTest("a test has at least one graph", ("graphs",))
@@ -569,7 +569,7 @@ def check_client(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> None:
 def check_clusters(
     clusters: tuple[Cluster, ...], graphs: tuple[Graph, ...], names: Iterable[str]
 ) -> None:
-    """Refuse what cannot be one node with two events (semantics.md, section 5).
+    """Refuse clusters that cannot run as one node with two events (semantics.md, section 5).
 
     `names` are those of all nodes, values and resources.
     """
@@ -651,7 +651,7 @@ def check_observe(
     types: Mapping[str, TensorType | None],
     runs: tuple[Run, ...],
 ) -> None:
-    """Refuse to observe what has no value; `nodes` is `LitmusTest.nodes_by_key`."""
+    """Refuse to observe nodes without a value; `nodes` is `LitmusTest.nodes_by_key`."""
     for position, name in enumerate(observe):
         node = nodes.get(name)
         if node is None:
