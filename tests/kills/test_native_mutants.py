@@ -1,10 +1,10 @@
 """Each mutant of the native executor is killed by one shape, and survives another.
 
-What it survives shows that it is one defect, and not an executor that does nothing
-right; and the executor that it was made from survives both.
+The second shape shows that the mutant has one specific defect; the correct executor
+survives both shapes.
 
-Under the controlled engine a seed decides everything, so that these tests give the
-same each time. The defects that need threads say what their odds are.
+The controlled engine is deterministic for a seed. Tests of defects that need threads
+state the probability of a miss.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 
 @dataclass(frozen=True)
 class Shape:
-    """A program in the short notation, and what the notation leaves to arguments."""
+    """A program in the short notation, with the arguments of `litmus`."""
 
     program: str
     given: dict[str, Any] = field(default_factory=dict)
 
     def test(self) -> LitmusTest:
-        """The program as a test."""
+        """Build the litmus test."""
         return litmus(self.program, **self.given)
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What kills a mutant, what does not, and how both are run."""
+    """A mutant's killing shape, the shape it survives, and the settings of both runs."""
 
     mutant: type[NativeExecutor]
     killed_by: Shape
@@ -90,8 +90,8 @@ KILLS = [
         Shape("Q!1; Q!2; X=1 || r0=X; r1=Q?; r2=Q?", QUEUE),
         Shape("Q!1; X=1 || r0=Q?", QUEUE),
     ),
-    # Inline takes first what was ready first: both dequeues wait before anything is
-    # enqueued. One thread, so that it is so each time.
+    # `inline` is first in, first out: both dequeues wait before the first enqueue. It has
+    # one thread, so that this is deterministic.
     Kill(
         mutants.LostWakeUp,
         Shape("r0=Q? || r1=Q? || Q!1; Q!2", {"queues": {"Q": 2}}),
@@ -109,18 +109,18 @@ KILLS = [
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
 ]
 
-# Real threads. Each thread's chain begins within nanoseconds of the other's.
+# Real threads, whose chains begin within nanoseconds of each other.
 RACE = Noise(copies=2048, shuffle=False, together=True, pinned=True)
 RACES = [
-    # Of SB one execution in four, of the others one in fifty; with three busy processes
-    # on the two cores still one in ten, or in a thousand. 2,000,000 executions then miss
-    # with exp(-2000). Pinned, since the kernel likes to wake a thread on the core of
-    # the one that wakes it; and many copies, since a start takes longer than one.
+    # SB is killed in one execution of four, the others in one of fifty; with three busy
+    # processes on two cores in one of ten, or of a thousand. 2,000,000 executions then miss
+    # with exp(-2000). Pinned, since the kernel often wakes a thread on the core of its
+    # waker; many copies, since a start takes longer than one copy.
     Kill(mutants.RelaxedAtomics, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.StoreBuffers, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.TornWrite, Shape("X=1 || X=2 || r0=X", WIDE), Shape(SB), "plain", 20_000),
     Kill(mutants.EarlyTransfer, Shape(MP), Shape("X=1; r0=X"), "two_devices", 40_000),
-    # Needs no luck: the read is on the other device.
+    # Deterministic: the read is on the other device.
     Kill(mutants.CopiedVariables, Shape("X=1; r0=X || Y=1"), Shape("X=1; r0=X"), "two_devices"),
 ]
 ROUNDS = 50
@@ -129,7 +129,7 @@ ROUNDS = 50
 def execute(
     executor: type[NativeExecutor], test: LitmusTest, kill: Kill, seed: int = 1
 ) -> tuple[Outcome, ...]:
-    """What shows, in as many executions as the kill needs."""
+    """Return the outcomes of as many executions as the kill needs."""
     config = next(c for c in executor.configurations() if c.name == kill.config)
     prepared = executor().prepare(test, config)
     try:

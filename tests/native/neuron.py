@@ -1,8 +1,8 @@
-"""DEVICES' single neuron, trained for some steps, on one device or on two workers.
+"""Training of the single neuron of DEVICES, on one device or on two workers.
 
-A learning rate of a fraction would leave the integers (semantics.md, 1), and one of
-1 overshoots. So each step has a sample of its own, with an error of 1 or -1: the
-weights stay small, and those of each step depend on all that was before.
+A fractional learning rate would leave the integers (semantics.md, 1), and a rate of 1
+overshoots. So each step has its own sample, with an error of 1 or -1: the weights stay
+small, and each step's weights depend on all earlier steps.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from litmusfuzz.corpus.ops import ConstAttrs
 
 STEPS = 20
 W, B = 3, 1
-"""Weights at first."""
+"""Initial weights."""
 WORKERS = ("cpu:0", "cpu:1")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """An input and its ground truth."""
+    """A training sample: an input and its ground truth."""
 
     x: int
     y: int
 
 
 def training() -> tuple[list[Sample], tuple[int, int]]:
-    """The samples, and the weights that they lead to, computed by hand: no graph, no op."""
+    """Return the samples, and the resulting weights, computed without a graph."""
     w, b = W, B
     samples = []
     for step in range(STEPS):
@@ -41,7 +41,7 @@ def training() -> tuple[list[Sample], tuple[int, int]]:
 
 
 def neuron(workers: tuple[str, str] | None) -> LitmusTest:
-    """All steps, as one graph; on no device, or on two workers as DEVICES draws it."""
+    """Return all steps as one graph, without devices, or on two workers as in DEVICES."""
     first, second = workers or ("", "")
     nodes: list[Node] = []
 

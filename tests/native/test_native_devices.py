@@ -39,7 +39,7 @@ TWO = ("cpu:0", "cpu:1")
 CHOICES = 32
 """Largest number of choices of strictness; nested bodies have thousands."""
 LIMIT = 20_000
-"""Executions for each test, model and strictness, as in test_native_exhaustive.py."""
+"""Limit of executions for each test, model and strictness, as in test_native_exhaustive.py."""
 
 
 def on_two(test: LitmusTest) -> LitmusTest:
@@ -50,7 +50,7 @@ def on_two(test: LitmusTest) -> LitmusTest:
 
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
-    """Explanation where its resources are, or placed: in both models, both ways."""
+    """Holds with given and with computed placement, in both models."""
     test = load(path).test
     for model in MODELS.values():
         for placed in (on_two(test), place(test, TWO)):
@@ -150,7 +150,7 @@ def test_two_processes_know_exactly_when_all_is_blocked(native) -> None:
 
 
 def test_a_run_waits_for_those_before_it_in_both_processes(native) -> None:
-    """RFC, rule 3: Y is what the last run read of X, though its process may be slow.
+    """RFC, rule 3: Y is the value of X that the last run read, though its process may be slow.
 
     Without the wait the four transfers to it would overtake each other, and of
     960 executions not one may show that.

@@ -1,7 +1,7 @@
-"""Everything that the native executor can do, against everything that is allowed.
+"""Exhaustive execution of the native executor gives exactly the allowed sets.
 
-What the executor cannot show it cannot be tested by, and what it shows beyond
-the set it may not: both ways, under both models.
+A missing outcome would hide defects, and an extra one is a defect; the tests check both
+directions under both models.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Model
 
 LIMIT = 20_000
-"""Executions for each test, model and strictness; no test of the corpus needs more."""
+"""Limit of executions for each test, model and strictness; the corpus needs no more."""
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
@@ -42,8 +42,8 @@ def test_all_executions_show_exactly_the_allowed_set(path) -> None:
         ("X=1 || X=2 || X=3 || r0=X", EXECUTOR, 24),
         # Reads do not depend on each other.
         ("r0=X || r1=X || r2=X || Y=1 || Z=2", EXECUTOR, 1),
-        # Indivisible: two orders. In parts: R R then W W in either order, or one
-        # after the other.
+        # Indivisible: two orders. Split: R R then W W in either order, or one update after
+        # the other.
         ("X+=1 || X+=1", EXECUTOR, 2),
         ("X+=1 || X+=1", RFC, 4),
     ],
