@@ -122,9 +122,12 @@ def _read(
     """A record's data, its findings, its unreduced findings, and the settings to continue with."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        version = data.get("litmusfuzz_record", 1)
+        version = data.get("litmusfuzz_record", 1)  # the first version had no such field
         if version != RECORD_VERSION:
-            raise NotARecord(f"{path}: record version {version}; this program has {RECORD_VERSION}")
+            raise NotARecord(
+                f"{path}: litmusfuzz_record: is version {version!r:.40} of a record, this program"
+                f" reads version {RECORD_VERSION}: run the campaign again"
+            )
         findings = [_reported(each, path.parent) for each in data["findings"]]
         unreduced = [load(path.parent / "unreduced" / name) for name in data["unreduced"]]
         executors = _executors(data["executors"])

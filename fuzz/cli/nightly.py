@@ -181,6 +181,8 @@ def nightly(
             report = Nightly(store, known, pool, show, local=dask is None).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
+    except StoreError as error:  # the log of a shard of another version
+        fail(str(error))
     except sqlite3.Error as error:
         there = f"; --resume {folder} continues" if "full" in str(error) else ""
         fail(f"{folder}: {error}{there}")

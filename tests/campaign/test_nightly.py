@@ -190,12 +190,24 @@ def test_a_shard_log_is_ingested_once_whatever_is_killed_when(tmp_path: Path, lo
     assert not list((cut / "shards").iterdir())
 
 
+def test_the_log_of_another_version_is_refused(tmp_path: Path, logged: Path) -> None:
+    store = nightly_run(tmp_path / "n", logged)
+    log = tmp_path / "n" / "shards" / "1" / EVENTS
+    text = log.read_text()
+    for other in ("", '"version":1,', '"version":3,'):
+        assert text.count('"version":2,') == 1
+        log.write_text(text.replace('"version":2,', other))
+        with pytest.raises(StoreError, match=r"version [13] of an event log, this program reads"):
+            store.ingest(1)
+    store.close()
+
+
 def test_a_store_has_one_writer_and_one_version(tmp_path: Path) -> None:
     with nightly_run(tmp_path / "n") as store:
         with pytest.raises(StoreError, match="another process"):
             Store(tmp_path / "n", write=True)
         store.db.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99"):
+    with pytest.raises(StoreError, match="is version 99 of a store, this program reads version "):
         Store(tmp_path / "n", write=False)
     with pytest.raises(StoreError, match="is no folder of a nightly run"):
         Store(tmp_path / "nothing", write=False)

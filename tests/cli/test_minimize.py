@@ -106,7 +106,8 @@ def test_an_unusable_record_is_reported_in_one_line(litmusfuzz, tmp_path: Path) 
     elsewhere = [state | {"name": "elsewhere"} for state in good["executors"]]
     for data, report in (
         ([], "is no record of a campaign: "),
-        ({}, "record version 1; this program has 2"),
+        ({}, "litmusfuzz_record: is version 1 of a record, this program reads version 2: "),
+        (good | {"litmusfuzz_record": 1}, "is version 1 of a record, this program reads version 2"),
         ({"litmusfuzz_record": 2}, "is no record of a campaign: no 'findings'"),
         (good | {"unreduced": ["unreduced-1-7.yaml"]}, "unreduced/unreduced-1-7.yaml"),
         (good | {"executors": elsewhere}, "executors: "),

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import Kill
     from litmusfuzz.reports.records import ReportedFinding
 
+VERSION: Final = 2
+"""Version of the event log, in its first event."""
 EVENTS: Final = "events.jsonl"
 STOP: Final = "stop"
 _LOCK: Final = "lock"
@@ -97,7 +99,9 @@ class ShardLog(EventLog):
 
     def started(self, versions: Mapping[str, Mapping[str, str]]) -> None:
         """Log the worker and the versions of the executor."""
-        self._write("start", host=os.uname().nodename, pid=os.getpid(), versions=versions)
+        self._write(
+            "start", version=VERSION, host=os.uname().nodename, pid=os.getpid(), versions=versions
+        )
 
     def unavailable(self, config: str, why: str) -> None:
         """Log a configuration that cannot run here."""

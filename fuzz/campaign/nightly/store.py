@@ -114,7 +114,10 @@ class Store:
             raise StoreError(f"{path}: {error}") from None
         if version != VERSION:
             self.close()
-            raise StoreError(f"{path}: version {version}; this program has {VERSION}")
+            raise StoreError(
+                f"{path}: is version {version} of a store, this program reads version {VERSION}:"
+                " begin a nightly run in another folder"
+            )
 
     def _version(self) -> int:
         (version,) = self.db.execute("PRAGMA user_version").fetchone()
@@ -360,6 +363,11 @@ class _Ingestion:
         self.db.execute(query, (*numbers.values(), self.shard))
 
     def _start(self, event: dict[str, Any]) -> None:
+        if (version := event.get("version", 1)) != shard_log.VERSION:
+            raise StoreError(
+                f"{self.folder}: is version {version} of an event log, this program reads version"
+                f" {shard_log.VERSION}: install the same LitmusFuzz on all machines"
+            )
         self.db.execute(
             "UPDATE shards SET host = ?, pid = ?, versions = ? WHERE number = ?",
             (event["host"], event["pid"], json.dumps(event["versions"]), self.shard),
