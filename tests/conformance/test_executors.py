@@ -1,4 +1,4 @@
-"""What every executor must do, and that real TensorFlow is clean where it promises to be."""
+"""Requirements on every executor; TensorFlow keeps its guarantee on dense ops."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ def execute(worker: Worker, test, count: int, config: str | None = None, seed: i
 
 
 @pytest.mark.parametrize("name", names())
-def test_it_does_what_every_executor_must(name: str) -> None:
+def test_an_executor_meets_all_requirements(name: str) -> None:
     """All of it in one test, as a framework takes seconds to start, and half a gigabyte."""
     with closing(Worker(name)) as worker:
-        versions_and_configurations_are_told(worker, name)
+        versions_and_configurations_are_reported(worker, name)
         for count in (1, 33, 500):
-            as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(worker, count)
-        a_graph_with_one_outcome_gives_it_every_time(worker, name)
-        what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(worker, name)
+            it_executes_count_times_and_at_most_one_step_more(worker, count)
+        a_test_with_a_single_outcome_always_shows_it(worker, name)
+        it_runs_the_features_of_its_support_and_refuses_the_others_by_name(worker, name)
 
 
-def versions_and_configurations_are_told(worker: Worker, name: str) -> None:
+def versions_and_configurations_are_reported(worker: Worker, name: str) -> None:
     reply = worker.ask(messages.Request(), 120)
     assert isinstance(reply, messages.Reply)
     assert reply.versions["python"]
     assert configuration(name).guarantees in GUARANTEES
 
 
-def as_many_outcomes_as_were_asked_for_and_at_most_a_step_more(worker: Worker, count: int) -> None:
+def it_executes_count_times_and_at_most_one_step_more(worker: Worker, count: int) -> None:
     seen = execute(worker, SB, count)
     assert count <= sum(seen.values()) < count + Noise().copies
     for outcome in seen:
         assert tuple(key for key, _ in outcome.values) == SB.names
 
 
-def a_graph_with_one_outcome_gives_it_every_time(worker: Worker, name: str) -> None:
+def a_test_with_a_single_outcome_always_shows_it(worker: Worker, name: str) -> None:
     """Unless it is a mutant that this shape kills."""
     chain = litmus("X=3; r0=X; Y=r0+4; r1=Y; X=r1*2", dtype="float32")
     seen = execute(worker, chain, 200)
@@ -90,8 +90,8 @@ def a_graph_with_one_outcome_gives_it_every_time(worker: Worker, name: str) -> N
 
 @pytest.mark.parametrize("config", ["plain", "grappler", "single_threaded"])
 @pytest.mark.parametrize("path", DENSE, ids=lambda path: path.stem)
-def test_tensorflow_keeps_its_promise_on_dense_ops(tensorflow, path, config: str) -> None:
-    """Every outcome is allowed under `executor`, which the graph executor promises.
+def test_tensorflow_keeps_its_guarantee_on_dense_ops(tensorflow, path, config: str) -> None:
+    """Every outcome is allowed under `executor`, which the graph executor guarantees.
 
     200 executions each in the configurations beside the plain one; the plain
     one is run at length by `test_tensorflow_shows_everything_that_is_allowed`
@@ -132,7 +132,7 @@ WITH = {
 }
 
 
-def what_it_does_not_declare_it_refuses_by_name_and_all_else_it_runs(
+def it_runs_the_features_of_its_support_and_refuses_the_others_by_name(
     worker: Worker, name: str
 ) -> None:
     declared = executor_class(name).support.features

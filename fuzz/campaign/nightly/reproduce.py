@@ -6,12 +6,14 @@ import random
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.nightly.shard_log import digest
+from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import generate
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from litmusfuzz.fuzz.campaign.nightly.store import Store
+    from litmusfuzz.fuzz.support import Support
 
 CHUNK = 16
 """Tests that a process generates at a time."""
@@ -43,7 +45,13 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
         store.rows("SELECT * FROM tests WHERE shard = ? AND line = ?", *place)[0]
         for place in chosen
     ]
-    asked = [(row["family"], of, row["number"]) for row in records]
+    # A shard generates tests within the support of its executor.
+    shards = store.rows("SELECT number, executor FROM shards")
+    executors: dict[int, str] = {row["number"]: row["executor"] for row in shards}
+    supports = {name: executor_class(name).support for name in {*executors.values()}}
+    asked = [
+        (row["family"], of, row["number"], supports[executors[row["shard"]]]) for row in records
+    ]
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
     made = [each for part in pool.map(digests, parts) for each in part]
     different = [
@@ -54,6 +62,6 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     return different, len(made)
 
 
-def digests(tests: list[tuple[str, int, int]]) -> list[str]:
-    """Digests of tests, each from its family, seed and number."""
+def digests(tests: list[tuple[str, int, int, Support]]) -> list[str]:
+    """Digests of tests, each from its family, seed, number and support."""
     return [digest(generate(*each)) for each in tests]
