@@ -393,7 +393,7 @@ class Copy:
             for source in (
                 *(*node.inputs, *node.after),
                 *(outside for _, outside in captures_of(node)),
-                *(node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()),
+                *node.members,
             )
         }
         return [

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
-from litmusfuzz.corpus.model import all_nodes, bodies, predecessors
-from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.model import all_nodes, bodies, head, predecessors
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.functions import placed, type_of
 
@@ -47,7 +46,7 @@ def check(test: LitmusTest) -> None:
     """
     for graph in test.graphs:
         _check_places(graph)
-        home = {name: node.name for node in graph.nodes for name in _members(node)}
+        home = {name: node.name for node in graph.nodes for name in node.members}
         before: dict[str, set[str]] = {}
         for node in graph.nodes:
             whole = home.get(node.name, node.name)
@@ -79,7 +78,7 @@ def as_written(built: Built, test: LitmusTest) -> Built:
     for graph in test.graphs:
         order = {node.name: node for node in graph.nodes}
         for section in graph.nodes:
-            members = [each for name, each in order.items() if name in _members(section)]
+            members = [each for name, each in order.items() if name in section.members]
             for prefix in places[section.name] if members else ():
                 new, inside, outputs = _executed(nodes, prefix, section, members)
                 made.append((new, inside))
@@ -160,22 +159,18 @@ def _moved(source: str, moved: Mapping[str, str]) -> str:
     return control + moved.get(source.lstrip("^"), source.lstrip("^"))
 
 
-def _members(node: Node) -> tuple[str, ...]:
-    return node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
-
-
 def _sources(node: Node) -> set[str]:
     """Nodes of the same graph that have edges to a node."""
-    return {source.partition(".")[0] for source in (*node.inputs, *node.after)}
+    return set(map(head, (*node.inputs, *node.after)))
 
 
 def _check_places(graph: Graph) -> None:
     """Refuse nested sections, and sections that are inside a body or contain one."""
     taken: set[str] = set()
     for node in graph.nodes:
-        if any(_members(each) for _, body in bodies(node) for each in all_nodes(body.nodes)):
+        if any(each.members for _, body in bodies(node) for each in all_nodes(body.nodes)):
             raise Refused(f"a section inside a body ({node.name})")
-        mine = set(_members(node))
+        mine = set(node.members)
         if taken & mine:
             raise Refused(f"nested sections ({node.name})")
         taken |= mine
