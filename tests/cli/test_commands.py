@@ -76,7 +76,7 @@ def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
     ]
 
 
-def test_oracle_tells_an_outcome_that_needs_rfc(litmusfuzz) -> None:
+def test_oracle_judges_an_outcome_that_needs_rfc(litmusfuzz) -> None:
     """Lost update: a witness under the one model, a reason under the other."""
     result = litmusfuzz("oracle", LOST, "--outcome", "X=1")
     assert result.returncode == 0
@@ -105,7 +105,7 @@ def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "asked", "code", "told"),
+    ("file", "asked", "code", "printed"),
     [
         ("backpressure-blocked", "_status=blocked", 0, "which yields  blocked, X=1 Q=[1]"),
         ("backpressure-blocked", "_status=blocked,X=1", 0, "_status=blocked X=1: allowed"),
@@ -118,11 +118,11 @@ def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
     ],
 )
 def test_oracle_judges_queues_and_how_a_run_ended(
-    litmusfuzz, file: str, asked: str, code: int, told: str
+    litmusfuzz, file: str, asked: str, code: int, printed: str
 ) -> None:
     result = litmusfuzz("oracle", str(LITMUS / f"{file}.yaml"), "--outcome", asked)
     assert (result.returncode, result.stderr) == (code, "")
-    assert told in result.stdout
+    assert printed in result.stdout
 
 
 def test_oracle_over_budget_is_unknown(litmusfuzz, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     replayed = json.loads(litmusfuzz("replay", file, "--json").stdout)
     assert replayed["exit_code"] == 1
     assert any(row["verdict"] == "forbidden" for row in replayed["observed"])
-    # Promotion shows a diff, and writes only when told to.
+    # Promotion shows a diff, and writes only with --write.
     shown = litmusfuzz("promote", file, "--out", "kept")
     assert shown.returncode == 0
     assert "+litmusfuzz: 2" in shown.stdout
@@ -307,7 +307,7 @@ def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz
     assert "after 0 of 4 events 1e-09 s were over" in late.stdout
 
 
-def test_native_runs_every_family_and_says_what_it_drew(litmusfuzz) -> None:
+def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
     asked = ("run", "--executors", "native:controlled", "--tests", "30", "--count", "32")
     data = json.loads(

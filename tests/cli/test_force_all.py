@@ -58,7 +58,7 @@ def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz, tmp_path: Path
 
 
 def test_mistakes_are_one_line(litmusfuzz) -> None:
-    for arguments, told in (
+    for arguments, message in (
         (("absent.yaml",), "absent.yaml: No such file or directory"),
         ((SB, "--executors", "nobody"), "--executors: no executor 'nobody'"),
         ((SB, "--executors", "tf:nothing"), "--executors: tf has no configuration 'nothing'"),
@@ -66,5 +66,5 @@ def test_mistakes_are_one_line(litmusfuzz) -> None:
     ):
         result = litmusfuzz("force", *arguments)
         assert result.returncode == 2
-        assert told in result.stderr
+        assert message in result.stderr
         assert not result.stdout

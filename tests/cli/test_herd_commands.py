@@ -218,7 +218,7 @@ def test_without_tests_it_is_not_known_what_is_forbidden(litmusfuzz, logs: None)
 def test_equal_logs_are_the_same(litmusfuzz, logs: None) -> None:
     result = litmusfuzz("herd", "compare", "allowed.log", "allowed.log")
     assert (result.returncode, result.stdout) == (0, "2 tests in both: all the same\n")
-    # A forbidden outcome that both have is told, and no difference.
+    # A forbidden outcome that both have is reported, and no difference.
     result = litmusfuzz("herd", "compare", "seen.log", "seen.log", "--tests", str(LITMUS))
     assert result.returncode == 0
     assert "1 outcome forbidden under rfc in both" in result.stdout

@@ -20,13 +20,13 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
     names = ("canary", "stale-reads", "dropped-control-edge", "tf-copied-variables")
     done = litmusfuzz("selftest", *names, "early-snapshot", "--json", timeout_s=400)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert (told["killed"], told["score"]) == (5, 1.0)
-    assert {kill["executor"] for kill in told["kills"]} == {"native", "tf", "jax"}
-    for kill in told["kills"]:
+    report = json.loads(done.stdout)
+    assert (report["killed"], report["score"]) == (5, 1.0)
+    assert {kill["executor"] for kill in report["kills"]} == {"native", "tf", "jax"}
+    for kill in report["kills"]:
         assert kill["seconds"] >= 0
-        assert told["setups"][kill["setup"]]["kills"]
-        assert told["families"][kill["by"]]["kills"]
+        assert report["setups"][kill["setup"]]["kills"]
+        assert report["families"][kill["by"]]["kills"]
 
 
 def test_no_sound_form_is_reported(litmusfuzz) -> None:
@@ -34,9 +34,9 @@ def test_no_sound_form_is_reported(litmusfuzz) -> None:
     names = ("stale-reads", "dropped-control-edge", "two-holders", "split-updates")
     done = litmusfuzz("selftest", *names, "--control", "--time", "5s", "--json")
     assert done.returncode == 0, done.stdout
-    told = json.loads(done.stdout)
-    assert told["killed"] == 0
-    assert all(kill["graphs"] > 1 for kill in told["kills"])
+    report = json.loads(done.stdout)
+    assert report["killed"] == 0
+    assert all(kill["graphs"] > 1 for kill in report["kills"])
 
 
 def test_a_mutant_that_survives_is_said_to_and_the_exit_says_so(litmusfuzz) -> None:

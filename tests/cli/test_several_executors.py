@@ -30,15 +30,15 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
         *("run", "--executors", "tf,jax,native", "--families", "dag,loops,clusters", "--json"),
         *("--tests", "9", "--count", "64", "--time", "10m", "--seed", "1", "--out", "out"),
     )
-    told = json.loads(result.stdout)
-    systems = {each["name"]: each for each in told["executors"]}
+    report = json.loads(result.stdout)
+    systems = {each["name"]: each for each in report["executors"]}
     assert systems["tf"]["refused"]
-    assert systems["jax"]["tests"] == told["graphs"]
+    assert systems["jax"]["tests"] == report["graphs"]
     assert systems["jax"]["counters"]["compiled"] > 0
     # TensorFlow tears (1). What it shows may stay unconfirmed, and a
     # ResourceStridedSliceAssign beside a dense write, of which there is one, may end its
     # process (docs/tensorflow-findings.md): then 3.
-    undecided = systems["tf"]["crashed"] or systems["tf"]["timed_out"] or told["unconfirmed"]
+    undecided = systems["tf"]["crashed"] or systems["tf"]["timed_out"] or report["unconfirmed"]
     assert result.returncode in ((1, 3) if undecided else (0, 1)), result.stderr
 
 
@@ -68,17 +68,17 @@ def test_a_run_on_several_as_data(litmusfuzz) -> None:
     stale, native, _ = data["executors"]
     assert stale["model"] == native["model"] == "executor"
     assert stale["tests"] + stale["refused_graphs"] == native["tests"] == data["graphs"] == 16
-    together = data["differential"]
-    assert set(together["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
-    assert together["graphs"] == together["kept"] == stale["tests"]
-    assert together["executors"]["native/controlled"]["graphs"] == stale["tests"]
+    differential = data["differential"]
+    assert set(differential["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
+    assert differential["graphs"] == differential["kept"] == stale["tests"]
+    assert differential["executors"]["native/controlled"]["graphs"] == stale["tests"]
     by_rfc = json.loads(litmusfuzz("run", *BOTH, *DRAWN, *FEW, "--json", "--model", "rfc").stdout)
     assert {each["model"] for each in by_rfc["executors"]} == {"rfc"}
     assert by_rfc["ops"] == data["ops"]
 
 
 def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
-    """Each graph in one, judged by what that promises."""
+    """Each graph runs in one configuration, judged by the model that this guarantees."""
     asked = ("--executors", "native:controlled*", "--families", "dag")
     data = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
     spread = [each for each in data["executors"] if each["spread"]]

@@ -1,4 +1,4 @@
-"""`litmusfuzz status` on nights that were killed, and on files that are none; `redraw` too."""
+"""`litmusfuzz status` on killed nightly runs and on other files; `litmusfuzz reproduce`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 STATS = "state : runs\nstart_time : 1800000000\nlast_update : 1\ngraphs : 7\n"
 
 
-def test_a_night_that_nobody_writes_and_that_is_old_is_silent(
-    litmusfuzz: Command, tmp_path: Path
-) -> None:
+def test_an_old_run_without_a_writer_is_silent(litmusfuzz: Command, tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/stats").write_text(STATS)
     assert "silent" in litmusfuzz("status", "n").stdout
@@ -43,7 +41,9 @@ def test_numbers_that_are_none_are_no_traceback(
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "a : b"])
-def test_what_is_no_stats_file_is_said(litmusfuzz: Command, tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_stats_is_refused(
+    litmusfuzz: Command, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/stats").write_text(text)
     done = litmusfuzz("status", "n")
@@ -51,7 +51,7 @@ def test_what_is_no_stats_file_is_said(litmusfuzz: Command, tmp_path: Path, text
     assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a nightly run\n"
 
 
-def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_reproduce_refuses_a_run_without_tests(litmusfuzz: Command, tmp_path: Path) -> None:
     Store(tmp_path / "n", write=True).close()
     done = litmusfuzz("reproduce", "n")
     assert (done.returncode, done.stdout) == (2, "")
@@ -62,7 +62,7 @@ def test_a_night_without_tests_is_said(litmusfuzz: Command, tmp_path: Path) -> N
     assert litmusfuzz("reproduce", "n").stderr == "litmusfuzz: n: no such table: tests\n"
 
 
-def test_without_workers_there_is_no_night(
+def test_without_workers_no_run_is_started(
     litmusfuzz_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody listens there: its folder is free for the next try."""
@@ -70,7 +70,7 @@ def test_without_workers_there_is_no_night(
     asked = ("nightly", "--executors", "native", "--out", "n", "--dask", "tcp://127.0.0.1:9")
     done = litmusfuzz_here(*asked)
     assert (done.returncode, done.stdout) == (2, "")
-    told = "litmusfuzz: --dask: no Dask scheduler at tcp://127.0.0.1:9: "
-    assert done.stderr.startswith(told)
+    message = "litmusfuzz: --dask: no Dask scheduler at tcp://127.0.0.1:9: "
+    assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "n").exists()

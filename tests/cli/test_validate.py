@@ -16,7 +16,7 @@ BLOCKED = str(LITMUS / "cl-blocked-by-clustering.yaml")
 LARGE = str(LITMUS / "cl-while-reads-own-writes.yaml")
 
 
-def test_an_unsound_clustering_is_told_with_witness_reason_and_pair(litmusfuzz) -> None:
+def test_an_unsound_clustering_is_reported_with_witness_reason_and_pair(litmusfuzz) -> None:
     result = litmusfuzz("validate", PROBLEM)
     assert result.returncode == 1
     assert result.stdout.splitlines() == [
@@ -86,14 +86,14 @@ def test_a_mutants_clusters(litmusfuzz) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--clusters", "theirs"), "no source 'theirs'; there are file, ours, mutant/"),
         (("--budget", "0"), "--budget"),
     ],
 )
-def test_bad_input(litmusfuzz, arguments: tuple[str, ...], told: str) -> None:
+def test_bad_input(litmusfuzz, arguments: tuple[str, ...], message: str) -> None:
     result = litmusfuzz("validate", PROBLEM, *arguments)
     assert result.returncode == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert litmusfuzz("validate", "no-such-file.yaml").returncode == 2

@@ -1,4 +1,4 @@
-"""Nights for tests of reports: findings on tests of the corpus, and on generated ones.
+"""Nightly runs for tests of reports: findings on tests of the corpus, and on generated ones.
 
 Every forbidden outcome here is forbidden: it is made of values that the exact allowed
 set has, and is not in the set. Reasons are those of the oracle.
@@ -160,8 +160,8 @@ def ended_finding(sort: Sort, name: str = "devices-neuron-two-workers") -> Night
     )
 
 
-def night(most: int = 8) -> NightlyReport:
-    """A night of two hours on two workers."""
+def nightly_run(most: int = 8) -> NightlyReport:
+    """A nightly run of two hours on two workers."""
     found = (*findings(most), torn_finding(), ended_finding(Sort.CRASHED))
     moments = tuple(
         Moment(
@@ -176,8 +176,8 @@ def night(most: int = 8) -> NightlyReport:
     configs = ("tf/plain", "tf/one_thread", "tf/autocluster", "jax/plain", "native/stealing")
     families = ("dag", "clusterable", "sections", "queues", "loops", "cycles", "sparse", "training")
     return NightlyReport(
-        folder="night",
-        command="litmusfuzz nightly --time 2h --workers 2 --out night",
+        folder="nightly",
+        command="litmusfuzz nightly --time 2h --workers 2 --out nightly",
         seed=20261122,
         started=STARTED,
         ended=STARTED + 10_802,

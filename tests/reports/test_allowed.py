@@ -1,4 +1,4 @@
-"""Sets side by side, and a verdict: what a search that was cut short does not say."""
+"""Report of the oracle: sets and verdicts; what a search that was cut short does not say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of outcomes that were forced."""
+"""Report of forced outcomes."""
 
 from __future__ import annotations
 

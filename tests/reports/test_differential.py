@@ -1,4 +1,4 @@
-"""Histograms side by side, and what they come to over many graphs."""
+"""Differential comparison: histograms of one test, and totals over many graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = DifferentialComparison(LOST, (TF, JAX), VERDICTS, 8, "dag", unseen=(THREE
 
 
 def test_an_outcome_is_forbidden_by_the_model_of_the_executor_that_shows_it() -> None:
-    """X=1 is allowed under what one of them promises, and stands first for the other."""
+    """X=1 is allowed under the model that one guarantees, and comes first for the other."""
     assert BOTH.table().splitlines() == [
         "X  tf/plain  jax/plain  executor   rfc",
         "1  3         40         FORBIDDEN  allowed",

@@ -1,4 +1,4 @@
-"""A test, drawn: exact text for a few shapes, and DOT that no name breaks out of."""
+"""Drawings: exact text for a few shapes, and DOT that no name breaks out of."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_an_observed_bool_stands_below_the_columns() -> None:
     ]
 
 
-def test_an_edge_between_chains_is_told_once() -> None:
+def test_an_edge_between_chains_is_shown_once() -> None:
     """Only what the column's own order, and other edges, do not imply."""
     nodes = (
         Node("a", "ReadVariableOp", (), ("X",)),
@@ -143,7 +143,7 @@ def test_an_edge_between_chains_is_told_once() -> None:
     ]
 
 
-def test_a_graph_without_effects_is_drawn() -> None:
+def test_a_graph_without_effects_has_a_drawing() -> None:
     nodes = (Node("k", "Const", attrs=ConstAttrs("int32", (2,), (7, -1))),)
     made = LitmusTest("t", (Variable("X", "int32", ()),), (Graph("main", nodes),), ("k",))
     assert drawn(made)[-5:] == [

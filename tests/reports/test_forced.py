@@ -1,4 +1,4 @@
-"""What is told of an executor that followed a total order, or did not."""
+"""Report of an executor that followed a total order, or did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night leaves: the page, JUnit, Markdown, SARIF, JSON, and its stats."""
+"""Output files of a nightly run: HTML, JUnit, Markdown, SARIF, JSON, and stats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from nightly_reports import ended_finding, entries, finding, night, torn_finding
+from nightly_reports import ended_finding, entries, finding, nightly_run, torn_finding
 
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
@@ -51,12 +51,12 @@ class Balanced(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Open."""
-        told = dict(attrs)
-        assert len(told) == len(attrs), (tag, attrs)
-        assert not any(name.startswith("on") for name in told)
+        output = dict(attrs)
+        assert len(output) == len(attrs), (tag, attrs)
+        assert not any(name.startswith("on") for name in output)
         self.tags.add(tag)
-        self.ids += [told["id"]] if "id" in told else []
-        self.links += [told["href"]] if "href" in told else []
+        self.ids += [output["id"]] if "id" in output else []
+        self.links += [output["href"]] if "href" in output else []
         if tag not in VOID:
             self.open.append(tag)
 
@@ -118,7 +118,7 @@ def with_evil_words(made: NightlyReport) -> NightlyReport:
 
 
 def test_the_page_has_each_finding_with_its_picture_histogram_reason_and_replay() -> None:
-    made = night(8)
+    made = nightly_run(8)
     whole = page(made)
     parsed = Balanced(whole)
     assert len(parsed.ids) == len(set(parsed.ids))
@@ -140,15 +140,15 @@ def test_the_page_has_each_finding_with_its_picture_histogram_reason_and_replay(
 
 
 def test_a_hundred_findings_fit_into_a_megabyte() -> None:
-    whole = page(night(100))
+    whole = page(nightly_run(100))
     assert len(whole.encode()) < 1_000_000
     parsed = Balanced(whole)
     # Nothing was left out for lack of room.
     assert sum(each.startswith("f") and each[1:].isdigit() for each in parsed.ids) == 102
 
 
-def test_what_does_not_fit_is_told() -> None:
-    made = night(4)
+def test_what_does_not_fit_is_counted() -> None:
+    made = nightly_run(4)
     more = tuple(replace(made.findings[0], key=str(n)) for n in range(400))
     whole = page(replace(made, findings=more))
     assert len(whole.encode()) < 1_000_000
@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_told() -> None:
 
 
 def test_text_from_files_is_text() -> None:
-    made = with_evil_words(night(3))
+    made = with_evil_words(nightly_run(3))
     whole = page(made)
     parsed = Balanced(whole)
     assert "<script" not in whole.lower()
@@ -169,7 +169,7 @@ def test_text_from_files_is_text() -> None:
 
 
 def test_the_verdict_is_the_heading() -> None:
-    made = night(4)
+    made = nightly_run(4)
     assert "<h1>6 new findings</h1>" in page(replace(made, findings=torn_and_ended(6)))
     quiet = replace(made, findings=())
     assert "<h1>nothing new</h1>" in page(quiet)
@@ -189,8 +189,8 @@ def torn_and_ended(number: int) -> tuple[NightlyFinding, ...]:
     return (torn_finding(), replace(torn_finding(), key="2"), *ended)[:number]
 
 
-def test_a_night_that_has_just_begun_has_a_page() -> None:
-    made = night(1)
+def test_a_run_that_has_just_begun_has_a_page() -> None:
+    made = nightly_run(1)
     begun = NightlyReport(
         folder="n",
         command="litmusfuzz nightly",
@@ -223,18 +223,18 @@ def test_the_histogram_marks_what_differs() -> None:
     """MP: r0=1 r1=0 is forbidden; r0=0 r1=0 is one value away."""
     entry, outcome = next(each for each in entries() if each[0].test.name == "MP")
     made = finding(entry, outcome, explained=False)
-    told = histogram(made)
-    assert told.same == "X=1 Y=1"
-    assert told.more == 0
-    rows = [(row.cells, row.count, row.verdict, row.nearest) for row in told.rows]
+    output = histogram(made)
+    assert output.same == "X=1 Y=1"
+    assert output.more == 0
+    rows = [(row.cells, row.count, row.verdict, row.nearest) for row in output.rows]
     assert rows == [
         ((("r0=1", True), ("r1=0", False)), 3, "forbidden", False),
         ((("r0=0", True), ("r1=0", False)), 40_000, "allowed", True),
         ((("r0=0", False), ("r1=1", False)), 10_001, "allowed", False),
         ((("r0=1", False), ("r1=1", False)), 0, "allowed", False),
     ]
-    assert told.rows[1].width == 100
-    assert 0 < told.rows[0].width < 30
+    assert output.rows[1].width == 100
+    assert 0 < output.rows[0].width < 30
 
 
 def test_a_blocked_outcome_says_so() -> None:
@@ -247,7 +247,7 @@ def test_a_blocked_outcome_says_so() -> None:
 
 
 def test_junit_has_a_failure_for_each_new_finding() -> None:
-    made = with_evil_words(night(6))
+    made = with_evil_words(nightly_run(6))
     root = ElementTree.fromstring(junit(made))  # noqa: S314 - we wrote it
     assert root.tag == "testsuites"
     suites = root.findall("testsuite")
@@ -265,13 +265,13 @@ def test_junit_has_a_failure_for_each_new_finding() -> None:
     assert int(suites[0].get("failures")) == len(made.new)
     assert int(suites[0].get("skipped")) == len(made.findings) - len(made.new)
     assert int(suites[2].get("failures")) == 1  # the mutant that nobody reported
-    assert int(suites[2].get("errors")) == 1  # the problem of the night
+    assert int(suites[2].get("errors")) == 1  # the problem of the run
     failure = suites[0].find("testcase/failure")
     assert "replay: " in failure.text
 
 
 def test_sarif_has_what_its_schema_requires() -> None:
-    made = with_evil_words(night(6))
+    made = with_evil_words(nightly_run(6))
     log = json.loads(json.dumps(sarif(made)))
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -300,10 +300,10 @@ def test_sarif_has_what_its_schema_requires() -> None:
 
 
 def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
-    told = markdown(with_evil_words(night(6)))
+    output = markdown(with_evil_words(nightly_run(6)))
     columns = 0
     fenced = ""
-    for line in told.splitlines():
+    for line in output.splitlines():
         fence = re.match(r"`{3,}", line)
         if fence and fenced in ("", fence[0]):
             fenced = "" if fenced else fence[0]
@@ -318,8 +318,8 @@ def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
 
 
 def test_markdown_says_first_what_was_left_undecided() -> None:
-    """A night that knows all that it minimized may still have seen something new."""
-    made = night(2)
+    """A run with only known minimized findings may still have seen a new one."""
+    made = nightly_run(2)
     said = "graphs with a forbidden outcome: not minimized"
     for left in (0, 16):
         _, head, *rest = markdown(replace(made, not_minimized=left)).split("\n\n")
@@ -328,21 +328,21 @@ def test_markdown_says_first_what_was_left_undecided() -> None:
 
 
 def test_markdown_stays_below_githubs_limit() -> None:
-    made = night(4)
+    made = nightly_run(4)
     more = tuple(replace(made.findings[0], key=str(n)) for n in range(2_000))
     many = replace(made, findings=more)
-    told = markdown(many)
-    assert len(told.encode()) < 1 << 20
-    shown = told.count("\n## MP")
+    output = markdown(many)
+    assert len(output.encode()) < 1 << 20
+    shown = output.count("\n## MP")
     assert 100 < shown < 2_000
-    assert f"And {2_000 - shown} more new findings" in told
+    assert f"And {2_000 - shown} more new findings" in output
     small = markdown(many, 20_000)
     assert len(small.encode()) <= 20_000
     assert "## Configurations" in small
 
 
 def test_everything_is_written_and_whole(tmp_path: Path) -> None:
-    made = night(6)
+    made = nightly_run(6)
     write_all(made, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "nightly.json"}
@@ -358,7 +358,7 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
 
 
 def test_stats_are_read_as_they_were_written() -> None:
-    made = with_evil_words(night(6))
+    made = with_evil_words(nightly_run(6))
     stats = plain(made)
     again = read(text(made))
     assert again.keys() == stats.keys()
@@ -368,22 +368,22 @@ def test_stats_are_read_as_they_were_written() -> None:
     assert float(again["graphs_per_s"]) == pytest.approx(made.graphs / 7_202, abs=0.01)
 
 
-def test_a_night_that_was_interrupted_did_not_run_while_it_rested() -> None:
+def test_the_pause_of_an_interrupted_run_does_not_count() -> None:
     """Three hours from its beginning to its end, of which it ran two."""
-    made = night(2)
+    made = nightly_run(2)
     assert made.ended is not None
     assert (made.ended - made.started, made.spent_s) == (10_802, 7_202.4)
     assert plain(made)["run_time"] == "7202"
     assert 'time="7202.400"' in junit(made)
-    for told in (markdown(made), page(made)):
-        assert "UTC, 2 h 00 min" in told
+    for output in (markdown(made), page(made)):
+        assert "UTC, 2 h 00 min" in output
 
 
-def test_several_nights_on_one_screen() -> None:
-    made = night(2)
+def test_several_runs_in_one_table() -> None:
+    made = nightly_run(2)
     quiet = replace(made, findings=(), ended=None)
-    told = together({"a": read(text(made)), "b": read(text(quiet)), "c": {}})
-    lines = told.splitlines()
+    output = together({"a": read(text(made)), "b": read(text(quiet)), "c": {}})
+    lines = output.splitlines()
     assert lines[0].split()[:3] == ["state", "since", "for"]
     assert [line.split()[0] for line in lines[1:5]] == ["a", "b", "c", "total"]
     assert lines[1].split()[1] == "ended"
@@ -395,17 +395,15 @@ def test_several_nights_on_one_screen() -> None:
     assert "together" not in together({"a": read(text(made))})
 
 
-def test_all_that_a_night_reported_becomes_known_by_one_command(
-    litmusfuzz: Command, tmp_path: Path
-) -> None:
+def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_path: Path) -> None:
     """By the keys in its nightly.json, a crash as well; what was known is left out."""
-    made = night(6)
+    made = nightly_run(6)
     found = tuple(
         replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
-    told = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "seen", "--json")
-    assert told.returncode == 0, told.stderr
+    output = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "seen", "--json")
+    assert output.returncode == 0, output.stderr
     new = [each for each in found if not each.known]
     assert 0 < len(new) < len(found)
     entries = known_findings(tmp_path / "k.yaml").entries

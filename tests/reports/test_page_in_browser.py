@@ -14,7 +14,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from nightly_reports import night
+from nightly_reports import nightly_run
 
 from litmusfuzz.reports.html import page
 
@@ -63,7 +63,7 @@ def browse(path: Path, width: int, *more: str) -> subprocess.CompletedProcess[st
 
 def test_the_browser_has_nothing_to_complain_of(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(night(12)), encoding="utf-8")
+    path.write_text(page(nightly_run(12)), encoding="utf-8")
     done = browse(path, 1280)
     assert "CONSOLE" not in done.stderr
     # It sees what we wrote, each finding included.
@@ -79,7 +79,7 @@ def test_the_browser_has_nothing_to_complain_of(tmp_path: Path) -> None:
 )
 def test_nothing_sticks_out(tmp_path: Path, width: int, scheme: str) -> None:
     """With everything expanded, at the width of a desk's screen and of a phone."""
-    whole = page(night(40))
+    whole = page(nightly_run(40))
     measured = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
     path = tmp_path / "report.html"
     frame = html.escape(measured.replace("</body>", MEASURE))
@@ -89,8 +89,8 @@ def test_nothing_sticks_out(tmp_path: Path, width: int, scheme: str) -> None:
     done = browse(path, 1600, *dark)
     title = re.search(r"<title>(.*?)</title>", done.stdout)
     assert title is not None
-    told = json.loads(html.unescape(title[1]))
-    assert told["inner"] == width
-    assert told["out"] == []
-    assert told["scroll"] == width
-    assert (told["dark"] == "rgb(255, 255, 255)") == (scheme == "light")
+    output = json.loads(html.unescape(title[1]))
+    assert output["inner"] == width
+    assert output["out"] == []
+    assert output["scroll"] == width
+    assert (output["dark"] == "rgb(255, 255, 255)") == (scheme == "light")

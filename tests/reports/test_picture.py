@@ -1,4 +1,4 @@
-"""A test, drawn as SVG: boxes that do not collide, orders downwards, the cycle marked."""
+"""Drawings as SVG: boxes that do not collide, orders downwards, the cycle marked."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_boxes_do_not_collide_and_orders_lead_downwards(name: str) -> None:
         assert effects <= set(names) or test.clusters, test.name
 
 
-def test_all_of_the_corpus_is_drawn_or_too_large() -> None:
+def test_every_test_of_the_corpus_has_a_drawing_or_is_too_large() -> None:
     for test in TESTS.values():
         made = picture(test)
         if len(test.effects) > MOST_EFFECTS:
@@ -98,7 +98,7 @@ def test_without_a_cycle_the_edges_of_the_reason_are_marked() -> None:
 
 
 def test_data_and_control_edges_through_pure_nodes() -> None:
-    """The write needs what the read returned; an order that another implies is not drawn."""
+    """The write needs what the read returned; an order that another implies has no line."""
     test = litmus("r0=X; Y=r0; Z=1")
     kinds = [kind for kind, _ in lines_of(picture(test).svg)]
     assert sorted(kinds) == ["control", "data"]

@@ -241,7 +241,7 @@ def test_a_script_is_of_a_finding_on_tensorflow_only() -> None:
             script(found(sb, **changed))
 
 
-def test_what_a_profile_has_around_the_test_is_left_out_and_told() -> None:
+def test_a_script_says_which_parts_of_a_configuration_it_lacks() -> None:
     """The test's own edges forbid the outcome: a script that shows it needs no more."""
     sb = litmus("X=1; r0=Y || Y=1; r1=X")
     for settings in ({"workers": 2}, {"compiled": "region"}, {"front_end": "functional"}):

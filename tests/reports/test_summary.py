@@ -71,7 +71,7 @@ def test_the_end_of_a_run() -> None:
         verdicts=Counter({"forbidden": 7, "allowed": 893}),
         unknown_graphs=1,
         forbidden_graphs=2,
-        left=["unreduced-1-4.yaml"],
+        unreduced=["unreduced-1-4.yaml"],
         unconfirmed=1,
         findings=[reported(7), reported(1, "again.yaml")],
         deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],
@@ -123,7 +123,7 @@ def test_a_run_that_saw_nothing() -> None:
     )
 
 
-def test_what_an_executor_tells_of_itself() -> None:
+def test_counters_of_an_executor_are_listed() -> None:
     state = ExecutorState(
         "jax",
         "plain",
@@ -167,7 +167,7 @@ def test_a_differential_comparison_has_a_column_for_each_executor() -> None:
     assert record.as_json()["differential"]["executors"]["tf/plain"]["missed"] == 2
 
 
-def test_an_unsound_clustering_is_told_like_a_finding() -> None:
+def test_an_unsound_clustering_is_reported_like_a_finding() -> None:
     clustered = replace(SB, name="unsound-SB", clusters=(Cluster("k0", ("w0", "r0")),))
     record = RunRecord(0, "o", [ExecutorState("jax", "plain", clusterings=Counter(unsound=3))])
     record.unsound.append(Unsound("o/it's.yaml", clustered, "jax/plain", STALE, more=1))

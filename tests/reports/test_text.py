@@ -109,7 +109,7 @@ def test_how_an_outcome_ended_is_a_column_where_it_matters() -> None:
     ]
 
 
-def test_a_finding_is_told_in_full() -> None:
+def test_a_finding_is_reported_in_full() -> None:
     """Style, "Errors": shape, outcome, nearest allowed, rule, replay command last."""
     assert finding(reported(entry((STALE, 7)))) == "\n".join(
         [
@@ -123,7 +123,7 @@ def test_a_finding_is_told_in_full() -> None:
 
 
 def test_a_finding_counts_the_outcome_that_it_shows() -> None:
-    """Others are told apart: the count behind `seen` is that outcome's own."""
+    """Others are counted apart: the count behind `seen` is that outcome's own."""
     lines = finding(reported(entry((STALE, 7), (sb(TORN, (0,)), 2), (sb((5,), (0,)), 1))))
     assert lines.splitlines()[1:3] == [
         "  seen      r0=0 r1=0 X=1 Y=1   in 7 of 100 executions on mutant/stale-reads/default",
@@ -131,7 +131,7 @@ def test_a_finding_counts_the_outcome_that_it_shows() -> None:
     ]
 
 
-def test_a_finding_tells_what_is_not_certain() -> None:
+def test_a_finding_says_what_is_not_certain() -> None:
     unsure = entry((sb(TORN, (0,)), 1), minimized=False, confirmed=False)
     unsure = replace(unsure, allowed={"rfc": Digest(2000, "ab" * 32)})
     assert finding(reported(unsure, "o p/it's.yaml", more=3)).splitlines()[2:] == [
@@ -226,7 +226,7 @@ def test_a_replay_as_data() -> None:
     assert data["exit_code"] == 1
 
 
-def test_a_schedule_is_told_with_the_finding_and_with_its_replay() -> None:
+def test_a_schedule_is_reported_with_the_finding_and_with_its_replay() -> None:
     recorded = entry((STALE, 7), schedule=Schedule(STALE, ((0, 2, 9), (1, 2, 8))))
     assert (
         "  schedule  one execution of 2 choices is in the file, and shows it again"
