@@ -82,7 +82,7 @@ class Digest:
     sha256: str
 
     def matches(self, outcomes: Iterable[Outcome]) -> bool:
-        """Whether it stands for exactly these."""
+        """True if the digest is that of these outcomes."""
         listed = list(outcomes)
         return len(listed) == self.count and digest(listed) == self.sha256
 
@@ -94,7 +94,7 @@ class Schedule:
     Parameters
     ----------
     outcome : Outcome
-        What it showed.
+        Outcome of the execution.
     choices : tuple of (int, int, int)
         Index of each event chosen, how many could have come next, and a digest
         of which.
@@ -105,7 +105,7 @@ class Schedule:
 
 
 class Script(StrEnum):
-    """What became of the standalone script that lies beside a finding."""
+    """Result of running the standalone script of a finding."""
 
     SHOWS_IT = "shows it"
     UNCONFIRMED = "unconfirmed"
@@ -182,7 +182,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file: a test, its allowed sets by model, and what was found on it."""
+    """Contents of one file: a test, its allowed sets by model, and its finding."""
 
     test: LitmusTest
     allowed: Mapping[str, frozenset[Outcome] | Digest] = field(default_factory=dict)
@@ -623,7 +623,7 @@ class _Reader(Document):
 
 
 def is_cause_name(text: str) -> bool:
-    """Whether a text has the form of a cause's name: lower-case words joined by hyphens."""
+    """True for a cause's name: lower-case words joined by hyphens."""
     return len(text) <= 80 and re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", text) is not None
 
 
@@ -747,7 +747,7 @@ def save(entry: Entry, path: str | os.PathLike[str]) -> None:
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """Write any file in one step: a reader sees the old one or the new one."""
+    """Write any file in one step: a reader sees the old file or the new one, never a part."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -880,7 +880,7 @@ def _scalar(value: Any, style: str | None = None) -> yaml.Node:
 
 
 def _needs_quotes(text: str) -> bool:
-    """Whether this module's reader would take the plain text for something else."""
+    """True if the reader would load the unquoted text as another type."""
     return bool(re.fullmatch(r"-?[0-9]+|true|false|null|~|", text))
 
 
