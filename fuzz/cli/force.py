@@ -94,7 +94,7 @@ def force(
 
     For every allowed outcome an executor follows a total order: the witness that
     `oracle --outcome` prints. Outcomes that need an update split in two cannot be
-    forced from outside; the report lists them apart. Exits 1 if an executor followed
+    forced from outside; the report lists them separately. Exits 1 if an executor followed
     an order and showed another outcome, 3 if it did not follow one or a test was
     left out.
     """

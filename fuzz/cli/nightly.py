@@ -240,7 +240,7 @@ def _line(report: NightlyReport) -> str:
     )
 
 
-@click.command(epilog="Example: litmusfuzz status night")
+@click.command(epilog="Example: litmusfuzz status nightly")
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path())
 @json_option
 def status(folders: tuple[str, ...], as_json: bool) -> None:
@@ -271,7 +271,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
         click.echo(together(runs))
 
 
-@click.command(epilog="Example: litmusfuzz reproduce night --tests 100")
+@click.command(epilog="Example: litmusfuzz reproduce nightly --tests 100")
 @click.argument("folder", type=click.Path())
 @click.option(
     "--tests",
