@@ -133,7 +133,7 @@ class Worker:
             except subprocess.TimeoutExpired:
                 code = 0  # closed its output and lingers; `_end` kills it
             log = self._end()
-            return Died(_cause(code, log), log, timed_out=False)
+            return Died(cause_of_death(code, log), log, timed_out=False)
         self._answered = True
         return reply
 
@@ -184,13 +184,13 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()
-        log = _end_of(self._log)
+        log = last_lines(self._log)
         self._log.close()
         self._process = self._log = None
         return log
 
 
-def _end_of(log: IO[bytes]) -> str:
+def last_lines(log: IO[bytes]) -> str:
     """The last whole lines of a log; the end of the last line if that is too long."""
     start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
     log.seek(start)
@@ -199,7 +199,7 @@ def _end_of(log: IO[bytes]) -> str:
     return (whole if start and whole.strip() else kept).decode(errors="replace")
 
 
-def _cause(code: int, log: str) -> str:
+def cause_of_death(code: int, log: str) -> str:
     """How the process ended, with the last line of its log that may explain it.
 
     Log lines of a framework (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the

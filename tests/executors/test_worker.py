@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.executors.table import (
     executor_class,
     names,
 )
-from litmusfuzz.fuzz.executors.worker import Died, Worker, _cause, _end_of
+from litmusfuzz.fuzz.executors.worker import Died, Worker, cause_of_death, last_lines
 
 TEST = litmus("X=1; r0=Y || Y=1; r1=X")
 
@@ -129,7 +129,7 @@ def test_an_exception_in_a_worker_is_a_crash_with_its_last_line(worker: Worker) 
 
 def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
     """Colours, and whatever damaged memory prints: the test is kept with these words."""
-    words = _cause(-11, "first\n\x1b[31mAbort:\x1b[0m at \x00\x07\u2028 0x7f\x9b\r\n\n")
+    words = cause_of_death(-11, "first\n\x1b[31mAbort:\x1b[0m at \x00\x07\u2028 0x7f\x9b\r\n\n")
     assert words == "signal 11: Abort: at     0x7f"
     test = replace(litmus("X=1"), description=words)
     assert loads(dumps(Entry(test))).test == test
@@ -146,14 +146,14 @@ def test_what_a_framework_logs_is_nobodys_last_word(said: str) -> None:
     for cut in range(len(line)):
         with TemporaryFile() as log:
             log.write(("." * cut + "\n" + 200 * line + said + logged).encode())
-            words = _cause(-6, _end_of(log))
+            words = cause_of_death(-6, last_lines(log))
         assert words == ": ".join(("signal 6", *said.splitlines()))
 
 
 def test_a_last_word_that_is_very_long_is_kept_in_part() -> None:
     with TemporaryFile() as log:
         log.write(b"x" * 20_000 + b"\n")
-        assert _cause(1, _end_of(log)) == "exit 1: " + "x" * 300
+        assert cause_of_death(1, last_lines(log)) == "exit 1: " + "x" * 300
 
 
 def test_a_worker_over_its_memory_cap_dies_alone() -> None:
