@@ -1,28 +1,46 @@
-"""Litmus files as pytest's items: ``pytest --litmus-executors tf,native FOLDER``.
+"""Pytest plugin that runs litmus files: ``pytest --litmus-executors tf,native FOLDER``.
 
-Every project's pytest loads this module where our package is installed. It imports
-nothing of ours, and collects nothing, unless it is asked to; what does the work is
-`litmusfuzz.fuzz.pytest_items`.
+Every project's pytest loads this module where LitmusFuzz is installed. Unless asked for, it
+imports nothing else of LitmusFuzz and collects nothing. `litmusfuzz.fuzz.pytest_items` does the
+work.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import re
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from litmusfuzz.fuzz.pytest_items import Litmus, LitmusFile
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
-_OURS: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE)
+_LITMUS_HEADER: Final = re.compile(
+    rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE
+)
+
+_DEPENDENCIES: Final = MappingProxyType(
+    {
+        "click": "click",
+        "hypothesis": "hypothesis",
+        "msgspec": "msgspec",
+        "numpy": "numpy",
+        "psutil": "psutil",
+        "rich": "rich",
+        "yaml": "PyYAML",
+        "z3": "z3-solver",
+    }
+)
+"""Modules that the plugin may import in pytest's own process, and their distributions."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What can be asked for."""
+    """Add the options and settings."""
     group = parser.getgroup("litmusfuzz", "litmus files")
     group.addoption(
         "--litmus-executors",
@@ -32,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--litmus-model",
         choices=["rfc", "executor", "acd"],
-        help="memory model to judge by; what each executor promises if not given",
+        help="memory model to judge by; if not given, the one that each executor guarantees",
     )
     group.addoption(
         "--litmus-count", type=int, default=1000, help="executions of each file (default: 1000)"
@@ -55,11 +73,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check what was asked for, before anything is collected."""
+    """Check the options before anything is collected."""
     patterns = config.getini("litmus_files")
     named = config.getoption("--litmus-executors") or config.getini("litmus_executors")
     if not (named or patterns):
         return
+    _refuse_shadowed_dependencies()
     from litmusfuzz.fuzz.pytest_items import Litmus
 
     config.stash[_LITMUS] = Litmus.asked(
@@ -73,23 +92,50 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def _refuse_shadowed_dependencies() -> None:
+    """Stop if a module of the project hides a library that LitmusFuzz imports here.
+
+    ``python -m pytest`` and the folders of test files are on the import path before the
+    installed libraries. Without this check such a module ends in a traceback somewhere else.
+
+    Raises
+    ------
+    pytest.UsageError
+        Naming the file and the library.
+    """
+    for module, distribution in _DEPENDENCIES.items():
+        try:
+            spec = importlib.util.find_spec(module)
+            folder = importlib.metadata.distribution(distribution).locate_file("")
+        except (ImportError, ValueError, importlib.metadata.PackageNotFoundError):
+            continue  # the import itself says what is missing
+        if spec is None or spec.origin is None:
+            continue
+        file = Path(spec.origin).resolve()
+        if not file.is_relative_to(Path(str(folder)).resolve()):
+            raise pytest.UsageError(
+                f"litmusfuzz: {file} shadows the library {module!r}, which LitmusFuzz needs: "
+                "rename the file, or take its folder off the import path"
+            )
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile | None:
-    """A file of ours, where it is asked for."""
+    """Collect a litmus file if the options ask for it."""
     litmus = parent.config.stash.get(_LITMUS, None)
     if litmus is None or file_path.suffix != ".yaml" or not litmus.wants(file_path):
         return None
     try:
-        if not _OURS.search(file_path.read_bytes()):
+        if not _LITMUS_HEADER.search(file_path.read_bytes()):
             return None
     except OSError:
-        return None  # whoever it belongs to tells
+        return None  # the file's own plugin reports it
     from litmusfuzz.fuzz.pytest_items import LitmusFile
 
     return LitmusFile.of(parent, file_path, litmus)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Notes on tests that passed, as of known findings that did not show."""
+    """Print notes on tests that passed, such as known findings that did not show."""
     if terminalreporter.config.stash.get(_LITMUS, None) is None:
         return
     from litmusfuzz.fuzz.pytest_items import NOTE

@@ -281,3 +281,17 @@ def test_mistakes_are_told_in_one_line(run, project: Path) -> None:
     code, output = run("-n0", "litmus/wrong.yaml", "--litmus-executors", "interleaver")
     assert code == 2
     assert re.search(r"wrong\.yaml:3: graphs: ", output)
+
+
+@pytest.mark.parametrize("module", ["msgspec", "yaml"])
+def test_a_module_that_shadows_a_library_is_named_in_one_line(
+    run: Callable[..., tuple[int, str]], project: Path, module: str
+) -> None:
+    own = project / f"{module}.py"
+    own.write_text("VERSION = 1\n")
+    code, output = run("--litmus-executors", "native:controlled")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    (line,) = (line for line in output.splitlines() if line.strip())
+    assert line.startswith(f"ERROR: litmusfuzz: {own} shadows the library {module!r}")
+    code, output = run()  # not asked for, the plugin imports nothing
+    assert code == 0, output
