@@ -1,4 +1,4 @@
-"""What `litmusfuzz.fuzz.pytest_plugin` collects: one item for each litmus file and executor."""
+"""Items of the pytest plugin: one for each litmus file and executor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from litmusfuzz.corpus.textfile import Entry, FileError, load
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
-from litmusfuzz.fuzz.campaign.explanation import told
+from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.replay import Replay, Replayed, replay_entry
 from litmusfuzz.fuzz.cli.common import Duration
@@ -44,17 +44,17 @@ NOTE: Final = "litmus"
 
 
 class Failed(Exception):
-    """What a test fails with; the text is all that is shown."""
+    """A failed test; its text is all that pytest shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Litmus:
-    """What was asked for, and the executors' processes, which all items share.
+    """The options, and the executors' processes, which all items share.
 
-    Under pytest-xdist each of its workers has its own.
+    Each worker of pytest-xdist has its own.
     """
 
-    systems: tuple[tuple[str, Config], ...]
+    executors: tuple[tuple[str, Config], ...]
     patterns: tuple[str, ...]
     model: Model | None
     how: Replay
@@ -63,7 +63,7 @@ class Litmus:
     workers: dict[str, Worker] = field(default_factory=dict)
 
     @classmethod
-    def asked(
+    def from_options(
         cls,
         named: str,
         patterns: list[str],
@@ -74,21 +74,21 @@ class Litmus:
         budget: int | None,
         known: str | None,
     ) -> Litmus:
-        """As the command line, or a project's settings, have it.
+        """The options of the command line or of a project's settings.
 
         Raises
         ------
         pytest.UsageError
             In one line.
         """
-        systems: list[tuple[str, Config]] = []
+        executors: list[tuple[str, Config]] = []
         for part in named.split(","):
             name, _, config = part.strip().partition(":")
             try:
-                systems.append((name, configuration(name, config or None)))
+                executors.append((name, configuration(name, config or None)))
             except UnknownExecutor as error:
                 raise pytest.UsageError(f"--litmus-executors: {error}") from None
-            if systems[-1] in systems[:-1]:
+            if executors[-1] in executors[:-1]:
                 raise pytest.UsageError(f"--litmus-executors: {part.strip()} stands twice")
         for option, number in (("count", count), ("budget", budget)):
             if number is not None and number < 1:
@@ -104,10 +104,10 @@ class Litmus:
         how = Replay(time_s, count, seed=0, schedule=False)
         judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
-        return cls(tuple(systems), tuple(patterns), judged_by, how, states, findings)
+        return cls(tuple(executors), tuple(patterns), judged_by, how, states, findings)
 
     def wants(self, path: Path) -> bool:
-        """Whether a file is to be collected, if it is ours."""
+        """True if a litmus file at this path is to be collected."""
         return not self.patterns or any(path.match(pattern) for pattern in self.patterns)
 
     def worker(self, name: str) -> Worker:
@@ -127,39 +127,39 @@ class LitmusFile(pytest.File):
 
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path, litmus: Litmus) -> LitmusFile:
-        """Below `parent`."""
+        """Make a file node below `parent`."""
         made: LitmusFile = cls.from_parent(parent, path=path)
         made.litmus = litmus
         return made
 
     def collect(self) -> Iterator[pytest.Item]:
-        """An item for each executor, in the order in which they were named."""
+        """An item for each executor, in the order of the options."""
         try:
             entry = load(self.path)
         except FileError as error:
             raise self.CollectError(str(error)) from None
-        for name, config in self.litmus.systems:
+        for name, config in self.litmus.executors:
             item: LitmusItem = LitmusItem.from_parent(self, name=f"{name}/{config.name}")
             item.set_up(entry, name, config, self.litmus)
             yield item
 
 
 class LitmusItem(pytest.Item):
-    """A litmus test on an executor: fails if it shows an outcome that is not allowed."""
+    """A litmus test on an executor; fails if an outcome is forbidden."""
 
     def set_up(self, entry: Entry, executor: str, config: Config, litmus: Litmus) -> None:
-        """What to run on whom."""
+        """Set the test, its executor and its configuration."""
         self.test = entry.test
         self.executor = executor
-        self.on = config
+        self.executor_config = config
         self.litmus = litmus
         found = entry.finding
         self.finding = found if found and found.executor == executor else None
-        promised = self.finding.model if self.finding else config.guarantees
-        self.model = litmus.model or GUARANTEES[promised]
+        model_name = self.finding.model if self.finding else config.guarantees
+        self.model = litmus.model or GUARANTEES[model_name]
 
     def runtest(self) -> None:
-        """Run the test, as one that is known to fail on this executor or not."""
+        """Run the test; a finding of this executor is expected to fail."""
         try:
             unfold(self.test, self.model)
         except NoProgramOrder as why:
@@ -173,10 +173,10 @@ class LitmusItem(pytest.Item):
             self.run_finding(oracle, self.finding)
 
     def run_test(self, oracle: Oracle) -> None:
-        """Run it, in a fresh process once more if it shows anything forbidden.
+        """Run the test, and again in a fresh process if an outcome is forbidden.
 
-        A system under test may have damaged its own memory on an earlier test, and
-        what it shows then is no finding on this one.
+        The executor may have damaged its own memory on an earlier test; its outcomes are then no
+        finding on this test.
         """
         judgement = self.run(oracle, Entry(self.test), self.litmus.how)
         if judgement.forbidden:
@@ -188,7 +188,7 @@ class LitmusItem(pytest.Item):
             if again.forbidden:
                 if known is not None:
                     self.known(again, known.why)
-                raise Failed(self.told(again))
+                raise Failed(self.failure_text(again))
             outcome, times = judgement.forbidden[0]
             unconfirmed = (
                 f"{outcome} is forbidden, and was seen {times} times in "
@@ -197,12 +197,14 @@ class LitmusItem(pytest.Item):
             if known is None:
                 pytest.skip(f"unconfirmed: {unconfirmed}")
             self.note(f"known: {unconfirmed}: {known.why}")
-        self.decided(judgement)
+        self.skip_if_undecided(judgement)
 
     def entry(self, what: str, judgement: Judgement | None = None) -> KnownFinding | None:
-        """What of the known-findings file explains that, if anything does."""
-        settings = dict(self.on.settings)
-        kind = executor_class(self.executor, settings, GUARANTEES[self.on.guarantees].name)
+        """The entry of the known-findings file that explains a symptom, if any."""
+        settings = dict(self.executor_config.settings)
+        kind = executor_class(
+            self.executor, settings, GUARANTEES[self.executor_config.guarantees].name
+        )
         shown = ""
         if judgement is not None and self.litmus.known.entries:
             reason = explain(self.test, self.model, judgement.forbidden[0][0])
@@ -214,31 +216,31 @@ class LitmusItem(pytest.Item):
         return self.litmus.known.match(shown, self.test, what, kind, today)
 
     def run_finding(self, oracle: Oracle, found: Finding) -> None:
-        """A finding of this executor: until it shows, or the time is up."""
+        """Run a finding of this executor until it shows, or the time is over."""
         how = Replay(self.litmus.how.time_s)
         judgement = self.run(oracle, Entry(self.test, finding=found), how)
         cause = symptom(found.forbidden[0][0])
         if not all(same_cause(cause, outcome) for outcome, _ in judgement.forbidden):
-            raise Failed(self.told(judgement))
+            raise Failed(self.failure_text(judgement))
         if judgement.forbidden:
             self.known(judgement, "the file is a finding")
-        self.decided(judgement)
+        self.skip_if_undecided(judgement)
         self.note(f"the finding did not show in {judgement.executions} executions")
 
     def run(self, oracle: Oracle, entry: Entry, how: Replay) -> Judgement:
-        """What it shows; a skip or failure if that is nothing."""
+        """The judgement of a run; skips or fails if there is none."""
         worker = self.litmus.worker(self.executor)
-        result = replay_entry(entry, oracle, worker, self.on, how)
+        result = replay_entry(entry, oracle, worker, self.executor_config, how)
         if result.refused:
             pytest.skip(f"{self.executor} refuses: {result.refused}")
         if result.problem:
             raise Failed(result.problem)
         assert result.judgement is not None
-        self.survived(result, result.judgement)
+        self.check_alive(result, result.judgement)
         return result.judgement
 
-    def survived(self, result: Replayed, judgement: Judgement) -> None:
-        """Whether its process lived long enough to show anything."""
+    def check_alive(self, result: Replayed, judgement: Judgement) -> None:
+        """Fail if the process died before it showed any outcome."""
         if judgement.executions:
             if result.died:
                 self.note(f"the process died, and another went on: {'; '.join(result.died)}")
@@ -248,42 +250,42 @@ class LitmusItem(pytest.Item):
             pytest.xfail(f"known: {died}: {entry.why}")
         raise Failed(f"{self.name}: {died}\n{self.replay}")
 
-    def decided(self, judgement: Judgement) -> None:
-        """Skip what the oracle could not decide."""
+    def skip_if_undecided(self, judgement: Judgement) -> None:
+        """Skip if the oracle could not decide an outcome."""
         if unknown := judgement.verdicts.get(Verdict.UNKNOWN, 0):
             total = judgement.executions
             pytest.skip(f"unknown: {unknown} of {total} executions are over the oracle's budget")
 
     def known(self, judgement: Judgement, why: str) -> NoReturn:
-        """It shows what is known."""
+        """Report a known finding as an expected failure."""
         outcome, times = judgement.forbidden[0]
         pytest.xfail(f"known: {outcome}, {times} times in {judgement.executions}: {why}")
-        raise Failed(self.told(judgement))  # with --runxfail
+        raise Failed(self.failure_text(judgement))  # with --runxfail
 
     def note(self, text: str) -> None:
-        """Something to say of a test that passes."""
+        """Note something about a test that passes."""
         self.user_properties.append((NOTE, text))
 
     @property
     def replay(self) -> str:
-        """The command that does it again."""
+        """The command that runs the test again."""
         file = shlex.quote(os.path.relpath(self.path))
-        on = shlex.quote(f"{self.executor}:{self.on.name}")
-        command = f"litmusfuzz replay {file} --executors {on} --model {self.model.name}"
+        config = shlex.quote(f"{self.executor}:{self.executor_config.name}")
+        command = f"litmusfuzz replay {file} --executors {config} --model {self.model.name}"
         return f"  replay    {command}"
 
-    def told(self, judgement: Judgement) -> str:
+    def failure_text(self, judgement: Judgement) -> str:
         """A failure in words; the command that does it again last."""
         ops = " + ".join(node.op for node in self.test.effects)
-        lines = told(self.test, judgement, self.model, self.name).lines
+        lines = explain_violation(self.test, judgement, self.model, self.name).lines
         return "\n".join([f"{self.test.name}: {ops}", *lines, self.replay])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Words instead of a traceback, where there are any."""
+        """The text of a failure instead of a traceback, where there is one."""
         if isinstance(excinfo.value, Failed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """What stands above a failure."""
+        """Location that pytest prints above a failure."""
         return self.path, None, f"{self.path.name}::{self.name}"

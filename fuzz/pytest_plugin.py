@@ -81,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _refuse_shadowed_dependencies()
     from litmusfuzz.fuzz.pytest_items import Litmus
 
-    config.stash[_LITMUS] = Litmus.asked(
+    config.stash[_LITMUS] = Litmus.from_options(
         named or "tf",
         patterns,
         model=config.getoption("--litmus-model"),

@@ -1,7 +1,7 @@
-"""For tests of your own: random graphs, and a judge of what an executor of yours shows.
+"""For tests of your own executor: random litmus tests, and a check of its outcomes.
 
 >>> from hypothesis import given
->>> from litmusfuzz.fuzz.testing import check, resource_graphs
+>>> from litmusfuzz import check, resource_graphs
 >>> @given(resource_graphs())
 ... def test_my_executor_keeps_the_semantics(graph):
 ...     check(graph, MyExecutor())
@@ -17,7 +17,7 @@ from hypothesis import currently_in_test_context, event, reject
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.explanation import Explanation, told
+from litmusfuzz.fuzz.campaign.explanation import Explanation, explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
 from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
@@ -47,9 +47,9 @@ __all__ = [
 
 
 class ForbiddenOutcome(AssertionError):
-    """An executor showed what the memory model forbids.
+    """An executor showed an outcome that the memory model forbids.
 
-    Its text has the outcome, the nearest allowed one, the reason, and the graph as a file.
+    The text has the outcome, the nearest allowed outcome, the reason, and the test as a file.
     """
 
     def __init__(self, test: LitmusTest, judgement: Judgement, model: Model, on: str) -> None:
@@ -60,21 +60,21 @@ class ForbiddenOutcome(AssertionError):
         self.on = on
 
     @cached_property
-    def told(self) -> Explanation:
-        """The outcome, the nearest allowed one, and the reason.
+    def explanation(self) -> Explanation:
+        """The outcome, the nearest allowed outcome, and the reason.
 
-        A reason takes a second, and Hypothesis only shows the last of its examples.
+        Computed when first used: it takes a second, and Hypothesis only shows its last example.
         """
-        return told(self.test, self.judgement, self.model, self.on)
+        return explain_violation(self.test, self.judgement, self.model, self.on)
 
     def __str__(self) -> str:
         ops = " + ".join(node.op for node in self.test.effects)
         head = f"{self.test.name}: {ops}"
-        return "\n".join([head, *self.told.lines, "", dumps(Entry(self.test)).rstrip()])
+        return "\n".join([head, *self.explanation.lines, "", dumps(Entry(self.test)).rstrip()])
 
 
 class Undecided(Exception):
-    """The oracle ran out of its budget: whether the outcome is allowed is not known."""
+    """The oracle exceeded its budget: it is unknown whether the outcome is allowed."""
 
 
 def check(
@@ -88,7 +88,7 @@ def check(
     noise: Noise | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> Histogram:
-    """Run a graph on an executor, in this process, and judge all that it shows.
+    """Run a test on an executor, in this process, and judge its outcomes.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ def check(
     executor : Executor or its class
         With the members of `fuzz.executors.protocol.Executor`.
     config : Config, optional
-        Its first if not given.
+        If not given, the executor's first.
     model : Model, optional
-        `RFC` or `EXECUTOR`; what the configuration promises if not given.
+        `RFC` or `EXECUTOR`; if not given, the one that the configuration guarantees.
     count : int
         Executions, at least.
     seed : int
-        All randomness of the executor comes from it.
+        Determines all randomness of the executor.
     noise : Noise, optional
     budget : Budget
         Of the oracle, for each question.
@@ -110,15 +110,15 @@ def check(
     Returns
     -------
     Histogram
-        What it showed, all of it allowed.
+        The outcomes, all of them allowed.
 
     Raises
     ------
     ForbiddenOutcome
         An `AssertionError`.
     Refused, Undecided
-        Inside a test of Hypothesis the graph is rejected instead, and counted among
-        its statistics: a test that rejects nearly all graphs fails.
+        Inside a test of Hypothesis the example is rejected instead, and counted in its statistics:
+        a test that rejects nearly all examples fails.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     made = executor() if isinstance(executor, type) else executor

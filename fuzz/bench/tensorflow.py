@@ -18,7 +18,7 @@ import numpy as np
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench.native import IRIW, IRIW_OUTCOMES
-from litmusfuzz.fuzz.campaign.judge import Remembering, judge, number_allowed
+from litmusfuzz.fuzz.campaign.judge import CachingOracle, judge, number_allowed
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -76,7 +76,7 @@ def loop(executor: TensorFlowExecutor) -> Target:
     ours = theirs = 0.0
     noise = Noise()
     for number, test in enumerate(graphs(0, GRAPHS)):
-        oracle = Remembering(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
+        oracle = CachingOracle(Explorer(test, EXECUTOR, CAMPAIGN_BUDGET))
         template = lowering.lower(test)
         built = lowering.build(template, noise, np.random.default_rng(number))
         with (

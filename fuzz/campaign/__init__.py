@@ -1,7 +1,8 @@
-"""Generate, run, judge, minimize, store.
+"""Campaigns: generate, run, judge, minimize, store.
 
-`settings` says what is asked for; `dealing` draws graphs and hands them out, `weights`
-says of which families; `validation` judges the clusters that executors choose, `judge`
-what they show; `reducer` makes a test smaller, `causes` tells findings apart and names files;
-`loop` puts it together. Only this package knows both oracles and executors.
+`settings` has a campaign's settings, and `loop` runs it. `dispatcher` generates tests and gives
+each to every executor that supports it; `family_weights` chooses the family, `sampler` the
+configuration. `judge` judges outcomes, `cluster_validation` the clusters that executors choose.
+`minimizer` and `reducer` make a finding smaller, `causes` tells findings apart, `findings` stores
+them. `nightly` runs many campaigns unattended. Only this package knows both oracles and executors.
 """

@@ -1,14 +1,14 @@
-"""One form for all ways to write a test down, and a short key for a finding.
+"""The canonical form of a test, and the short key of a finding that is made from it.
 
-Two tests have the same form exactly when one becomes the other by other names, by another
-order of what has no order (nodes, resources, graphs, runs, clusters, control edges, members of
-a section, carried values after the counter, results, what a body captures, what is observed), or
-by other values where only their being equal or not can matter.
+Two tests have the same form exactly when one becomes the other by other names, by another order of
+what has no order (nodes, resources, graphs, runs, clusters, control edges, members of a section,
+carried values after the counter, results, captures of a body, observed values), or by other values
+where only their equality can matter.
 
-The test is drawn as a graph with coloured vertices and labelled edges, of which an isomorphism
-is just such a rewriting. Colours are refined until neighbours tell no more apart; where several
-vertices still look alike, each is tried in turn, and of all labellings found the least is taken.
-Two labellings that give one graph are an automorphism, which spares equal branches.
+The test becomes a graph with coloured vertices and labelled edges, of which an isomorphism is just
+such a rewriting. Colours are refined until neighbours distinguish no more vertices. Where several
+vertices still look alike, each is tried in turn, and the least of all labellings is taken. Two
+labellings that give one graph are an automorphism, which saves equal branches.
 
 What is *not* rewritten: a control edge that others imply, a constant that could be shared, the
 operands of a sum. Executors do not treat these alike, whatever the model says.
@@ -59,21 +59,21 @@ class _Thing(Protocol):
 
 _Named = TypeVar("_Named", bound=_Thing)
 VERSION: Final = "v2"
-"""Of keys. Another one whenever any test gets another form: keys stand in files."""
+"""Version of keys. It changes whenever any test gets another form, because keys stand in files."""
 
 
 def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
-    """The canonical form: a test that means the same, the same for all that mean the same.
+    """The canonical form: equal for all tests that mean the same, and itself such a test.
 
     Parameters
     ----------
     test : LitmusTest
     model : Model
-        By which it is judged. Where that has *program order per resource*, the order of the
-        nodes in the file is kept as far as that rule goes.
+        Judges it. Under *program order per resource*, the order of the nodes in the file is kept
+        as far as that rule requires.
     """
-    drawing = _Drawing(test, model)
-    return _Written(drawing, _Labelling(drawing).ranks).test()
+    graph_of_test = _ColouredGraph(test, model)
+    return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).test()
 
 
 def key(
@@ -84,20 +84,20 @@ def key(
     executor_class: str,
     model: Model = RFC,
 ) -> str:
-    """What a finding is known by: a short digest, the same in every night and version.
+    """The key of a finding: a short digest, equal in every nightly run.
 
     Parameters
     ----------
     test : LitmusTest
-        The minimized one, under any names.
+        The minimized test, under any names.
     sort : str
-        What kind of finding it is, `reports.nightly_report.Sort`.
+        The kind of finding, `reports.nightly_report.Sort`.
     rules : iterable of str
-        The rules broken, `oracles.reason.Reason.broken`; none for what breaks no rule.
+        The broken rules, `oracles.reason.Reason.broken`; none for a finding that breaks no rule.
     executor_class : str
         See `executor_class`.
     model : Model
-        By which it was judged.
+        Judges the outcomes.
     """
     parts = (sort, "; ".join(sorted(rules)), executor_class, dumps(Entry(form(test, model))))
     return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
@@ -124,9 +124,9 @@ def key_of(entry: Entry) -> str:
 def executor_class(executor: str, settings: Mapping[str, int | str | bool], model: str) -> str:
     """Configurations that likely share their defects: ``tf/xla``, ``tf/function``, ``native/rfc``.
 
-    By what it is made of, not by its name: whether a compiler runs the ops, else whether
-    another front end made the graph, else what is promised. Pools, threads, rewrites and
-    engines do not tell: a race in a kernel shows in all of them.
+    The class depends on the settings, not on the name: a compiler, else another front end, else
+    the guaranteed model. Pools, threads, rewrites and engines do not matter: a race in a kernel
+    shows in all of them.
     """
     if settings.get("compiled"):
         part = "xla"
@@ -140,14 +140,14 @@ def executor_class(executor: str, settings: Mapping[str, int | str | bool], mode
 # --- values ----------------------------------------------------------------------------
 
 _Place = tuple[str, str]
-"""Something in a test, by what it is and its name."""
+"""A thing in a test, by kind and name."""
 
 
 class _Values:
-    """Which places hold values of one stock, and in which stocks these may be renamed.
+    """Classes of values: places that copying joins, and whether their values may be renamed.
 
-    A stock is all that copying joins. Its values may be renamed, one to one, if no op
-    computes with them: every execution then shows the same, renamed.
+    The values of a class may be renamed, one to one, if no op computes with them: every execution
+    then shows the same outcome, renamed.
     """
 
     def __init__(self, test: LitmusTest) -> None:
@@ -159,17 +159,17 @@ class _Values:
         self.computed += [
             ("value", name) for name, kind in test.types.items() if kind and kind.dtype == BOOL
         ]
-        self.fixed = {self.stock(place) for place in self.computed}
+        self.fixed = {self.value_class(place) for place in self.computed}
 
-    def stock(self, place: _Place) -> _Place:
-        """The one that stands for all that it is joined with."""
+    def value_class(self, place: _Place) -> _Place:
+        """The place that represents the class."""
         while (above := self.parent.get(place, place)) != place:
             place = above
         return place
 
     def _join(self, places: Sequence[_Place]) -> None:
         for other in places[1:]:
-            first, second = self.stock(places[0]), self.stock(other)
+            first, second = self.value_class(places[0]), self.value_class(other)
             if first != second:
                 self.parent[second] = first
 
@@ -202,11 +202,11 @@ class _Values:
             self.computed += places
 
 
-# --- the drawing -----------------------------------------------------------------------
+# --- the graph_of_test -----------------------------------------------------------------------
 
 
-class _Drawing:
-    """A test as a graph: `colours` of the vertices, `edges` as (label, from, to)."""
+class _ColouredGraph:
+    """A test as a graph with coloured vertices, and edges as (label, from, to)."""
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self.test = test
@@ -215,8 +215,8 @@ class _Drawing:
         self.number: dict[tuple[str, object], int] = {}
         self.colours: list[str] = []
         self.edges: list[tuple[str, int, int]] = []
-        self.stocked: set[tuple[_Place, int]] = set()
-        """Values that may be renamed, each with its stock."""
+        self.class_members: set[tuple[_Place, int]] = set()
+        """Values that may be renamed, each with its value class."""
         self.below: dict[str, tuple[str, ...]] = {}
         """Of a node, those that it stands below though it does not name them."""
         self._resources()
@@ -248,8 +248,8 @@ class _Drawing:
         In a body of a cluster's member, nodes are taken in the order of the file
         (`oracles.events`), which then matters as under *program order per resource*.
         """
-        told = in_program_order(graph).nodes if in_order else graph.nodes
-        for node, more in zip(graph.nodes, told, strict=True):
+        ordered_nodes = in_program_order(graph).nodes if in_order else graph.nodes
+        for node, more in zip(graph.nodes, ordered_nodes, strict=True):
             here = self._node(node)
             self._edge(label, around, here)
             self.below[node.name] = more.after[len(node.after) :]
@@ -263,7 +263,7 @@ class _Drawing:
             self._results(node, here)
 
     def _node(self, node: Node) -> int:
-        """A node, and the names of values in its bodies."""
+        """Add a node, and the names of values in its bodies."""
         attrs = node.attrs
         colour: tuple[object, ...] = (node.op, node.device)
         place = ("value", node.name)
@@ -296,7 +296,7 @@ class _Drawing:
         return here
 
     def _results(self, node: Node, here: int) -> None:
-        """What leaves a node's bodies, as vertices of their own; a section's members."""
+        """Add the results of a node's bodies as vertices of their own, and a section's members."""
         attrs = node.attrs
         if isinstance(attrs, LoopAttrs):
             for name, value in zip(attrs.carried, attrs.body.results, strict=True):
@@ -340,17 +340,19 @@ class _Drawing:
         self.edges.append((label, one, other))
 
     def _holder(self, place: _Place, held: Sequence[tuple[int, ...]], *colour: object) -> int:
-        """What holds values: they are its colour, or vertices if they may be renamed."""
-        stock = self.values.stock(place)
-        if stock in self.values.fixed:
+        """Add a holder of values: the values are its colour, or vertices if they may be renamed."""
+        value_class = self.values.value_class(place)
+        if value_class in self.values.fixed:
             return self._vertex(*place, *colour, held)
         here = self._vertex(*place, *colour, len(held))
         for element, values in enumerate(held):
             for row, value in enumerate(values):
-                if (stock, value) not in self.stocked:
-                    self.stocked.add((stock, value))
-                    self._vertex("stocked", (stock, value))
-                self._edge(f"row {element}.{row}", here, self.number["stocked", (stock, value)])
+                if (value_class, value) not in self.class_members:
+                    self.class_members.add((value_class, value))
+                    self._vertex("stocked", (value_class, value))
+                self._edge(
+                    f"row {element}.{row}", here, self.number["stocked", (value_class, value)]
+                )
         return here
 
 
@@ -360,20 +362,20 @@ class _Drawing:
 class _Labelling:
     """`ranks`: of each vertex its place in the canonical order."""
 
-    def __init__(self, drawing: _Drawing) -> None:
-        self.edges = drawing.edges
-        self.near: list[list[tuple[str, int]]] = [[] for _ in drawing.colours]
-        for label, one, other in drawing.edges:
+    def __init__(self, graph_of_test: _ColouredGraph) -> None:
+        self.edges = graph_of_test.edges
+        self.near: list[list[tuple[str, int]]] = [[] for _ in graph_of_test.colours]
+        for label, one, other in graph_of_test.edges:
             self.near[one].append((f"{label} >", other))
             self.near[other].append((f"{label} <", one))
         self.leaves: dict[tuple[tuple[str, int, int], ...], tuple[list[int], tuple[int, ...]]] = {}
         self.automorphisms: list[list[int]] = []
-        order = {colour: rank for rank, colour in enumerate(sorted(set(drawing.colours)))}
-        self._search(self._refined([order[colour] for colour in drawing.colours]), ())
+        order = {colour: rank for rank, colour in enumerate(sorted(set(graph_of_test.colours)))}
+        self._search(self._refined([order[colour] for colour in graph_of_test.colours]), ())
         self.ranks = self.leaves[min(self.leaves)][0]
 
     def _refined(self, colours: list[int]) -> list[int]:
-        """Colours that neighbours tell apart no further; what differed before still does."""
+        """Refine the colours until neighbours distinguish no more vertices."""
         count = len(set(colours))
         while True:
             seen = [
@@ -413,12 +415,12 @@ class _Labelling:
         return len(path)
 
     def _leaf(self, ranks: list[int], path: tuple[int, ...]) -> int:
-        """All vertices are told apart: a labelling."""
-        drawn = tuple(sorted((label, ranks[one], ranks[other]) for label, one, other in self.edges))
-        if drawn not in self.leaves:
-            self.leaves[drawn] = ranks, path
+        """Note a complete labelling, and an automorphism if it gives an earlier graph."""
+        edges = tuple(sorted((label, ranks[one], ranks[other]) for label, one, other in self.edges))
+        if edges not in self.leaves:
+            self.leaves[edges] = ranks, path
             return len(path)
-        earlier, way = self.leaves[drawn]
+        earlier, way = self.leaves[edges]
         at = {rank: vertex for vertex, rank in enumerate(ranks)}
         self.automorphisms.append([at[rank] for rank in earlier])
         return next(
@@ -441,22 +443,24 @@ class _Labelling:
 # --- writing it down -------------------------------------------------------------------
 
 
-class _Written:
+class _RewrittenTest:
     """The test with everything in the order of the ranks, and values counted from 0."""
 
-    def __init__(self, drawing: _Drawing, ranks: list[int]) -> None:
-        self.drawing = drawing
-        self.rank = {name: ranks[vertex] for name, vertex in drawing.number.items()}
+    def __init__(self, graph_of_test: _ColouredGraph, ranks: list[int]) -> None:
+        self.graph_of_test = graph_of_test
+        self.rank = {name: ranks[vertex] for name, vertex in graph_of_test.number.items()}
         self.value: dict[tuple[_Place, int], int] = {}
-        of_stock: Counter[_Place] = Counter()
-        for each in sorted(drawing.stocked, key=lambda each: self.rank["stocked", each]):
-            stock, _ = each
-            self.value[each] = of_stock[stock]
-            of_stock[stock] += 1
+        in_class: Counter[_Place] = Counter()
+        for each in sorted(
+            graph_of_test.class_members, key=lambda each: self.rank["stocked", each]
+        ):
+            value_class, _ = each
+            self.value[each] = in_class[value_class]
+            in_class[value_class] += 1
 
     def test(self) -> LitmusTest:
         """The parts in their order, then under names that are counted."""
-        drawing, old = self.drawing, self.drawing.sketch
+        graph_of_test, old = self.graph_of_test, self.graph_of_test.sketch
         graphs = self._sorted("graph", old.graphs)
         waits = {run.name: set(run.after) for run in old.client}
         runs = {run.name: run for run in old.client}
@@ -480,7 +484,7 @@ class _Written:
             clusters=self._sorted("cluster", old.clusters),
             observe=tuple((called[run], name) for run, name in observe),
         )
-        assert len(sketch.client) == len(old.client), drawing.test.name
+        assert len(sketch.client) == len(old.client), graph_of_test.test.name
         return normalized(sketch.build(), "canonical")
 
     def _place(self, run: str, name: str) -> tuple[int, int]:
@@ -503,21 +507,21 @@ class _Written:
         return ordered
 
     def _variable(self, variable: Variable) -> Variable:
-        values = self.drawing.test.initial(variable)
+        values = self.graph_of_test.test.initial(variable)
         init = self._literal(("resource", variable.name), values, variable.shape)
         return replace(variable, init=init)
 
     def _queue(self, queue: Queue) -> Queue:
-        elements = self.drawing.test.initial_elements(queue)
+        elements = self.graph_of_test.test.initial_elements(queue)
         place = ("resource", queue.name)
         return replace(
             queue, init=tuple(self._literal(place, each, queue.shape) for each in elements)
         )
 
     def _literal(self, place: _Place, values: Sequence[int], shape: tuple[int, ...]) -> Nested:
-        stock = self.drawing.values.stock(place)
-        renamed = (self.value.get((stock, value), value) for value in values)
-        return _literal(tuple(renamed), shape, whole=self.drawing.test.whole)
+        value_class = self.graph_of_test.values.value_class(place)
+        renamed = (self.value.get((value_class, value), value) for value in values)
+        return _literal(tuple(renamed), shape, whole=self.graph_of_test.test.whole)
 
     def _level(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """The nodes of a graph or body, each below those that it must stand below."""
@@ -526,7 +530,7 @@ class _Written:
         for node in nodes:
             outer = (name for _, name in captures_of(node))
             sources = {head(name) for name in (*node.inputs, *node.after, *outer)}
-            waits[node.name] = sources.union(self.drawing.below[node.name])
+            waits[node.name] = sources.union(self.graph_of_test.below[node.name])
         return tuple(self._node(named[name]) for name in self._ordered("value", waits))
 
     def _node(self, node: Node) -> Node:
@@ -535,7 +539,7 @@ class _Written:
             captures = sorted(attrs.captures, key=lambda pair: self.rank["value", pair[0]])
             attrs = replace(attrs, captures=tuple(captures))
         if isinstance(attrs, ConstAttrs):
-            values = self.drawing.test.constant(node)
+            values = self.graph_of_test.test.constant(node)
             value = self._literal(("value", node.name), values, attrs.shape)
             attrs = replace(attrs, value=value)
         elif isinstance(attrs, SectionAttrs):

@@ -1,18 +1,18 @@
-"""The smallest set of tests that shows all that a larger one shows.
+"""Finds the smallest set of tests that covers all that a larger set covers.
 
-What a test shows, beside its features and how its ops on one resource stand to each
-other (`litmusfuzz.fuzz.campaign.family_weights.pairs`):
+A test covers, beside its features and the relations of its ops on one resource
+(`litmusfuzz.fuzz.campaign.family_weights.pairs`):
 
-- *outcomes*: of each allowed outcome the oracle's witness tells, of every two ops on one
-  resource, which came first. A test in which two orders make no difference has one
-  outcome, and one witness; so these are orders that can be told apart;
-- how its outcomes end, and which models allow different ones;
-- *kills*: mutants of the native executor that show a forbidden outcome on it, under the
-  controlled engine, where a seed decides everything; and the cause of its own finding.
+- *outcomes*: for each allowed outcome, the order that the oracle's witness gives to every two ops
+  on one resource. Two orders that make no difference have one outcome and one witness, so these
+  are orders that can be told apart;
+- how its outcomes end, and which models allow different outcomes;
+- *kills*: mutants of the native executor that show a forbidden outcome on it under the controlled
+  engine, which is deterministic by seed; and the cause of its own finding.
 
-The set is a cover. It is as small as any if that can be proved: there are as many things
-of which no test shows two, or z3 says that none is smaller. Its own count of steps bounds
-that, not a clock, so that the answer repeats.
+The set is a cover. It is proved minimal if there are as many items that no test shares with
+another, or if z3 says that no cover is smaller. z3 is limited by its own count of steps, not by a
+clock, so that the answer is repeatable.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
 
 Shown = frozenset[str]
-"""What a test shows, each in words."""
+"""Items that a test covers, in words."""
 
 _CONFIG: Final = "controlled"
 _COUNT: Final = 200
 _TIMEOUT_S: Final = 30.0
 _STEPS: Final = 20_000_000
-"""z3's, for each question: some seconds."""
+"""Steps of z3 for each question: some seconds."""
 
 
 def shown(entry: Entry) -> Shown:
-    """All but kills; of allowed outcomes nothing if there are too many to list."""
+    """Items that a test covers, without kills; no outcomes if there are too many to list."""
     test = entry.test
     found = set(test.features) | {f"{one}, {other}: {how}" for one, other, how in pairs(test)}
     if entry.finding is not None:
@@ -126,7 +126,7 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
 
 
 def minimum(sets: Mapping[str, Shown]) -> Cover:
-    """As few of these as together show all, and what is known of fewer."""
+    """A small cover of all items, and what is known about smaller ones."""
     chosen = _greedy(sets)
     least = len(_apart(sets))
     while least < len(chosen):
@@ -146,7 +146,7 @@ def minimum(sets: Mapping[str, Shown]) -> Cover:
 
 
 def _greedy(sets: Mapping[str, Shown]) -> list[str]:
-    """Whoever shows most that is still missing, and so on; then without the superfluous."""
+    """The test that covers most of the rest, repeatedly; then without superfluous tests."""
     missing = set().union(*sets.values())
     chosen: list[str] = []
     while missing:

@@ -1,12 +1,12 @@
-"""Whether an executor shows each allowed outcome, when it is made to.
+"""Forces an executor to show each allowed outcome of a test.
 
-For each outcome the oracle's witness is forced, and must yield just that outcome: an
-executor that follows the order and shows another thing breaks the model, or the oracle
-does. None of it is left to luck.
+For each outcome, the executor is made to follow the total order of the oracle's witness, and must
+show exactly that outcome. If it follows the order and shows another outcome, the executor or the
+oracle is wrong. Nothing is left to chance.
 
-What an executor does as one cannot be forced apart from outside. So an order splits no
-update (`litmusfuzz.oracles.model.unsplit`), and takes the elements of a many-op as soon as they can
-come; what is allowed beyond that stands apart, with the reason.
+Steps that the executor does as one cannot be separated from outside. So an order splits no update
+(`litmusfuzz.oracles.model.unsplit`) and takes the elements of a many-op as early as possible.
+Other allowed outcomes are listed apart, with the reason.
 
 References
 ----------

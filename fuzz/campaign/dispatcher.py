@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
-from litmusfuzz.fuzz.campaign.judge import Remembering, explorer_or_none, number_allowed
+from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
@@ -265,7 +265,7 @@ class Dispatcher:
                 message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
                 assert Axiom.PROGRAM_ORDER in model.axioms, message
                 continue
-            oracles[model.name] = Remembering(oracle)
+            oracles[model.name] = CachingOracle(oracle)
             number = number_allowed(test, model)
             if number is not None:
                 allowed[model.name] = number

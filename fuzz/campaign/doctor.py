@@ -1,8 +1,4 @@
-"""What works here, what does not, and how to get what is missing.
-
-What may crash is tried in a worker process: an executor's configuration is asked
-whether it can run, or runs a test; flags are those of a real session.
-"""
+"""Checks of `litmusfuzz doctor`: what works here, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _TIMEOUT_S: Final = 10.0
-"""For an answer, beside the start of a framework."""
+"""Seconds for an answer, beside the start of a framework."""
 _PACKAGES: Final = {
     "tensorflow-cpu": ("tensorflow_cpu", "tensorflow", "tf-nightly"),
     "jax": ("jax",),

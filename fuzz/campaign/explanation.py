@@ -1,4 +1,4 @@
-"""A forbidden outcome in words, for whoever runs tests of their own."""
+"""Explains a forbidden outcome in words, for the pytest plugin and `litmusfuzz.fuzz.testing`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What was seen most often of what is forbidden, and what can be said of it.
+    """The most frequent forbidden outcome, and why it is forbidden.
 
-    `nearest` is an allowed outcome, None if they could not be listed; `reason` None if
-    it was not found in time.
+    `nearest` is an allowed outcome, None if the allowed outcomes could not be listed; `reason` is
+    None if it was not found in time.
     """
 
     outcome: Outcome
@@ -32,12 +32,12 @@ class Explanation:
     lines: tuple[str, ...]
 
 
-def told(test: LitmusTest, judgement: Judgement, model: Model, on: str) -> Explanation:
-    """Tell what `on`, an executor, showed that is forbidden."""
+def explain_violation(test: LitmusTest, judgement: Judgement, model: Model, on: str) -> Explanation:
+    """Explain the forbidden outcomes that the executor `on` showed."""
     outcome, _ = judgement.forbidden[0]
     near = nearest(outcome, Explorer(test, model).allowed_outcomes().witnesses)
     reason = explain(test, model, outcome)
     lines = violation(judgement.forbidden, judgement.executions, on, near, model.name)
-    if reason is not None and not outcome.torn:  # that is said already
+    if reason is not None and not outcome.torn:  # the lines say so already
         lines.append(f"  because   {reason}")
     return Explanation(outcome, near, reason, tuple(lines))

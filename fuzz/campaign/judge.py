@@ -1,4 +1,4 @@
-"""The one place that decides: outcomes seen against outcomes allowed."""
+"""Judges outcomes: the only place where observed outcomes meet allowed ones."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 COUNTING_BUDGET: Final = Budget(states=4_000, memory_bytes=1 << 24)
-"""To count a graph's outcomes: some milliseconds, and most graphs take a tenth of it."""
+"""For counting a test's allowed outcomes: some milliseconds, of which most tests take a tenth."""
 MAX_COUNTED: Final = 1_000
-"""A graph with more shows but a part of them in the executions that it gets."""
+"""Above this number of allowed outcomes, the executions of a campaign show only a part."""
 
 
 class Oracle(Protocol):
-    """What decides on outcomes of one test: an allowed set, or an explorer."""
+    """Judges outcomes of one test: an allowed set, or an explorer."""
 
     def judge(self, outcome: Outcome) -> Verdict:
         """The verdict on one outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
-    """An oracle that is asked about each outcome once: several executors show the same."""
+class CachingOracle:
+    """An oracle that judges each outcome once: several executors show the same outcomes."""
 
     oracle: Oracle
     verdicts: dict[Outcome, Verdict] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A histogram, judged.
+    """A judged histogram.
 
-    `forbidden` has the most frequent outcome first; `verdicts` counts
-    executions, not distinct outcomes.
+    `forbidden` has the most frequent outcome first; `verdicts` counts executions, not distinct
+    outcomes.
     """
 
     oracle: Oracle
@@ -64,17 +64,17 @@ class Judgement:
 
     @property
     def executions(self) -> int:
-        """How many there were."""
+        """Number of executions."""
         return sum(self.verdicts.values())
 
     @property
     def forbidden_count(self) -> int:
-        """How many of them showed a forbidden outcome."""
+        """Executions that showed a forbidden outcome."""
         return sum(count for _, count in self.forbidden)
 
     @property
     def allowed(self) -> Mapping[Outcome, int]:
-        """What was seen of what is allowed."""
+        """The allowed part of the histogram."""
         return {
             outcome: count
             for outcome, count in self.histogram.items()
@@ -88,7 +88,7 @@ class Judgement:
 
 
 def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
-    """The verdict on each outcome of a histogram."""
+    """Judge each outcome of a histogram."""
     verdicts: Counter[Verdict] = Counter()
     forbidden = []
     for outcome, count in histogram.items():
@@ -101,14 +101,14 @@ def judge(oracle: Oracle, histogram: Mapping[Outcome, int]) -> Judgement:
 
 
 NO_JUDGE: Final = "some order makes a value too large, or the model says nothing about it"
-"""Why there is none, in words."""
+"""Why a test has no oracle, in words."""
 
 
 def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer | None:
-    """The judge of a test; None if the model says nothing about it, or might not.
+    """The oracle of a test; None if the model says nothing about it, or might not.
 
-    The verdict on one outcome looks at few orders, so that no value may grow too large
-    must be known beforehand: by a bound, or else by looking at all.
+    The verdict on one outcome looks at few orders. So it must be known beforehand that no value
+    grows too large: by a bound, or else by looking at all orders.
     """
     try:
         explorer = Explorer(test, model, budget)
@@ -119,7 +119,7 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
 
 
 def number_allowed(test: LitmusTest, model: Model) -> int | None:
-    """How many outcomes a test has; None if that is one, many, or takes long to count."""
+    """Number of allowed outcomes; None if it is one, large, or takes long to count."""
     try:
         allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
     except NoAllowedSet:
@@ -131,7 +131,7 @@ def number_allowed(test: LitmusTest, model: Model) -> int | None:
 def listed(
     test: LitmusTest, model: Model, budget: Budget
 ) -> dict[str, frozenset[Outcome] | Digest]:
-    """What a finding's file says is allowed; nothing if that is over budget."""
+    """The allowed set for a finding's file; empty if it is over budget."""
     allowed = Explorer(test, model, budget).allowed_outcomes()
     if not allowed.complete:
         return {}

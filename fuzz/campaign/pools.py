@@ -1,7 +1,7 @@
 """Workers for shards, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
 
 A worker may be killed at any moment. What it did is lost then, and nothing else: the future
-of its shard ends with an error that `is_lost` knows, and the pool goes on. Whoever submitted
+of its shard ends with an error that `is_worker_lost` knows, and the pool goes on. Whoever submitted
 the shard runs it again. A Dask scheduler runs it again by itself, on another worker, and gives
 up only on a shard that has cost it several (`distributed.scheduler.allowed-failures`).
 """
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 CONNECT_S: Final = 30.0
-_GONE: Final = ("closing", "closed")
-"""What a Dask client says of itself when it gave up its scheduler."""
+_DISCONNECTED: Final = ("closing", "closed")
+"""States of a Dask client that has given up its scheduler."""
 
 
 class PoolError(ValueError):
-    """There are no such workers; says why, in one line."""
+    """There are no such workers; the message says why in one line."""
 
 
 class Pool(Executor):
-    """An executor that knows how many shards run at once, and outlives its workers."""
+    """A pool that knows how many shards run at once, and outlives its workers."""
 
     @property
     def workers(self) -> int:
-        """Turns that can run at once now; at least 1."""
+        """Shards that can run at once now; at least 1."""
         raise NotImplementedError
 
 
@@ -69,8 +69,8 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
         pool.shutdown(cancel_futures=True)
 
 
-def is_lost(error: BaseException) -> bool:
-    """Whether a future's error tells that its worker was lost, and not that the shard failed."""
+def is_worker_lost(error: BaseException) -> bool:
+    """True if a future's error means that its worker was lost, not that the shard failed."""
     # By name, as Dask need not be installed.
     return isinstance(error, BrokenExecutor | CancelledError) or (
         type(error).__name__ == "KilledWorker"
@@ -80,7 +80,7 @@ def is_lost(error: BaseException) -> bool:
 # --- this machine ----------------------------------------------------------------------
 
 
-def _begin(parent: int) -> None:
+def _initialize_worker(parent: int) -> None:
     """In a worker's process: the parent alone decides what Ctrl-C means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -90,8 +90,8 @@ def _begin(parent: int) -> None:
 class _Worker:
     """One process, replaced when it was killed.
 
-    A `ProcessPoolExecutor` of its own: one of several processes gives up all that they do
-    when one of them dies.
+    It is a `ProcessPoolExecutor` of its own, because one with several processes gives up all their
+    work when one of them dies.
     """
 
     def __init__(self) -> None:
@@ -101,17 +101,20 @@ class _Worker:
     @staticmethod
     def _new() -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
-            1, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+            1,
+            mp_context=get_context("spawn"),
+            initializer=_initialize_worker,
+            initargs=(os.getpid(),),
         )
 
     @property
     def pending(self) -> int:
-        """What it has still to do."""
+        """Number of shards that it still has to do."""
         self.futures = [each for each in self.futures if not each.done()]
         return len(self.futures)
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """To this process, or to one in its place."""
+        """Submit to this process, or to a new one in its place."""
         # A process that is started here has Ctrl-C blocked until it ignores it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -138,7 +141,7 @@ class _Local(Pool):
         return len(self._workers)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """To the worker that has least to do."""
+        """Submit to the worker with the least work."""
         worker = min(self._workers, key=lambda each: each.pending)
         return worker.submit(partial(fn, *args, **kwargs))
 
@@ -159,7 +162,7 @@ class _Local(Pool):
 
 
 class _Cluster(Pool):
-    """Workers of a Dask scheduler; each thread of theirs is one."""
+    """Workers of a Dask scheduler; each of their threads counts as one."""
 
     def __init__(self, address: str, workers: int) -> None:
         try:
@@ -182,7 +185,7 @@ class _Cluster(Pool):
         return max(self._least, sum(threads.values()))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """To a worker that the scheduler chooses."""
+        """Submit to a worker that the scheduler chooses."""
         try:
             future: Future[T] = self._executor.submit(partial(fn, *args, **kwargs))
         except Exception:
@@ -197,11 +200,11 @@ class _Cluster(Pool):
         *,
         cancel_futures: bool = False,
     ) -> None:
-        if self._client.status not in _GONE:
+        if self._client.status not in _DISCONNECTED:
             self._executor.shutdown(wait=wait and not cancel_futures)
         self._client.close()
 
     def _check(self) -> None:
-        """Tell that the scheduler is gone: the client has tried long enough."""
-        if self._client.status in _GONE:
+        """Raise if the scheduler is gone: the client has tried long enough."""
+        if self._client.status in _DISCONNECTED:
             raise PoolError(f"the Dask scheduler at {self._address} is gone")

@@ -1,10 +1,9 @@
-"""Our own reducer: a smaller litmus test that still shows what was found.
+"""Yields smaller and smaller litmus tests, as long as the caller confirms them.
 
-Executors are not deterministic, so whether a smaller test "still fails" is a
-question for a caller who runs it often enough; Hypothesis's shrinker would
-call such tests flaky. Here stands only which smaller tests there are, and in
-which order they are tried: the passes of `fuzz.campaign.reduction_passes`, repeated until
-none of them succeeds.
+An executor is not deterministic, so that the caller has to run a smaller test often enough to know
+whether it still shows the finding; Hypothesis's shrinker would call such a test flaky. This module
+only says which smaller tests there are and in which order they are tried: the passes of
+`fuzz.campaign.reduction_passes`, repeated until none of them succeeds.
 
 References
 ----------
@@ -29,15 +28,15 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
-"""Yields candidates; is sent whether the candidate still shows it; returns the
-smallest that did."""
+"""Yields candidates; is sent True if a candidate still shows the finding; returns the smallest
+such test."""
 
 
 def reduce(test: LitmusTest) -> Reduction:
-    """Make `test` smaller while the answers are yes.
+    """Make `test` smaller while the answers are True.
 
-    Every candidate is a valid test, smaller than the last one accepted in some
-    way, and is asked for once. So a reduction ends.
+    Every candidate is a valid test, in some way smaller than the last one accepted, and is yielded
+    once. So a reduction ends.
     """
     asked = {test}
     current = test
@@ -60,12 +59,12 @@ def reduce(test: LitmusTest) -> Reduction:
 
 
 def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
-    """What one pass makes of a test."""
+    """The valid tests that one pass makes of a test."""
     return _valid(pass_(test))
 
 
 def _valid(sketches: Iterator[Rewriter]) -> Iterator[LitmusTest]:
-    """Those that are tests, tidied."""
+    """The rewritten tests that are valid, tidied."""
     for sketch in sketches:
         try:
             made = sketch.tidy().build()
@@ -75,9 +74,9 @@ def _valid(sketches: Iterator[Rewriter]) -> Iterator[LitmusTest]:
 
 
 def widened(test: LitmusTest) -> Iterator[LitmusTest]:
-    """The test with wider lanes, if there are wider ones: what tears seldom tears more often.
+    """The test with wider lanes, if possible, because values tear more often there.
 
-    Not a reduction: done before one, so that its steps can be told apart.
+    This is no reduction step; it is done before one, so that its effect can be told apart.
     """
     yield from _valid(wider_lanes(test))
 
@@ -94,12 +93,12 @@ _PREFIXES = {
 
 
 def normalized(test: LitmusTest, name: str) -> LitmusTest:
-    """The same test with names that say what a node does, counted from 0.
+    """The same test with names that tell a node's kind, numbered from 0.
 
-    Reads become r0, r1, ...; writes and updates w0, ...; queue ops q0, ...;
-    sections s0, ...; constants c0, ...; other nodes t0, ...; variables X, Y, Z,
-    V3, ...; mutexes M, N, ..., queues Q, P, .... What comes into a body becomes
-    a0, .... What is said about the test goes: it was said of a larger one.
+    Reads become r0, r1, ...; writes and updates w0, ...; queue ops q0, ...; sections s0, ...;
+    constants c0, ...; other nodes t0, ...; variables X, Y, Z, V3, ...; mutexes M, N, ...; queues
+    Q, P, .... Captures of a body become a0, .... The description is dropped: it described a larger
+    test.
     """
     sketch = Rewriter.of(test)
     counts: dict[str, int] = {}

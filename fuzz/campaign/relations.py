@@ -1,4 +1,4 @@
-"""How the nodes of a test stand to each other."""
+"""Relations between the nodes of a test: inside one another, ordered, or unordered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class NodeRelations:
-    """How any two nodes of a test stand to each other."""
+    """The relation of any two nodes of a test."""
 
     def __init__(self, test: LitmusTest) -> None:
         self.paths: dict[str, tuple[str, ...]] = {}  # the graph, the nodes around it, itself
@@ -39,7 +39,7 @@ class NodeRelations:
                 self._level(inner, (*path, node.name))
 
     def relation(self, a: Node, b: Node) -> str:
-        """One of: a inside b, b inside a, ordered, unordered."""
+        """One of "a inside b", "b inside a", "ordered", "unordered"."""
         left, right = self.paths[a.name], self.paths[b.name]
         if right[: len(left)] == left or set(right) & set(self.members.get(a.name, ())):
             return "b inside a"
@@ -59,10 +59,10 @@ class NodeRelations:
 
 
 def races(test: LitmusTest) -> bool:
-    """Whether a cluster of two or more resource ops races with an op outside it.
+    """True if a cluster of two or more resource ops races with an op outside it.
 
-    With one that no path leads to or from, on a resource that one of them changes.
-    Between two runs of one graph this is not looked for.
+    That is an op that no path leads to or from, on a resource that one of the two changes. Races
+    between two runs of one graph are not considered.
     """
     relations = NodeRelations(test)
     nodes = {n.name: n for n in test.nodes}
@@ -80,6 +80,6 @@ def races(test: LitmusTest) -> bool:
 
 
 def _conflict(a: Node, b: Node) -> bool:
-    """Whether they work on one resource, and one of them changes it."""
+    """True if both work on one resource, and one of them changes it."""
     changes = a.definition.kind is not Kind.READ or b.definition.kind is not Kind.READ
     return changes and bool(set(a.resources) & set(b.resources))

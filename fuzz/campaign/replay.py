@@ -1,4 +1,4 @@
-"""Run one entry again, as it was found; or one total order of it."""
+"""Runs one entry again as it was found, or in one given total order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SCHEDULE_S: Final = 10.0
 
 @dataclass(slots=True)
 class Replayed:
-    """What a replay came to; `problem` if it could not be run at all.
+    """Result of a replay; `problem` says why the test could not be run at all.
 
-    It is `refused` if the executor lacks a feature, which that names. `schedule` says in
-    words what came of the recorded execution, if it was tried.
+    `refused` names the feature that the executor lacks. `schedule` says in words whether the
+    recorded execution could be followed.
     """
 
     judgement: Judgement | None = None
@@ -52,21 +52,21 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How to replay an entry.
+    """Options of a replay.
 
     Parameters
     ----------
     time_s : float
-        At most.
+        Limit.
     count : int, optional
-        Executions; else a finding runs until it shows, a plain test
-        `DEFAULT_COUNT` times.
+        Executions. If not given, a finding runs until it shows, and a plain test `DEFAULT_COUNT`
+        times.
     seed : int, optional
-        Else the one with which it was seen.
+        If not given, the seed with which the finding was seen.
     schedule : bool, optional
-        Whether to follow the recorded execution, and do nothing else (True);
-        or not to (False). Else it is followed, and what it does not show is
-        looked for by running.
+        True to follow the recorded execution only, False to ignore it. If not given, the recorded
+        execution is followed first, and the test is run if the execution does not show the
+        finding.
     """
 
     time_s: float
@@ -78,7 +78,7 @@ class Replay:
 def replay_entry(
     entry: Entry, oracle: Oracle, worker: Worker, config: Config, how: Replay
 ) -> Replayed:
-    """Execute the entry's test; a finding in a process that ran nothing before."""
+    """Run an entry's test; a finding runs in a new process."""
     result = Replayed()
     try:
         noise = noise_from(entry.finding.noise) if entry.finding else Noise()
@@ -105,7 +105,7 @@ def replay_entry(
 def _follow(
     entry: Entry, worker: Worker, config: Config, result: Replayed, total: Counter[Outcome]
 ) -> None:
-    """Do the recorded execution again, choice by choice."""
+    """Replay the recorded execution, choice by choice."""
     assert entry.finding is not None
     recorded = entry.finding.schedule
     assert recorded is not None
@@ -141,7 +141,7 @@ def _run(
     result: Replayed,
     total: Counter[Outcome],
 ) -> None:
-    """Execute until it shows, or as often as was asked for."""
+    """Run until the finding shows, or as often as requested."""
     found = entry.finding
     count = how.count or (None if found else DEFAULT_COUNT)
     seed, batch = how.seed or 0, _BATCH
@@ -178,9 +178,9 @@ def _run(
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """What an executor made of a total order: an outcome, or why there is none.
+    """Outcome of a forced total order, or why there is none.
 
-    `problem` is for an executor that could not be asked at all.
+    `problem` is set if the executor cannot be forced at all.
     """
 
     outcome: Outcome | None = None
@@ -191,7 +191,7 @@ class Forced:
 def force(
     test: LitmusTest, worker: Worker, config: Config, order: Witness, timeout_s: float
 ) -> Forced:
-    """Make an executor follow exactly that order, within `timeout_s` seconds."""
+    """Make an executor follow exactly this order, within `timeout_s` seconds."""
     request = messages.Request(
         test=dumps(Entry(test)),
         task="force",
@@ -214,7 +214,7 @@ def force(
 
 
 def event_keys(order: Witness) -> Iterable[EventKey]:
-    """An oracle's total order as an executor takes it."""
+    """An oracle's total order in the form that an executor takes."""
     for event in order:
         yield EventKey(
             event.run,

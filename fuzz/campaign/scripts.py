@@ -1,4 +1,4 @@
-"""Standalone scripts of findings on TensorFlow: written, and run in a process that is not ours."""
+"""Standalone scripts of findings on TensorFlow: written, and run without LitmusFuzz."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ del sys.argv[:2]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 SCRIPT_S: Final = 20.0
-"""How long a script tries."""
+"""Seconds for which a script tries."""
 START_S: Final = 60.0
-"""On top of that, for TensorFlow's import and the last session."""
+"""Further seconds for TensorFlow's import and the last session."""
 
 
 def script_of(entry: Entry, reason: str) -> str:
-    """The script for a finding, with what its configuration asks of the environment.
+    """The script for a finding, with the environment variables of its configuration.
 
     Raises
     ------
@@ -70,15 +70,15 @@ def _without_front_end(entry: Entry) -> Entry:
 
 
 class ScriptRun:
-    """A script in an interpreter of its own, isolated: our packages are none of its business.
+    """A script in an isolated interpreter of its own, which cannot import LitmusFuzz.
 
     Parameters
     ----------
     path : Path
     seconds : float
-        How long it tries.
+        For which it tries.
     python : str, optional
-        Another interpreter than ours.
+        Another interpreter than this one.
     """
 
     def __init__(self, path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> None:
@@ -95,13 +95,13 @@ class ScriptRun:
         self._deadline = time.monotonic() + seconds + START_S
 
     def fileno(self) -> int:
-        """Readable when it has something to say, or has ended."""
+        """Readable when the script has printed its result, or has ended."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     @property
     def overdue(self) -> bool:
-        """Whether its time is up."""
+        """True once its time is over."""
         return time.monotonic() >= self._deadline
 
     def shows_it(self) -> bool:
@@ -118,6 +118,6 @@ class ScriptRun:
         return self._process.returncode == 1 and match is not None and int(match[1]) > 0
 
     def close(self) -> None:
-        """End it, if it has not ended."""
+        """End the process, if it has not ended."""
         self._process.kill()
         self._process.communicate()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.judge import Oracle, Remembering, explorer_or_none
+from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none
 from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors import messages
@@ -218,7 +218,7 @@ class _SelftestRun:
         key = (job.test, model.name)
         if key not in self.oracles:
             oracle = explorer_or_none(job.test, model, CAMPAIGN_BUDGET)
-            self.oracles[key] = None if oracle is None else Remembering(oracle)
+            self.oracles[key] = None if oracle is None else CachingOracle(oracle)
         judge = self.oracles[key]
         return judge is not None and any(judge.judge(o) is Verdict.FORBIDDEN for o in seen)
 

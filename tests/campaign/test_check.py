@@ -39,11 +39,11 @@ def test_a_forbidden_outcome_is_told_with_the_nearest_allowed_one_and_the_reason
     error = caught.value
     assert isinstance(error, ForbiddenOutcome)
     both_late = {"r0": 0, "r1": 0, "X": 1, "Y": 1}
-    assert error.told.outcome.plain == both_late
-    assert error.told.nearest is not None
-    assert error.told.nearest.plain in (both_late | {"r0": 1}, both_late | {"r1": 1})
-    assert error.told.reason is not None
-    assert error.told.reason.cycle
+    assert error.explanation.outcome.plain == both_late
+    assert error.explanation.nearest is not None
+    assert error.explanation.nearest.plain in (both_late | {"r0": 1}, both_late | {"r1": 1})
+    assert error.explanation.reason is not None
+    assert error.explanation.reason.cycle
     head, _, file = str(error).partition("\n\n")
     for part in ("seen", "nearest", "broken", "because"):
         assert f"\n  {part} " in head

@@ -124,7 +124,7 @@ def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], se
                 if error is None:
                     results.append(future.result())
                 else:
-                    assert pools.is_lost(error), error
+                    assert pools.is_worker_lost(error), error
                     running[begin(number)] = number
         with Client(listener.address, authkey=KEY) as end:
             end.send(None)
@@ -176,7 +176,7 @@ def lose_turns(pool: pools.Pool) -> NoReturn:
     while True:
         with pytest.raises(CancelledError) as error:
             pool.submit(os.getpid).result()
-        assert pools.is_lost(error.value)
+        assert pools.is_worker_lost(error.value)
 
 
 @contextmanager
@@ -219,7 +219,7 @@ def test_what_a_turn_raises_is_no_loss() -> None:
     with pools.open(1) as pool:
         error = pool.submit(int, "x").exception()
     assert isinstance(error, ValueError)
-    assert not pools.is_lost(error)
+    assert not pools.is_worker_lost(error)
 
 
 def test_an_idle_worker_that_is_killed_is_replaced() -> None:

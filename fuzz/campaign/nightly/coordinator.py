@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.campaign.nightly.planner import ShardPlanner
 from litmusfuzz.fuzz.campaign.nightly.report_builder import ReportBuilder, summary
 from litmusfuzz.fuzz.campaign.nightly.shard import run_shard
 from litmusfuzz.fuzz.campaign.nightly.shard_log import STOP, is_writing
-from litmusfuzz.fuzz.campaign.pools import is_lost
+from litmusfuzz.fuzz.campaign.pools import is_worker_lost
 from litmusfuzz.reports.outputs import write_all
 from litmusfuzz.reports.stats import text
 
@@ -158,7 +158,7 @@ class Nightly:
             if shard.log_folder is None:
                 self.store.add_files(shard.number, files)
         except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a worker
-            if not is_lost(error):
+            if not is_worker_lost(error):
                 self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
             elif shard.log_folder is None:
                 self.resubmit.append(shard)
