@@ -1,9 +1,9 @@
-"""The known-findings file: what a night may see again and still be clean.
+"""The known-findings file: findings that a nightly run may show and still be clean.
 
-It is reviewed like code, and read strictly. An entry knows a finding by its key
-(`litmusfuzz.fuzz.campaign.canonical`), or by its *cause*: what is seen, and the kernels that are
-there. See docs/decisions/0012-known-findings.md for why keys alone are not enough, and
-what a cause may not hide.
+The file is reviewed like code and read strictly. An entry matches a finding by its key
+(`litmusfuzz.fuzz.campaign.canonical`) or by its *cause*: the symptom and the kernels of the test.
+See docs/decisions/0012-known-findings.md for why keys alone are not enough, and what a cause may
+not hide.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SYMPTOMS: Final = (
 """Of a forbidden outcome what is wrong with it (`causes.symptom`); else the sort of finding."""
 KERNELS: Final = frozenset(op.kernel_class for op in OPS.values() if op.has_effect)
 HEADER: Final = f"""\
-# Findings that are known: a night that shows no other is clean.
+# Known findings: a nightly run that shows no other finding is clean.
 # Reviewed like code; docs/decisions/0012-known-findings.md says what an entry may hide.
 litmusfuzz_known: {FORMAT_VERSION}
 findings:
@@ -65,7 +65,7 @@ class Cause:
     classes: tuple[str, ...]
 
     def explains(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
-        """Whether a finding is one of this defect's."""
+        """True if a finding has this cause."""
         if symptom not in self.symptoms or executor_class not in self.classes:
             return False
         found = {node.definition.kernel_class for node in test.effects}
@@ -74,7 +74,7 @@ class Cause:
         return not found.isdisjoint(self.kernels)
 
     def may_explain(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
-        """Whether a smaller test may be one of this defect's: what else is there may go."""
+        """True if a smaller form of the test may have this cause: its other ops may go."""
         return replace(self, beside=None).explains(test, symptom, executor_class)
 
 
@@ -103,13 +103,13 @@ class KnownFinding:
 
     @property
     def title(self) -> str:
-        """What it is called in lists: the key, or what the cause says."""
+        """Name in lists: the key, or the cause in words."""
         if self.cause is None:
             return self.key
         return f"{' or '.join(self.cause.symptoms)}: {' or '.join(self.cause.kernels)}"
 
     def expired(self, today: date) -> bool:
-        """Whether its time is over."""
+        """True after the last day of the entry."""
         return self.expires is not None and today > self.expires
 
 
@@ -122,7 +122,7 @@ class KnownFindings:
     def match(
         self, key: str, test: LitmusTest, symptom: str, executor_class: str, today: date
     ) -> KnownFinding | None:
-        """The entry that knows a finding: by its key, else by its cause; None if it is new."""
+        """The entry that matches a finding by key, else by cause; None if the finding is new."""
         valid = [each for each in self.entries if not each.expired(today)]
         for each in valid:
             if each.key and each.key == key:
@@ -133,18 +133,18 @@ class KnownFindings:
         return None
 
     def may_explain(self, test: LitmusTest, symptom: str, executor_class: str, today: date) -> bool:
-        """Whether a graph that is not minimized may turn out to be known by its cause."""
+        """True if an unreduced finding may turn out to be known by its cause."""
         causes = (each.cause for each in self.entries if not each.expired(today))
         return any(cause and cause.may_explain(test, symptom, executor_class) for cause in causes)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
-        """Entries that nothing showed, in their order."""
+        """Entries that no finding matched, in their order."""
         shown = set(seen)
         return tuple(each for each in self.entries if each not in shown)
 
 
 def is_key(text: str) -> bool:
-    """Whether it has the form of one (`canonical.key`)."""
+    """True if the text has the form of a key (`canonical.key`)."""
     return re.fullmatch(rf"{VERSION}-[0-9a-f]{{16}}", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Who gets which graphs: no executor runs here."""
+"""The dispatcher: which executor gets which tests. No executor runs here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Nights on a mutant that needs no framework: ended, killed, resumed, report, made again.
 
-They wait for what the store or a log says, never for a time.
+They wait for a state of the store or of a shard log, never for a time.
 """
 
 from __future__ import annotations

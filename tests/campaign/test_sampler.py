@@ -1,4 +1,4 @@
-"""Who is next: no executor runs here."""
+"""The configuration sampler: which configuration is next. No executor runs here."""
 
 from __future__ import annotations
 
