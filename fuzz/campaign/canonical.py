@@ -210,7 +210,7 @@ class _ColouredGraph:
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self.test = test
-        self.sketch = Rewriter.of(test)
+        self.rewriter = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}
         self.colours: list[str] = []
@@ -319,16 +319,16 @@ class _ColouredGraph:
                 for name in node.attrs.members:
                     one, other = self.number["value", node.name], self.number["value", name]
                     self._edge("holds", one, other)
-        for cluster in self.sketch.clusters:
+        for cluster in self.rewriter.clusters:
             here = self._vertex("cluster", cluster.name)
             for position, name in enumerate(cluster.members):
                 self._edge(f"member {position}", here, self.number["value", name])
-        for run in self.sketch.client:
+        for run in self.rewriter.client:
             here = self._vertex("run", run.name)
             self._edge("of", here, self.number["graph", run.graph])
             for name in run.after:
                 self._edge("after", here, self.number["run", name])
-        for run_name, name in self.sketch.observe:
+        for run_name, name in self.rewriter.observe:
             self._edge("sees", self.number["run", run_name], self.number["value", name])
 
     def _vertex(self, kind: str, name: object, *colour: object) -> int:
@@ -460,7 +460,7 @@ class _RewrittenTest:
 
     def test(self) -> LitmusTest:
         """The parts in their order, then under names that are counted."""
-        graph_of_test, old = self.graph_of_test, self.graph_of_test.sketch
+        graph_of_test, old = self.graph_of_test, self.graph_of_test.rewriter
         graphs = self._sorted("graph", old.graphs)
         waits = {run.name: set(run.after) for run in old.client}
         runs = {run.name: run for run in old.client}
@@ -474,7 +474,7 @@ class _RewrittenTest:
             called = {run.name: run.graph for run in client}
             client.sort(key=lambda run: self.rank["graph", run.graph])
         observe = sorted(old.observe, key=lambda each: self._place(*each))
-        sketch = replace(
+        rewriter = replace(
             old,
             variables=tuple(map(self._variable, self._sorted("resource", old.variables))),
             mutexes=self._sorted("resource", old.mutexes),
@@ -484,8 +484,8 @@ class _RewrittenTest:
             clusters=self._sorted("cluster", old.clusters),
             observe=tuple((called[run], name) for run, name in observe),
         )
-        assert len(sketch.client) == len(old.client), graph_of_test.test.name
-        return normalized(sketch.build(), "canonical")
+        assert len(rewriter.client) == len(old.client), graph_of_test.test.name
+        return normalized(rewriter.build(), "canonical")
 
     def _place(self, run: str, name: str) -> tuple[int, int]:
         return self.rank["run", run], self.rank["value", name]

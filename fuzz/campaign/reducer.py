@@ -63,11 +63,11 @@ def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
     return _valid(pass_(test))
 
 
-def _valid(sketches: Iterator[Rewriter]) -> Iterator[LitmusTest]:
+def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
     """The rewritten tests that are valid, tidied."""
-    for sketch in sketches:
+    for rewriter in rewriters:
         try:
-            made = sketch.tidy().build()
+            made = rewriter.tidy().build()
         except MalformedTest:
             continue
         yield made
@@ -100,7 +100,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
     Q, P, .... Captures of a body become a0, .... The description is dropped: it described a larger
     test.
     """
-    sketch = Rewriter.of(test)
+    rewriter = Rewriter.of(test)
     counts: dict[str, int] = {}
     names: dict[str, str] = {}
 
@@ -108,7 +108,7 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         names[old] = f"{prefix}{counts.get(prefix, 0)}"
         counts[prefix] = counts.get(prefix, 0) + 1
 
-    for node in sketch.nodes:
+    for node in rewriter.nodes:
         new(
             node.name, "c" if node.definition.constant else _PREFIXES.get(node.definition.kind, "t")
         )
@@ -117,28 +117,30 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
         for place, result in enumerate(node.results):
             names[f"{node.name}.{result}"] = f"{names[node.name]}.{_result(names, node, place)}"
     for letters, prefix, resources in (
-        ("XYZ", "V", [v.name for v in sketch.variables]),
-        ("MN", "M", [m.name for m in sketch.mutexes]),
-        ("QP", "Q", [q.name for q in sketch.queues]),
+        ("XYZ", "V", [v.name for v in rewriter.variables]),
+        ("MN", "M", [m.name for m in rewriter.mutexes]),
+        ("QP", "Q", [q.name for q in rewriter.queues]),
     ):
         for i, old in enumerate(resources):
             names[old] = letters[i] if i < len(letters) else f"{prefix}{i}"
     graphs = {
-        g.name: f"g{i}" if len(sketch.graphs) > 1 else "main" for i, g in enumerate(sketch.graphs)
+        g.name: f"g{i}" if len(rewriter.graphs) > 1 else "main"
+        for i, g in enumerate(rewriter.graphs)
     }
-    runs = {run.name: f"run{i}" for i, run in enumerate(sketch.client)}
+    runs = {run.name: f"run{i}" for i, run in enumerate(rewriter.client)}
     if not test.client:
-        runs = {run.name: graphs[run.graph] for run in sketch.client}
-    clusters = {c.name: f"k{i}" for i, c in enumerate(sketch.clusters)}
+        runs = {run.name: graphs[run.graph] for run in rewriter.client}
+    clusters = {c.name: f"k{i}" for i, c in enumerate(rewriter.clusters)}
     return replace(
-        sketch,
+        rewriter,
         name=name,
         description="",
-        variables=tuple(replace(v, name=names[v.name]) for v in sketch.variables),
-        mutexes=tuple(replace(m, name=names[m.name]) for m in sketch.mutexes),
-        queues=tuple(replace(q, name=names[q.name]) for q in sketch.queues),
+        variables=tuple(replace(v, name=names[v.name]) for v in rewriter.variables),
+        mutexes=tuple(replace(m, name=names[m.name]) for m in rewriter.mutexes),
+        queues=tuple(replace(q, name=names[q.name]) for q in rewriter.queues),
         graphs=tuple(
-            Graph(graphs[g.name], tuple(renamed(n, names) for n in g.nodes)) for g in sketch.graphs
+            Graph(graphs[g.name], tuple(renamed(n, names) for n in g.nodes))
+            for g in rewriter.graphs
         ),
         client=tuple(
             replace(
@@ -147,13 +149,13 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
                 graph=graphs[run.graph],
                 after=tuple(runs[a] for a in run.after),
             )
-            for run in sketch.client
+            for run in rewriter.client
         ),
         clusters=tuple(
             replace(c, name=clusters[c.name], members=tuple(names[m] for m in c.members))
-            for c in sketch.clusters
+            for c in rewriter.clusters
         ),
-        observe=tuple((runs[run], names[key]) for run, key in sketch.observe),
+        observe=tuple((runs[run], names[key]) for run, key in rewriter.observe),
     ).build()
 
 

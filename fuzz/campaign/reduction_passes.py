@@ -1,6 +1,6 @@
 """The passes of a reduction: from one test to smaller ones, the coarsest first.
 
-A pass yields sketches; what is no test is left out by the reducer, so that a
+A pass yields rewriters; what is no test is left out by the reducer, so that a
 pass need not know every rule of the format. Each looks at all graphs and
 bodies alike.
 
@@ -92,10 +92,10 @@ def drop_effects(test: LitmusTest) -> Iterator[Rewriter]:
 
 def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
     """Two concurrent runs of two graphs become one run of both."""
-    sketch = Rewriter.of(test)
-    graphs = {graph.name: graph for graph in sketch.graphs}
-    for kept, gone in combinations(sketch.client, 2):
-        once = all(sum(r.graph == run.graph for r in sketch.client) == 1 for run in (kept, gone))
+    rewriter = Rewriter.of(test)
+    graphs = {graph.name: graph for graph in rewriter.graphs}
+    for kept, gone in combinations(rewriter.client, 2):
+        once = all(sum(r.graph == run.graph for r in rewriter.client) == 1 for run in (kept, gone))
         if not once or kept.after != gone.after:
             continue
         nodes = graphs[kept.graph].nodes + graphs[gone.graph].nodes
@@ -103,19 +103,19 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
             replace(
                 r, after=tuple(dict.fromkeys(kept.name if a == gone.name else a for a in r.after))
             )
-            for r in sketch.client
+            for r in rewriter.client
             if r is not gone
         )
         yield replace(
-            sketch,
+            rewriter,
             graphs=tuple(
                 Graph(g.name, nodes if g.name == kept.graph else g.nodes)
-                for g in sketch.graphs
+                for g in rewriter.graphs
                 if g.name != gone.graph
             ),
             client=tuple(client),
             observe=tuple(
-                (kept.name if run == gone.name else run, key) for run, key in sketch.observe
+                (kept.name if run == gone.name else run, key) for run, key in rewriter.observe
             ),
         )
 
@@ -130,17 +130,17 @@ def inline(test: LitmusTest) -> Iterator[Rewriter]:
         attrs = node.attrs
         whole = Rewriter.of(test)
         free = whole.each_node(partial(_not_after, node.name))
-        for sketch in (whole,) if free == whole else (whole, free):
+        for rewriter in (whole,) if free == whole else (whole, free):
             if isinstance(attrs, BranchAttrs):
                 inner = dict(attrs.captures)
                 for body in (attrs.then, attrs.orelse):
                     # They come after the predicate, whatever it is.
-                    yield _inlined(sketch, node, body, inner, attrs.results, node.inputs)
+                    yield _inlined(rewriter, node, body, inner, attrs.results, node.inputs)
             elif isinstance(attrs, LoopAttrs):
                 inner = dict(attrs.captures) | dict(zip(attrs.carried, node.inputs, strict=True))
                 both = Body(attrs.condition.nodes + attrs.body.nodes, attrs.body.results)
                 for body in (attrs.body, both):
-                    yield _inlined(sketch, node, body, inner, attrs.carried, ())
+                    yield _inlined(rewriter, node, body, inner, attrs.carried, ())
 
 
 def _not_after(name: str, node: Node) -> Node:
@@ -148,7 +148,7 @@ def _not_after(name: str, node: Node) -> Node:
 
 
 def _inlined(
-    sketch: Rewriter,
+    rewriter: Rewriter,
     node: Node,
     body: Body,
     inner: dict[str, str],
@@ -167,7 +167,7 @@ def _inlined(
         f"{node.name}.{result}": swap(value)
         for result, value in zip(results, body.results, strict=True)
     }
-    return sketch.instead(node.name, refs, tuple(nodes))
+    return rewriter.instead(node.name, refs, tuple(nodes))
 
 
 # --- loops, sections -------------------------------------------------------------------
@@ -207,10 +207,10 @@ def drop_carried(test: LitmusTest) -> Iterator[Rewriter]:
             )
             inputs = node.inputs[:place] + node.inputs[place + 1 :]
             refs = {f"{node.name}.{name}": first}
-            sketch = Rewriter.of(test).each_level(partial(_swapped, refs))
-            observe = tuple(each for each in sketch.observe if each[1] not in refs)
-            sketch = replace(sketch, observe=observe)
-            yield sketch.with_node(replace(node, attrs=smaller, inputs=inputs))
+            rewriter = Rewriter.of(test).each_level(partial(_swapped, refs))
+            observe = tuple(each for each in rewriter.observe if each[1] not in refs)
+            rewriter = replace(rewriter, observe=observe)
+            yield rewriter.with_node(replace(node, attrs=smaller, inputs=inputs))
 
 
 def _swapped(refs: dict[str, str], body: Body) -> Body:
@@ -228,12 +228,12 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
             for member in node.attrs.members:
                 fewer = tuple(name for name in node.attrs.members if name != member)
                 yield Rewriter.of(test).with_node(replace(node, attrs=SectionAttrs(fewer)))
-    sketch = Rewriter.of(test)
-    for place, cluster in enumerate(sketch.clusters):
+    rewriter = Rewriter.of(test)
+    for place, cluster in enumerate(rewriter.clusters):
         for member in cluster.members:
             smaller = replace(cluster, members=tuple(m for m in cluster.members if m != member))
-            kept = [*sketch.clusters[:place], smaller, *sketch.clusters[place + 1 :]]
-            yield replace(sketch, clusters=tuple(c for c in kept if c.members))
+            kept = [*rewriter.clusters[:place], smaller, *rewriter.clusters[place + 1 :]]
+            yield replace(rewriter, clusters=tuple(c for c in kept if c.members))
 
 
 # --- values and edges ------------------------------------------------------------------
@@ -317,22 +317,24 @@ def drop_edges(test: LitmusTest) -> Iterator[Rewriter]:
         for name in node.after:
             after = tuple(n for n in node.after if n != name)
             yield Rewriter.of(test).with_node(replace(node, after=after))
-    sketch = Rewriter.of(test)
-    for place, run in enumerate(sketch.client):
+    rewriter = Rewriter.of(test)
+    for place, run in enumerate(rewriter.client):
         for name in run.after:
             fewer = replace(run, after=tuple(n for n in run.after if n != name))
-            client = (*sketch.client[:place], fewer, *sketch.client[place + 1 :])
-            yield replace(sketch, client=client)
+            client = (*rewriter.client[:place], fewer, *rewriter.client[place + 1 :])
+            yield replace(rewriter, client=client)
 
 
 def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
     """Fewer values that are seen."""
-    sketch = Rewriter.of(test)
+    rewriter = Rewriter.of(test)
     for group in _groups(test.observe):
         kept = (
-            each for key, each in zip(test.observe, sketch.observe, strict=True) if key not in group
+            each
+            for key, each in zip(test.observe, rewriter.observe, strict=True)
+            if key not in group
         )
-        yield replace(sketch, observe=tuple(kept))
+        yield replace(rewriter, observe=tuple(kept))
 
 
 def plainer_ops(test: LitmusTest) -> Iterator[Rewriter]:
@@ -388,17 +390,17 @@ def _on(kept: str, gone: str, node: Node) -> Node:
 
 
 def smaller_queues(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer elements at first, less room, fewer elements at once."""
-    sketch = Rewriter.of(test)
-    for place, queue in enumerate(sketch.queues):
+    """Fewer initial elements, a smaller capacity, fewer elements at once."""
+    rewriter = Rewriter.of(test)
+    for place, queue in enumerate(rewriter.queues):
         rest = [queue.init[:i] + queue.init[i + 1 :] for i in range(len(queue.init))]
         smaller = [replace(queue, init=init) for init in ((), *rest)] if queue.init else []
-        for room in dict.fromkeys((max(1, len(queue.init)), queue.capacity - 1)):
-            if len(queue.init) <= room < queue.capacity and room:
-                smaller.append(replace(queue, capacity=room))
+        for capacity in dict.fromkeys((max(1, len(queue.init)), queue.capacity - 1)):
+            if len(queue.init) <= capacity < queue.capacity and capacity:
+                smaller.append(replace(queue, capacity=capacity))
         for each in smaller:
-            queues = (*sketch.queues[:place], each, *sketch.queues[place + 1 :])
-            yield replace(sketch, queues=queues)
+            queues = (*rewriter.queues[:place], each, *rewriter.queues[place + 1 :])
+            yield replace(rewriter, queues=queues)
     for node in _nodes(test):
         if isinstance(node.attrs, CountAttrs) and node.attrs.count > 1:
             yield fewer_rows_touched(test, node, CountAttrs(node.attrs.count - 1))
@@ -406,11 +408,11 @@ def smaller_queues(test: LitmusTest) -> Iterator[Rewriter]:
 
 def drop_devices(test: LitmusTest) -> Iterator[Rewriter]:
     """All on the default device, or one variable."""
-    sketch = Rewriter.of(test)
-    placed = [v.name for v in sketch.variables if v.device]
+    rewriter = Rewriter.of(test)
+    placed = [v.name for v in rewriter.variables if v.device]
     for gone in (frozenset(placed), *_groups(placed)) if placed else ():
-        variables = (replace(v, device="") if v.name in gone else v for v in sketch.variables)
-        yield replace(sketch, variables=tuple(variables))
+        variables = (replace(v, device="") if v.name in gone else v for v in rewriter.variables)
+        yield replace(rewriter, variables=tuple(variables))
 
 
 def fewer_rows(test: LitmusTest) -> Iterator[Rewriter]:
@@ -496,39 +498,39 @@ def simpler_dtype(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
-    """All values as small as they get at once; then one by one, told apart if need be."""
-    sketch = Rewriter.of(test)
+    """All values as small as they get at once; then one by one, distinct if necessary."""
+    rewriter = Rewriter.of(test)
     counters = Counters(test).names
     numbers = [
         node
-        for node in sketch.nodes
+        for node in rewriter.nodes
         if isinstance(node.attrs, ConstAttrs)
         and node.attrs.dtype != BOOL
         and node.name not in counters
     ]
     names = {node.name for node in numbers}
     yield replace(
-        sketch.each_node(lambda node: _valued(node, 1) if node.name in names else node),
-        variables=tuple(replace(v, init=0) for v in sketch.variables),
-        queues=tuple(replace(q, init=(1,) * len(q.init)) for q in sketch.queues),
+        rewriter.each_node(lambda node: _valued(node, 1) if node.name in names else node),
+        variables=tuple(replace(v, init=0) for v in rewriter.variables),
+        queues=tuple(replace(q, init=(1,) * len(q.init)) for q in rewriter.queues),
     )
-    for place, variable in enumerate(sketch.variables):
+    for place, variable in enumerate(rewriter.variables):
         if variable.init != 0:
-            variables = list(sketch.variables)
+            variables = list(rewriter.variables)
             variables[place] = replace(variable, init=0)
-            yield replace(sketch, variables=tuple(variables))
-    for place, queue in enumerate(sketch.queues):
+            yield replace(rewriter, variables=tuple(variables))
+    for place, queue in enumerate(rewriter.queues):
         small = tuple(range(1, len(queue.init) + 1))
         if queue.init != small:
-            queues = list(sketch.queues)
+            queues = list(rewriter.queues)
             queues[place] = replace(queue, init=small)
-            yield replace(sketch, queues=tuple(queues))
+            yield replace(rewriter, queues=tuple(queues))
     for number, node in enumerate(numbers, start=1):
         assert isinstance(node.attrs, ConstAttrs)
         for value in (1, number):
             if isinstance(node.attrs.value, int) and abs(node.attrs.value) <= value:
                 break
-            yield sketch.with_node(_valued(node, value))
+            yield rewriter.with_node(_valued(node, value))
 
 
 # --- counters --------------------------------------------------------------------------
