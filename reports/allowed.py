@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import outcome_order
-from litmusfuzz.reports.text import counted, outcome_table
+from litmusfuzz.reports.tables import counted, outcome_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

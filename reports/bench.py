@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _WIDTH: Final = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.text import table
+from litmusfuzz.reports.tables import table
 
 if TYPE_CHECKING:
     from litmusfuzz.reports.bench import Figure

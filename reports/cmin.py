@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.text import counted
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

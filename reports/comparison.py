@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.herd.log import STATUS, LoggedTest, State
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

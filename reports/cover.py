@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.allowed import ended_as, numbered
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

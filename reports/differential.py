@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.text import counted, outcome_table, table
+from litmusfuzz.reports.tables import counted, outcome_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.reports.structure import Structure, literal, on_device
-from litmusfuzz.reports.text import table
+from litmusfuzz.reports.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from litmusfuzz.reports.text import printable
+from litmusfuzz.reports.tables import printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports import drawing
-from litmusfuzz.reports.text import counted, printable
+from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:

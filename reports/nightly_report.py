@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from litmusfuzz.reports.text import counted
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

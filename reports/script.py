@@ -18,7 +18,8 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports import script_text as fixed
 from litmusfuzz.reports.raw_ops import Names, compiles, literal, shown_by, written
-from litmusfuzz.reports.text import broken_rule, counted
+from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.text import broken_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

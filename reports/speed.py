@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 
 COUNTS_FROM: Final = 0.25
 """Least share of ops off the calling thread in a run that counts as one on two threads."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:

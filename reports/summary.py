@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.differential import totals_table
 from litmusfuzz.reports.records import reached_json
-from litmusfuzz.reports.text import by_cause, counted, finding, headline, table
+from litmusfuzz.reports.tables import counted, table
+from litmusfuzz.reports.text import by_cause, finding, headline
 
 if TYPE_CHECKING:
     from collections import Counter

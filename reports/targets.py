@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from litmusfuzz.reports.text import counted, table
+from litmusfuzz.reports.tables import counted, table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,61 +9,15 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.corpus.model import CONTROL
-from litmusfuzz.corpus.outcome import Outcome, Status, nearest, plain_value
+from litmusfuzz.corpus.outcome import Outcome, nearest
 from litmusfuzz.corpus.textfile import Script
+from litmusfuzz.reports.tables import counted, outcome_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.records import ReportedFinding
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 finding``, ``2 findings``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def printable(text: str) -> str:
-    """The text without control characters, and without those that XML and HTML forbid."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, with two blanks between."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def cells(outcome: Outcome, names: Sequence[str]) -> list[str]:
-    """One outcome's values, as `table` cells; "-" where it has none."""
-    values = dict(outcome.values)
-    return [
-        str(plain_value(values[name])).replace(" ", "") if name in values else "-" for name in names
-    ]
-
-
-def outcome_table(
-    names: Sequence[str], titles: Sequence[str], rows: Iterable[tuple[Outcome, Sequence[str]]]
-) -> str:
-    """Outcomes one a line, each with further cells behind it, under `titles`.
-
-    The status has a column if some outcomes did not complete.
-    """
-    listed = list(rows)
-    ended = any(outcome.status is not Status.COMPLETED for outcome, _ in listed)
-    return table(
-        [*names, *(["ended"] if ended else []), *titles],
-        (
-            [*cells(outcome, names), *([str(outcome.status)] if ended else []), *extra]
-            for outcome, extra in listed
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)

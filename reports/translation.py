@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.allowed import ended_as, numbered
-from litmusfuzz.reports.text import counted
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Cluster

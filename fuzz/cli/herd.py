@@ -189,6 +189,6 @@ def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | 
 
 
 def _count(number: int, noun: str) -> str:
-    from litmusfuzz.reports.text import counted
+    from litmusfuzz.reports.tables import counted
 
     return counted(number, noun)

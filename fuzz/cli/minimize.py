@@ -120,8 +120,9 @@ def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: b
     from litmusfuzz.corpus.textfile import FileError
     from litmusfuzz.fuzz.campaign.deferred import NotARecord, minimize_deferred
     from litmusfuzz.reports.records import finding_json
+    from litmusfuzz.reports.tables import counted
     from litmusfuzz.reports.terminal import LiveView
-    from litmusfuzz.reports.text import counted, finding
+    from litmusfuzz.reports.text import finding
 
     if any(each is not None for each in others):
         fail(f"{path}: is a record: only --time and --json apply")

@@ -14,7 +14,7 @@ from litmusfuzz.reports import drawing, times
 from litmusfuzz.reports.html.charts import Chart, over_time
 from litmusfuzz.reports.html.picture import LEGEND, picture
 from litmusfuzz.reports.nightly_report import Earlier
-from litmusfuzz.reports.text import counted, printable
+from litmusfuzz.reports.tables import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,16 +11,14 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
 from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule
 from litmusfuzz.reports.records import ReportedFinding
+from litmusfuzz.reports.tables import cells, outcome_table, table
 from litmusfuzz.reports.text import (
     ReplayReport,
     broken_rule,
     by_cause,
-    cells,
     finding,
-    outcome_table,
     replay_line,
     replay_text,
-    table,
 )
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
