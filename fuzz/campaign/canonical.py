@@ -349,9 +349,11 @@ class _ColouredGraph:
             for row, value in enumerate(values):
                 if (value_class, value) not in self.class_members:
                     self.class_members.add((value_class, value))
-                    self._vertex("stocked", (value_class, value))
+                    self._vertex("symbol", (value_class, value))
                 self._edge(
-                    f"row {element}.{row}", here, self.number["stocked", (value_class, value)]
+                    f"row {element}.{row}",
+                    here,
+                    self.number["symbol", (value_class, value)],
                 )
         return here
 
@@ -451,9 +453,7 @@ class _RewrittenTest:
         self.rank = {name: ranks[vertex] for name, vertex in graph_of_test.number.items()}
         self.value: dict[tuple[_Place, int], int] = {}
         in_class: Counter[_Place] = Counter()
-        for each in sorted(
-            graph_of_test.class_members, key=lambda each: self.rank["stocked", each]
-        ):
+        for each in sorted(graph_of_test.class_members, key=lambda each: self.rank["symbol", each]):
             value_class, _ = each
             self.value[each] = in_class[value_class]
             in_class[value_class] += 1

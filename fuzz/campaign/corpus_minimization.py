@@ -5,7 +5,7 @@ A test covers, beside its features and the relations of its ops on one resource
 
 - *outcomes*: for each allowed outcome, the order that the oracle's witness gives to every two ops
   on one resource. Two orders that make no difference have one outcome and one witness, so these
-  are orders that can be told apart;
+  are orders that can be distinguished;
 - how its outcomes end, and which models allow different outcomes;
 - *kills*: mutants of the native executor that show a forbidden outcome on it under the controlled
   engine, which is deterministic by seed; and the cause of its own finding.
@@ -119,7 +119,7 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
     )
     reply = worker.ask(request, _TIMEOUT_S)
     if isinstance(reply, Died):
-        return True  # and told by no outcome
+        return True  # a kill without an outcome
     oracle = explorer_or_none(entry.test, GUARANTEES[config.guarantees], CAMPAIGN_BUDGET)
     seen = messages.histogram(entry.test, reply)
     return oracle is not None and any(oracle.judge(o) is Verdict.FORBIDDEN for o in seen)

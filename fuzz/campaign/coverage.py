@@ -102,15 +102,15 @@ class LeftOut(Exception):
     """A test that is not forced; says why."""
 
 
-def plan(test: LitmusTest, promise: Model, limits: Limits) -> Plan:
-    """Orders for what `promise` allows without a split, and the rest of what `rfc` does.
+def plan(test: LitmusTest, guaranteed: Model, limits: Limits) -> Plan:
+    """Orders for what `guaranteed` allows without a split, and the rest of what `rfc` does.
 
     Raises
     ------
     LeftOut
         If the test is beyond the limits.
     """
-    model = unsplit(promise)
+    model = unsplit(guaranteed)
     events = len(unfold(test, model).events)
     if events > limits.events:
         raise LeftOut(f"{events} events, more than {limits.events}")
@@ -184,13 +184,13 @@ def cover(
         Explanation how many orders are done.
     """
     start = time.monotonic()
-    promise = GUARANTEES[config.guarantees]
+    guaranteed = GUARANTEES[config.guarantees]
     try:
-        planned = plan(test, promise, limits)
+        planned = plan(test, guaranteed, limits)
     except LeftOut as reason:
         return Covered(str(reason))
     covered = Covered(apart=planned.apart)
-    parts = _Parts(test, promise)
+    parts = _Parts(test, guaranteed)
     for number, (outcome, order) in enumerate(planned.orders.items()):
         progress(f"{number} of {len(planned.orders)}")
         forced = force(test, worker, config, parts.of(order), limits.timeout_s)

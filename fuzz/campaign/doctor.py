@@ -129,7 +129,7 @@ def _others() -> Iterator[Check]:
             continue
         try:
             configs = executor_class(name).configurations()
-        except Exception as error:  # noqa: BLE001 - somebody else's code: told, not ended by
+        except Exception as error:  # noqa: BLE001 - third-party code: its errors are reported, not raised
             yield Check(f"executor {name}", f"does not load: {error}", good=False)
         else:
             yield Check(f"executor {name}", ", ".join(each.name for each in configs))

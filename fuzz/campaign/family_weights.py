@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
 
-FLOOR: Final = 0.5
+MIN_SHARE: Final = 0.5
 """Share of the tests that is distributed by weight alone; a family never gets less than this part
 of its weight's share."""
 PRIOR_S: Final = 10.0
@@ -110,7 +110,7 @@ class FamilyWeights:
         if not (self.learning and self.found_something):
             return shares
         finds = _parts({family: shares[family] * self.yields[family].rate for family in families})
-        return {f: FLOOR * shares[f] + (1 - FLOOR) * finds[f] for f in families}
+        return {f: MIN_SHARE * shares[f] + (1 - MIN_SHARE) * finds[f] for f in families}
 
     def choose(self, who: int, families: Sequence[str]) -> str:
         """The family of the next test that executor number `who` chooses.

@@ -39,7 +39,7 @@ class Findings:
         Receives the findings.
     log : EventLog
     dispatcher : Dispatcher
-        Is told which families still find something new.
+        Receives which families still find something new.
     known : sequence of ReportedFinding
     """
 
@@ -199,7 +199,7 @@ class Findings:
 
 
 def _shown_by(reported: ReportedFinding, *, across: bool) -> tuple[str, ...]:
-    """The executor, and its configuration where findings are told apart by configuration."""
+    """The executor, and its configuration where findings are distinguished by configuration."""
     finding = reported.entry.finding
     assert finding is not None
     return (finding.executor,) if across else (finding.executor, finding.configuration)

@@ -45,7 +45,7 @@ findings:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A defect, told by what is seen and the kernels that are there.
+    """A defect, recognized by its symptoms and by the kernels in the test.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
 def widened(test: LitmusTest) -> Iterator[LitmusTest]:
     """The test with wider lanes, if possible, because values tear more often there.
 
-    This is no reduction step; it is done before one, so that its effect can be told apart.
+    This is no reduction step; it precedes one, so that its effect can be measured alone.
     """
     yield from _valid(wider_lanes(test))
 

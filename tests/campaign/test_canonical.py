@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
     """The same test in another order, under other names."""
-    sketch = Rewriter.of(test)
+    rewriter = Rewriter.of(test)
     clustered = {name for cluster in test.clusters for name in cluster.members}
 
     def shuffled(names: Sequence[str], first: int = 0) -> tuple[str, ...]:
@@ -95,22 +95,23 @@ def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
         # The order of a body inside a member is its SSA order.
         return node if node.name in clustered else map_bodies(node, body)
 
-    runs, client = {run.name: run for run in sketch.client}, []
+    runs, client = {run.name: run for run in rewriter.client}, []
     while runs:
         name = rng.choice([name for name, run in runs.items() if not runs.keys() & {*run.after}])
         run = runs.pop(name)
         client.append(replace(run, after=shuffled(run.after)))
     made = replace(
-        sketch,
-        variables=tuple(rng.sample(sketch.variables, len(sketch.variables))),
-        mutexes=tuple(rng.sample(sketch.mutexes, len(sketch.mutexes))),
-        queues=tuple(rng.sample(sketch.queues, len(sketch.queues))),
+        rewriter,
+        variables=tuple(rng.sample(rewriter.variables, len(rewriter.variables))),
+        mutexes=tuple(rng.sample(rewriter.mutexes, len(rewriter.mutexes))),
+        queues=tuple(rng.sample(rewriter.queues, len(rewriter.queues))),
         graphs=tuple(
-            Graph(g.name, ordered(g.nodes)) for g in rng.sample(sketch.graphs, len(sketch.graphs))
+            Graph(g.name, ordered(g.nodes))
+            for g in rng.sample(rewriter.graphs, len(rewriter.graphs))
         ),
         client=tuple(client),
-        clusters=tuple(rng.sample(sketch.clusters, len(sketch.clusters))),
-        observe=tuple(rng.sample(sketch.observe, len(sketch.observe))),
+        clusters=tuple(rng.sample(rewriter.clusters, len(rewriter.clusters))),
+        observe=tuple(rng.sample(rewriter.observe, len(rewriter.observe))),
     )
     return normalized(made.build(), "rewritten")
 
@@ -257,7 +258,7 @@ def test_a_key_tells_sort_rules_and_class() -> None:
     )
 
 
-def test_a_class_is_told_by_what_a_configuration_is_made_of() -> None:
+def test_the_executor_class_depends_on_the_settings_of_a_configuration() -> None:
     def of(executor: str, name: str) -> str:
         config = configuration(executor, name)
         return executor_class(executor, dict(config.settings), config.guarantees)

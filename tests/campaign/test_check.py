@@ -33,7 +33,7 @@ REPEATED = settings(
 )
 
 
-def test_a_forbidden_outcome_is_told_with_the_nearest_allowed_one_and_the_reason() -> None:
+def test_a_forbidden_outcome_is_reported_with_the_nearest_allowed_one_and_the_reason() -> None:
     with pytest.raises(AssertionError) as caught:
         check(SB, StaleReads)
     error = caught.value

@@ -65,18 +65,18 @@ def test_each_graph_runs_in_one_of_them(ended: RunRecord) -> None:
     assert max(ran.values()) <= 2 * min(ran.values())
 
 
-def test_what_cannot_run_is_told_and_the_others_go_on(ended: RunRecord) -> None:
-    told = {name: each.unavailable for name, each in states(ended).items() if each.unavailable}
-    assert told["missing"] == "no such device"
-    assert told["dies"].startswith("does not start: ")
-    assert set(told) == {"missing", "dies"}
+def test_an_unavailable_configuration_is_reported_and_the_others_run(ended: RunRecord) -> None:
+    reported = {name: each.unavailable for name, each in states(ended).items() if each.unavailable}
+    assert reported["missing"] == "no such device"
+    assert reported["dies"].startswith("does not start: ")
+    assert set(reported) == {"missing", "dies"}
     text = summary(ended)
     assert text.count("cannot run here: no such device") == 1
     assert states(ended)["dies"].crashed == 1
     assert not ended.deaths
 
 
-def test_each_is_judged_by_what_it_promises(ended: RunRecord) -> None:
+def test_each_configuration_is_judged_by_its_guaranteed_model(ended: RunRecord) -> None:
     by = {name: each.model for name, each in states(ended).items()}
     assert (by["split"], by["weak"]) == ("executor", "rfc")
     assert not states(ended)["sound"].forbidden_graphs
@@ -96,8 +96,10 @@ def test_a_finding_is_reported_once_with_all_that_showed_it(ended: RunRecord) ->
         assert reported.entry.finding.confirmed
 
 
-def test_what_breaks_the_stricter_model_only_is_reported_as_that(tmp_path: Path) -> None:
-    """Updates in two parts, which `rfc` allows, by who promises `executor`."""
+def test_what_only_the_stricter_model_forbids_is_reported_under_it(
+    tmp_path: Path,
+) -> None:
+    """Updates in two parts, which `rfc` allows, on an executor that guarantees `executor`."""
     (config,) = (c for c in executor_class(NAME).configurations() if c.name == "split")
     settings = Settings(1, tmp_path, ((NAME, config),), 600, 20, ("dag",), count=64, model=None)
     record = Campaign(settings, lambda record: None).run()
@@ -194,7 +196,7 @@ def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
     assert len(record.findings) == 1
 
 
-def test_what_is_slow_is_minimized_in_a_quick_profile_in_which_nothing_is_drawn(
+def test_a_slow_finding_is_minimized_in_a_fast_configuration_that_runs_no_generated_test(
     tmp_path: Path, unreduced: Entry
 ) -> None:
     made = alone(tmp_path, ("stale_too",), fast={NAME: configuration(NAME, "stale")})

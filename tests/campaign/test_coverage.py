@@ -1,4 +1,4 @@
-"""What is forced, what stands apart and why, and that another outcome is told."""
+"""Forced outcomes, the reasons for outcomes that are not forced, and reports of other outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def corpus(name):
 
 
 @pytest.mark.parametrize(
-    ("test", "promise", "reasons"),
+    ("test", "guaranteed", "reasons"),
     [
         (litmus("X=1; r0=Y || Y=1; r1=X"), EXECUTOR, []),
         (litmus("X+=1 || X+=1"), EXECUTOR, [SPLIT]),
@@ -45,15 +45,15 @@ def corpus(name):
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_what_is_not_forced_has_its_reason(test, promise, reasons) -> None:
-    assert sorted(plan(test, promise, Limits()).apart.values()) == sorted(reasons)
+def test_an_outcome_that_is_not_forced_has_a_reason(test, guaranteed, reasons) -> None:
+    assert sorted(plan(test, guaranteed, Limits()).apart.values()) == sorted(reasons)
 
 
 def test_what_is_forced_and_what_is_apart_are_all_that_is_allowed() -> None:
     for path in LITMUS:
         entry = load(path)
-        for promise in (EXECUTOR, RFC):
-            planned = plan(entry.test, promise, Limits())
+        for guaranteed in (EXECUTOR, RFC):
+            planned = plan(entry.test, guaranteed, Limits())
             assert not planned.orders.keys() & planned.apart.keys()
             allowed = entry.allowed["rfc"]
             assert {*planned.orders, *planned.apart} == set(allowed), path.stem
@@ -86,7 +86,7 @@ def test_other_executors_that_can_be_forced_reach_all_as_well(executor: str, con
             assert found.complete, path.stem
 
 
-def test_an_executor_that_follows_the_order_and_shows_another_outcome_is_told() -> None:
+def test_another_outcome_of_an_order_that_was_followed_is_reported() -> None:
     """Its queues give out what was put last."""
     test = litmus("Q!1; Q!2; r0=Q?", queues={"Q": 2})
     name = "mutant/last-in-first-out"

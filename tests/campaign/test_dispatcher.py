@@ -138,7 +138,7 @@ def test_a_narrow_executor_has_its_share_of_graphs_within_its_support() -> None:
     assert not any(narrow.support.lacking(each.test) for each in taken)
 
 
-def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
+def test_generated_tests_depend_on_the_seed_and_not_on_the_executors() -> None:
     few_graphs = 9  # then the other comes to its next family without features
     few, many = executor("few", frozenset()), executor("many", ALL)
     alone = Table(one := executor("few", frozenset())).take(one, few_graphs)
@@ -155,7 +155,7 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_there() -> None:
     assert len(indices) == 40
 
 
-def test_families_are_drawn_by_weight_and_by_what_they_find(
+def test_families_are_chosen_by_weight_and_by_their_findings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A graph costs a second here. In a campaign of so many graphs only weights count."""

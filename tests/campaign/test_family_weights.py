@@ -1,4 +1,4 @@
-"""How often each family is generated: shares, floors, and what is taken for new."""
+"""Shares of the families: weights, finds, the least share, and new pairs of ops."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.campaign.family_weights import (
-    FLOOR,
     HALF_LIFE_S,
+    MIN_SHARE,
     NEW_PAIR,
     FamilyWeights,
     pairs,
@@ -46,7 +46,7 @@ def test_each_who_chooses_has_shares_of_its_own() -> None:
     assert [each.choose(0, ("a", "b")) for _ in range(2)] == ["a", "b"]
 
 
-def test_what_finds_something_is_drawn_more_often_and_nothing_falls_below_its_floor() -> None:
+def test_a_family_with_findings_gains_share_and_none_falls_below_its_least_share() -> None:
     each = weights(b=2)
     for family in FAMILIES:
         each.add_time(family, 30.0)
@@ -57,7 +57,7 @@ def test_what_finds_something_is_drawn_more_often_and_nothing_falls_below_its_fl
     after = each.shares(FAMILIES)
     assert sum(after.values()) == pytest.approx(1)
     assert after["d"] > 0.55
-    assert all(after[family] >= FLOOR * before[family] for family in FAMILIES)
+    assert all(after[family] >= MIN_SHARE * before[family] for family in FAMILIES)
     counts = chosen(each, 1000)
     assert all(abs(counts[f] - 1000 * after[f]) <= 2 for f in FAMILIES)
 
@@ -70,9 +70,9 @@ def test_who_finds_nothing_more_falls_back() -> None:
     first = each.shares(FAMILIES)["a"]
     for _ in range(100):
         each.add_time("a", HALF_LIFE_S / 10)
-    assert each.yields["a"].found < 0.001
+    assert each.yields["a"].finds < 0.001
     assert each.shares(FAMILIES)["a"] < 0.25 < first
-    assert each.shares(FAMILIES)["a"] >= 0.25 * FLOOR
+    assert each.shares(FAMILIES)["a"] >= 0.25 * MIN_SHARE
 
 
 def test_before_the_first_finding_time_changes_nothing() -> None:
@@ -92,11 +92,11 @@ def test_before_the_first_finding_time_changes_nothing() -> None:
 def test_new_pairs_of_ops_count_once_whoever_has_them() -> None:
     each = weights()
     each.add_test("a", litmus("X=1 || r0=X"))
-    assert each.yields["a"].found == NEW_PAIR
+    assert each.yields["a"].finds == NEW_PAIR
     each.add_test("b", litmus("r5=X || X=7"))
-    assert each.yields["b"].found == 0
+    assert each.yields["b"].finds == 0
     each.add_test("b", litmus("X=1; r0=X; Y=1 || Y+=1"))
-    assert each.yields["b"].found == pytest.approx(2 * NEW_PAIR)
+    assert each.yields["b"].finds == pytest.approx(2 * NEW_PAIR)
 
 
 def test_pairs_are_of_one_resource_with_their_order() -> None:

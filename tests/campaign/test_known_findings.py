@@ -84,7 +84,7 @@ def text(*entries: str) -> str:
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(entries: list[str], line: int, message: str) -> None:
+def test_a_wrong_file_is_reported_in_one_line(entries: list[str], line: int, message: str) -> None:
     with pytest.raises(FileError) as error:
         loads(text(*entries), "known.yaml")
     assert str(error.value).startswith(f"known.yaml:{line}: findings.")
@@ -223,15 +223,15 @@ def test_the_commands(litmusfuzz: Command, tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
-def test_what_cannot_be_added_is_told_by_what_is_wrong(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_added_is_explained(litmusfuzz: Command, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "unreduced").mkdir()
     file = str(finding(tmp_path / "out", "X=1 || r0=X"))
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
-    night = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
-    (tmp_path / "nightly.json").write_text(json.dumps({"findings": [night | {"key": "v2-nope"}]}))
-    for arguments, told in (
+    nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
+    (tmp_path / "nightly.json").write_text(json.dumps({"findings": [nightly | {"key": "v2-nope"}]}))
+    for arguments, message in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{unreduced.relative_to(tmp_path)}: is not minimized"),
@@ -242,7 +242,7 @@ def test_what_cannot_be_added_is_told_by_what_is_wrong(litmusfuzz: Command, tmp_
     ):
         done = litmusfuzz("known", "add", "k.yaml", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert told in done.stderr
+        assert message in done.stderr
         assert not (tmp_path / "k.yaml").exists()
     (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 2\n")
     (tmp_path / "k.yaml").symlink_to("kept.yaml")

@@ -1,4 +1,4 @@
-"""Nights on a mutant that needs no framework: ended, killed, resumed, report, made again.
+"""Nightly runs of a mutant that needs no framework: ended, killed, resumed, report, made again.
 
 They wait for a state of the store or of a shard log, never for a time.
 """
@@ -63,7 +63,7 @@ PLANNED = {
     "python": None,
     "asked_s": 36_000.0,
 }
-"""What a `ShardPlanner` reads of a night, but for the executors."""
+"""What a `ShardPlanner` reads of a nightly run, except the executors."""
 
 
 def shard(number: int = 1, **changes: Any) -> Shard:
@@ -128,7 +128,7 @@ def lines_of(folder: Path) -> Lines:
 
 @pytest.fixture
 def store(tmp_path: Path, logged: Path) -> Iterator[Store]:
-    """A night of one shard that has ended."""
+    """A nightly run of one shard that has ended."""
     with nightly_run(tmp_path / "n", logged) as store:
         store.finish_shard(1, lost=False)
         yield store
@@ -250,7 +250,7 @@ def test_exit_code_is_0_if_all_findings_are_known_by_key_else_1(
 def test_a_crash_known_by_its_cause_stays_known_in_each_report(
     store: Store, tmp_path: Path
 ) -> None:
-    """Also where its file is asked for first, as after a night that has ended."""
+    """Also where its file is asked for first, as after a nightly run that has ended."""
     (row, *_) = store.rows("SELECT file FROM unreduced_findings")
     effects = load(tmp_path / "n" / row["file"]).test.effects
     store.db.execute(
@@ -609,11 +609,11 @@ def check(store: Store) -> None:
         ]
 
 
-# --- whole nights ----------------------------------------------------------------------
+# --- whole nightly runs ----------------------------------------------------------------
 
 
 class Running:
-    """A night in a process of its own."""
+    """A nightly run in a process of its own."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
@@ -671,8 +671,8 @@ def busy(store: Store) -> int | None:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory) -> Path:
-    """A night ended by SIGTERM, resumed, robbed of a worker, killed, resumed, ended by Ctrl-C."""
-    folder = tmp_path_factory.mktemp("nights") / "night"
+    """A run ended by SIGTERM, resumed, robbed of a worker, killed, resumed, ended by Ctrl-C."""
+    folder = tmp_path_factory.mktemp("runs") / "nightly"
     first = Running(
         folder,
         *("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7"),
@@ -722,17 +722,17 @@ def test_no_finding_is_lost_or_doubled_and_no_process_left(interrupted: Path) ->
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     """Both come while it is stopped, so that it has not ended when it sees the second."""
-    folder = tmp_path / "night"
-    night = Running(
+    folder = tmp_path / "nightly"
+    running = Running(
         folder,
         *("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7"),
         *("--time", "20m", "--shard-time", "10m", "--workers", "1", "--out", str(folder)),
     )
-    night.wait(busy)
-    night.look()
+    running.wait(busy)
+    running.look()
     for sent in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT):
-        night.process.send_signal(sent)
-    code, _, err = night.end(signal.SIGCONT)
+        running.process.send_signal(sent)
+    code, _, err = running.end(signal.SIGCONT)
     assert code == 2
     assert "Traceback" not in err
     assert not (folder / "nightly.json").exists()

@@ -1,7 +1,7 @@
 """Pools: a worker is killed in the middle of a shard, and no shard is lost or done twice.
 
-What happens when is told by connections, not by clocks: each shard says when it is in its
-middle, and goes on when it is told to.
+Connections order the events, not clocks: each shard announces its first results, and waits for a
+message before it continues.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ asyncio.run(main())
 def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
     """A campaign of its own; its number, and how many graphs showed something forbidden."""
     with tempfile.TemporaryDirectory() as folder, Client(address, authkey=KEY) as writer:
-        told = False
+        announced = False
 
         def show(record: RunRecord) -> None:
-            nonlocal told
-            if not told and any(state.tests for state in record.executors):
-                told = True
+            nonlocal announced
+            if not announced and any(state.tests for state in record.executors):
+                announced = True
                 writer.send((number, os.getpid()))
                 writer.recv()
 
@@ -79,7 +79,7 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
             count=64,
         )
         record = Campaign(settings, show).run()
-        assert told
+        assert announced
         return number, record.forbidden_graphs
 
 
@@ -246,7 +246,7 @@ def test_ctrl_c_does_not_reach_the_workers() -> None:
     ("address", "why"),
     [("tcp://127.0.0.1:1", "no Dask scheduler at tcp://127.0.0.1:1: "), ("odd://x", "no Dask")],
 )
-def test_a_cluster_that_is_not_there_is_told_in_one_line(
+def test_a_missing_cluster_is_reported_in_one_line(
     address: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "CONNECT_S", 0.5)

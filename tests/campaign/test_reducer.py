@@ -120,7 +120,7 @@ def tests() -> list[LitmusTest]:
     return generated()
 
 
-def test_a_sketch_of_a_test_builds_that_test_again(tests) -> None:
+def test_a_rewriter_of_a_test_builds_that_test_again(tests) -> None:
     for test in tests:
         assert test.features <= FEATURES
         again = Rewriter.of(test).build()

@@ -73,7 +73,7 @@ def test_who_refuses_all_gets_no_more_of_the_time() -> None:
 
 
 def test_counted_it_depends_on_nothing_else() -> None:
-    """However long each takes, and however late it is told."""
+    """However long each takes, and however late its time is reported."""
     orders = []
     for seconds, late in ((0.001, 0), (7.0, 5)):
         sampler = ConfigurationSampler(

@@ -1,4 +1,4 @@
-"""Campaigns on several executors: the same graphs, each judged by its own promise."""
+"""Campaigns on several executors: the same graphs, each judged by the model that it guarantees."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_graph_is_run_or_refused_by_each(ended: RunRecord) -> None:
     assert ended.compared == inline.tests
 
 
-def test_each_is_judged_by_its_own_promise(ended: RunRecord) -> None:
+def test_each_executor_is_judged_by_the_model_it_guarantees(ended: RunRecord) -> None:
     assert [each.model for each in ended.executors[:3]] == ["executor", "executor", "rfc"]
     assert {f.entry.finding.executor for f in ended.findings if f.entry.finding} == {
         "mutant/stale-reads"

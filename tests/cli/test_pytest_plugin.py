@@ -104,11 +104,11 @@ def test_files_are_items_and_a_failure_says_what_happened(run) -> None:
     on = ("--litmus-executors", f"interleaver,careless,{STALE}:plain")
     code, output = run("-n0", *on)
     assert code == 1
-    told = results(output)
-    assert "PASSED litmus/SB.yaml::interleaver/plain" in told
-    assert f"PASSED litmus/MP.yaml::{STALE}/plain" in told
-    assert any(line.startswith("FAILED litmus/SB.yaml::careless/plain") for line in told)
-    assert any(line.endswith("interleaver refuses: queues") for line in told)
+    reported = results(output)
+    assert "PASSED litmus/SB.yaml::interleaver/plain" in reported
+    assert f"PASSED litmus/MP.yaml::{STALE}/plain" in reported
+    assert any(line.startswith("FAILED litmus/SB.yaml::careless/plain") for line in reported)
+    assert any(line.endswith("interleaver refuses: queues") for line in reported)
     assert "other.yaml" not in output
     failure = output[output.index("SB.yaml::mutant/stale-reads/plain") :]
     for part in (
@@ -120,7 +120,7 @@ def test_files_are_items_and_a_failure_says_what_happened(run) -> None:
     ):
         assert part in failure
     for _ in range(2):
-        assert (code, told) == ((again := run("-n2", *on))[0], results(again[1]))
+        assert (code, reported) == ((again := run("-n2", *on))[0], results(again[1]))
 
 
 def found_on(executor: str) -> Finding:
@@ -265,7 +265,7 @@ def test_a_projects_settings_choose(run, project: Path) -> None:
     ]
 
 
-def test_mistakes_are_told_in_one_line(run, project: Path) -> None:
+def test_mistakes_are_reported_in_one_line(run, project: Path) -> None:
     for arguments, said in (
         (("--litmus-executors", "absent"), "no executor 'absent'; there are tf"),
         (("--litmus-executors", "native,native"), "native stands twice"),

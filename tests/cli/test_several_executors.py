@@ -20,7 +20,7 @@ SB, LOST, CLUSTERED = (
     for name in ("SB", "lost-update", "cl-sb")
 )
 BOTH = ("--executors", "mutant/stale-reads,native:controlled")
-DRAWN = ("--families", ",".join(BY_FEATURE))
+FAMILIES = ("--families", ",".join(BY_FEATURE))
 FEW = ("--tests", "16", "--count", "64", "--time", "10m", "--seed", "1")
 
 
@@ -43,7 +43,7 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
 
 
 def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
-    result = litmusfuzz("run", *BOTH, *DRAWN, *FEW, "--out", "out")
+    result = litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--out", "out")
     lines = result.stdout.splitlines()
     assert result.returncode == 1, result.stderr
     assert any(line.startswith("    refused ") and "loops" in line for line in lines)
@@ -64,7 +64,7 @@ def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
 
 
 def test_a_run_on_several_as_data(litmusfuzz) -> None:
-    data = json.loads(litmusfuzz("run", *BOTH, *DRAWN, *FEW, "--json").stdout)
+    data = json.loads(litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json").stdout)
     stale, native, _ = data["executors"]
     assert stale["model"] == native["model"] == "executor"
     assert stale["tests"] + stale["refused_graphs"] == native["tests"] == data["graphs"] == 16
@@ -72,7 +72,9 @@ def test_a_run_on_several_as_data(litmusfuzz) -> None:
     assert set(differential["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
     assert differential["graphs"] == differential["kept"] == stale["tests"]
     assert differential["executors"]["native/controlled"]["graphs"] == stale["tests"]
-    by_rfc = json.loads(litmusfuzz("run", *BOTH, *DRAWN, *FEW, "--json", "--model", "rfc").stdout)
+    by_rfc = json.loads(
+        litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json", "--model", "rfc").stdout
+    )
     assert {each["model"] for each in by_rfc["executors"]} == {"rfc"}
     assert by_rfc["ops"] == data["ops"]
 

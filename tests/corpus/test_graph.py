@@ -497,7 +497,7 @@ def test_predecessors_are_transitive() -> None:
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(resource_graphs())
-def test_a_drawn_test_comes_back_from_its_file(test: LitmusTest) -> None:
+def test_a_generated_test_comes_back_from_its_file(test: LitmusTest) -> None:
     entry = Entry(test)
     text = dumps(entry)
     assert loads(text) == entry

@@ -489,7 +489,7 @@ def test_the_type_of_a_setting_is_kept() -> None:
     ]
 
 
-def test_a_field_that_a_part_lacks_is_told_where_the_part_begins() -> None:
+def test_a_missing_field_is_reported_where_its_part_begins() -> None:
     error = refusal(edited(("  seed: 5\n", "")))
     assert (error.line, error.fields) == (line_of("finding:"), ("finding",))
     assert error.message == "missing field `seed`"
@@ -504,7 +504,7 @@ def test_a_finding_shows_at_least_one_outcome() -> None:
 
 
 def test_a_cycle_is_shown_node_by_node() -> None:
-    """Nodes stand in topological order; what cannot be put in one is told why."""
+    """Nodes stand in topological order; a cycle is explained."""
     text = edited(("resources: [X], inputs: [c]}", "resources: [X], inputs: [c], after: [u]}"))
     error = refusal(text)
     assert (error.line, error.fields) == (
@@ -529,7 +529,7 @@ def test_a_listed_set_is_no_larger_than_what_saving_would_list() -> None:
     assert len(allowed) == MAX_LISTED
 
 
-def test_the_same_field_twice_in_a_part_is_told_at_the_second() -> None:
+def test_a_field_that_stands_twice_in_a_part_is_reported_at_the_second() -> None:
     error = refusal(edited(("  index: 17\n", "  index: 17\n  seed: 5\n")))
     assert (error.line, error.fields) == (line_of("index: 17") + 1, ("finding", "seed"))
     assert error.message == "stands twice"

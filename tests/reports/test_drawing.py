@@ -28,8 +28,8 @@ from litmusfuzz.reports.drawing import dot, expression, statement, text
 FOLDER = Path(corpus.__file__).parent / "litmus"
 
 
-def drawn(test: LitmusTest) -> list[str]:
-    """The lines, without those on what the test is."""
+def lines_of(test: LitmusTest) -> list[str]:
+    """The lines of the drawing, without name and description."""
     lines = text(test).splitlines()
     return lines[1 + len(test.description.splitlines()) :]
 
@@ -79,7 +79,7 @@ def test_sb_in_dot() -> None:
 
 def test_a_pair_of_scatters() -> None:
     made = litmus("X[0,2]=1 || X[1]+=-2; r0=X[0,2]", shape=(3, 4), init={"X": (1, 2, 3)})
-    assert drawn(made) == [
+    assert lines_of(made) == [
         "  X: int32[3, 4] = [1, 2, 3]",
         "",
         "  | chain 0         | chain 1",
@@ -91,7 +91,7 @@ def test_a_pair_of_scatters() -> None:
 
 
 def test_momentum_names_its_operands() -> None:
-    assert drawn(load(FOLDER / "momentum-observed-between.yaml").test) == [
+    assert lines_of(load(FOLDER / "momentum-observed-between.yaml").test) == [
         "  X: float32[1] = 5",
         "  A: float32[1] = 3",
         "",
@@ -104,7 +104,7 @@ def test_momentum_names_its_operands() -> None:
 
 
 def test_an_observed_bool_stands_below_the_columns() -> None:
-    assert drawn(load(FOLDER / "less-equal-of-two-reads.yaml").test) == [
+    assert lines_of(load(FOLDER / "less-equal-of-two-reads.yaml").test) == [
         "  X: int32[2] = [1, 5]",
         "",
         "  | chain 0  | chain 1",
@@ -130,7 +130,7 @@ def test_an_edge_between_chains_is_shown_once() -> None:
         Node("f", "ReadVariableOp", (), ("X",), ("c", "a", "b")),
     )
     made = LitmusTest("t", (Variable("X", "int32", (), 0, "cpu:1"),), (Graph("main", nodes),))
-    assert drawn(made) == [
+    assert lines_of(made) == [
         "  X: int32[] = 0 on cpu:1",
         "",
         "  | chain 0            | chain 1",
@@ -146,7 +146,7 @@ def test_an_edge_between_chains_is_shown_once() -> None:
 def test_a_graph_without_effects_has_a_drawing() -> None:
     nodes = (Node("k", "Const", attrs=ConstAttrs("int32", (2,), (7, -1))),)
     made = LitmusTest("t", (Variable("X", "int32", ()),), (Graph("main", nodes),), ("k",))
-    assert drawn(made)[-5:] == [
+    assert lines_of(made)[-5:] == [
         "",
         "  main touches no resource",
         "  k = [7, -1]",
@@ -229,7 +229,7 @@ def test_a_value_that_doubles_again_and_again_is_cut_off() -> None:
 
 def chains_of(file: str) -> list[str]:
     """The lines with the chains of a corpus file."""
-    return [line[2:] for line in drawn(load(FOLDER / f"{file}.yaml").test) if line[2:3] == "|"]
+    return [line[2:] for line in lines_of(load(FOLDER / f"{file}.yaml").test) if line[2:3] == "|"]
 
 
 def test_bodies_stand_below_their_loop_and_conditional() -> None:
@@ -351,7 +351,7 @@ def test_a_section_claims_no_more_than_its_edges(file: str, lines: list[str]) ->
 
 
 def test_several_graphs_and_the_client() -> None:
-    lines = drawn(load(FOLDER / "sgd-synchronous.yaml").test)
+    lines = lines_of(load(FOLDER / "sgd-synchronous.yaml").test)
     assert "  graph chief:" in lines
     assert lines[lines.index("  the client runs:") + 1 :] == [
         "    a: graph worker",
@@ -376,7 +376,7 @@ def clustered() -> LitmusTest:
 
 
 def test_clusters_stand_above_their_members() -> None:
-    lines = drawn(clustered())
+    lines = lines_of(clustered())
     assert lines[3:] == [
         "",
         "  | chain 0         | chain 1",
@@ -481,7 +481,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
 def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     """In bodies and sections too; a cluster above its members."""
     test = load(path).test
-    shown = "\n".join(drawn(test))
+    shown = "\n".join(lines_of(test))
     results = {
         name for n in test.nodes if isinstance(n.attrs, BranchAttrs) for name in n.attrs.results
     }
@@ -542,6 +542,6 @@ def test_no_name_breaks_out_of_the_quotes(name: str, quoted: str) -> None:
 
 def test_a_transfer_is_seen_through_in_text_and_stands_in_the_graph() -> None:
     test = load(FOLDER / "devices-neuron-two-workers.yaml").test
-    assert "  f = Relu(((wr * 2) + br))" in drawn(test)
+    assert "  f = Relu(((wr * 2) + br))" in lines_of(test)
     assert '"sm" [label="Send on cpu:0"];' in dot(test)
     assert '"sm" -> "rm";' in dot(test)

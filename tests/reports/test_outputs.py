@@ -143,7 +143,7 @@ def test_a_hundred_findings_fit_into_a_megabyte() -> None:
     whole = page(nightly_run(100))
     assert len(whole.encode()) < 1_000_000
     parsed = Balanced(whole)
-    # Nothing was left out for lack of room.
+    # Nothing was left out for lack of space.
     assert sum(each.startswith("f") and each[1:].isdigit() for each in parsed.ids) == 102
 
 

@@ -45,12 +45,12 @@ pytestmark = pytest.mark.skipif(
 def browse(path: Path, width: int, *more: str) -> subprocess.CompletedProcess[str]:
     """Load a page, and print its document as it then is; the console goes to stderr."""
     assert CHROMIUM is not None
-    profile = path.parent / f"profile-{width}"
+    user_data = path.parent / f"browser-{width}"
     return subprocess.run(
         [
             *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
             "--hide-scrollbars",
-            *(f"--user-data-dir={profile}", f"--window-size={width},900"),
+            *(f"--user-data-dir={user_data}", f"--window-size={width},900"),
             # The clock runs as fast as the page lets it: nothing here waits for time.
             *("--virtual-time-budget=2000", *more, "--dump-dom", path.as_uri()),
         ],

@@ -170,7 +170,7 @@ def test_of_sound_tests_of_every_feature_a_script_shows_allowed_outcomes_only(
     features = frozenset().union(*(test.features for test in tests))
     assert features == FEATURE_NAMES - {"clusters"}
     tests += map(every_op, DTYPES)
-    # To look into a full queue makes room: what waits would go on, past what was there.
+    # To look into a full queue takes an element: a waiting enqueue would then add another.
     tests.append(litmus("Q!1; Q!2; P!3; P!4; r0=Q?", queues={"Q": 2, "P": 1}))
     tests.append(litmus("Q!1; Q!2; r0=Q? || P!3; P!4; r1=P?", queues={"Q": 1, "P": 1}))
     shown = run(tmp_path, [found(test, model="executor") for test in tests], 0.1)

@@ -1,8 +1,8 @@
 """Decides which shard of a nightly run is next.
 
 Every executor gets the same time. The configurations of an executor fall into *groups*: one
-environment, because another one needs another process, and one class, because findings are told
-apart by class. A group gets time in proportion to the square root of its size: thirty
+environment, because another one needs another process, and one class, because findings are
+distinguished by class. A group gets time in proportion to the square root of its size: thirty
 configurations need more than one, but differ less than thirty executors. The group that has had
 the least time is next, and its shard minimizes the group's unreduced findings. Towards the end,
 shards do little else. The self-test comes first.
