@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,7 @@ SOURCES: Final = {
     for path in sorted((ROOT / folder).rglob("*.py"))
     if path.parent != FINDINGS
 }
+OURS: Final = {f"litmusfuzz.{module}" for module in SOURCES}
 PUBLIC: Final = ("", "__main__")
 """The package itself and its entry point: they stand above all layers."""
 
@@ -91,7 +93,9 @@ def all_imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            # What imports nothing but modules of a package needs those, not the package.
+            found |= names if names <= OURS else {node.module} | names
     return found
 
 
@@ -121,6 +125,12 @@ def test_nothing_imports_the_public_api_from_inside() -> None:
     for module, names in inside.items():
         own = {n.split(".")[1] for n in names if n.startswith("litmusfuzz.")}
         assert own <= {*FOLDERS}, (module, own)
+
+
+def test_no_import_circle() -> None:
+    """Imports for type checking and inside functions count as well."""
+    graph = {module: imported(module) - {*PUBLIC} for module in SOURCES.keys() - {*PUBLIC}}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("module", sorted(SOURCES))
@@ -175,6 +185,14 @@ def test_every_source_has_a_docstring_and_no_stars() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 assert all(alias.name != "*" for alias in node.names), path
+
+
+def test_no_test_imports_a_private_name_of_the_product() -> None:
+    private = re.compile(r"litmusfuzz\..*\._[a-z]")
+    compiled = re.compile(r"\._(executor|explorer|mutants)$")
+    for path in (ROOT / "tests").rglob("*.py"):
+        names = [n for n in all_imported(path) if private.search(n) and not compiled.search(n)]
+        assert not names, (path, names)
 
 
 def test_no_test_returns_early() -> None:
