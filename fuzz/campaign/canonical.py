@@ -1,17 +1,21 @@
-"""The canonical form of a test, and the short key of a finding that is made from it.
+"""Computes the canonical form of a test, and from it the key of a finding.
 
-Two tests have the same form exactly when one becomes the other by other names, by another order of
-what has no order (nodes, resources, graphs, runs, clusters, control edges, members of a section,
-carried values after the counter, results, captures of a body, observed values), or by other values
-where only their equality can matter.
+Two tests have the same canonical form if and only if they differ at most in
 
-The test becomes a graph with coloured vertices and labelled edges, of which an isomorphism is just
-such a rewriting. Colours are refined until neighbours distinguish no more vertices. Where several
-vertices still look alike, each is tried in turn, and the least of all labellings is taken. Two
-labellings that give one graph are an automorphism, which saves equal branches.
+- names;
+- the order of unordered parts: nodes, resources, graphs, runs, clusters, control edges, members of
+  a section, carried values after the counter, results, captures of a body, observed values;
+- values of which only the equality matters.
 
-What is *not* rewritten: a control edge that others imply, a constant that could be shared, the
-operands of a sum. Executors do not treat these alike, whatever the model says.
+The algorithm is graph canonization. A test is converted to a graph with coloured vertices and
+labelled edges, so that two tests differ as above if and only if their graphs are isomorphic.
+Colours are refined until vertices of one colour have the same neighbours. While several vertices
+share a colour, each of them is individualized in turn, and the least of the resulting labellings is
+the canonical one. Two labellings with the same edges give an automorphism, which prunes equivalent
+branches of the search.
+
+The form keeps redundant control edges, equal constants and the order of a sum's operands, because
+executors may treat them differently even where the model does not.
 
 References
 ----------
@@ -63,7 +67,7 @@ VERSION: Final = "v2"
 
 
 def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
-    """The canonical form: equal for all tests that mean the same, and itself such a test.
+    """The canonical form: one test for all tests that are equal in the sense of this module.
 
     Parameters
     ----------
@@ -140,11 +144,11 @@ def executor_class(executor: str, settings: Mapping[str, int | str | bool], mode
 # --- values ----------------------------------------------------------------------------
 
 _Place = tuple[str, str]
-"""A thing in a test, by kind and name."""
+"""A part of a test that holds a value: its kind, "value" or "resource", and its name."""
 
 
 class _Values:
-    """Classes of values: places that copying joins, and whether their values may be renamed.
+    """Value classes: places between which values are copied, and whether the values may be renamed.
 
     The values of a class may be renamed, one to one, if no op computes with them: every execution
     then shows the same outcome, renamed.
@@ -155,7 +159,7 @@ class _Values:
         self.computed: list[_Place] = []
         for node in test.nodes:
             self._node(node)
-        # Predicates decide what happens.
+        # Predicates decide which ops run.
         self.computed += [
             ("value", name) for name, kind in test.types.items() if kind and kind.dtype == BOOL
         ]
@@ -202,7 +206,7 @@ class _Values:
             self.computed += places
 
 
-# --- the graph_of_test -----------------------------------------------------------------------
+# --- the graph of a test ---------------------------------------------------------------
 
 
 class _ColouredGraph:
@@ -218,7 +222,7 @@ class _ColouredGraph:
         self.class_members: set[tuple[_Place, int]] = set()
         """Values that may be renamed, each with its value class."""
         self.below: dict[str, tuple[str, ...]] = {}
-        """Of a node, those that it stands below though it does not name them."""
+        """For each node, nodes that the file must have above it though no edge leads from them."""
         self._resources()
         in_order = Axiom.PROGRAM_ORDER in model.axioms
         clustered = {name for cluster in test.clusters for name in cluster.members}
@@ -362,7 +366,11 @@ class _ColouredGraph:
 
 
 class _Labelling:
-    """`ranks`: of each vertex its place in the canonical order."""
+    """Finds the canonical order of the vertices: `ranks` has each vertex's place in it.
+
+    `leaves` has the labellings found so far, by their sorted edges, each with the path of
+    individualized vertices that led to it.
+    """
 
     def __init__(self, graph_of_test: _ColouredGraph) -> None:
         self.edges = graph_of_test.edges
@@ -377,7 +385,7 @@ class _Labelling:
         self.ranks = self.leaves[min(self.leaves)][0]
 
     def _refined(self, colours: list[int]) -> list[int]:
-        """Refine the colours until neighbours distinguish no more vertices."""
+        """Refine the colours until vertices of one colour have neighbours of the same colours."""
         count = len(set(colours))
         while True:
             seen = [
@@ -391,13 +399,16 @@ class _Labelling:
             count = len(order)
 
     def _search(self, colours: list[int], path: tuple[int, ...]) -> int:
-        """Try each vertex of the smallest cell; `path` are those tried above.
+        """Individualize each vertex of the smallest cell in turn, and search further.
+
+        A cell is a set of vertices of one colour; `path` has the vertices that are individualized
+        so far.
 
         Returns
         -------
         int
-            How much of `path` is still of interest: less than all, where a leaf was an
-            automorphism's image of an earlier one, so that this branch has nothing new.
+            Length of the part of `path` below which the search continues. It is less than
+            ``len(path)`` after an automorphism: the rest of this branch mirrors an earlier one.
         """
         sizes = Counter(colours)
         cells = [(size, colour) for colour, size in sizes.items() if size > 1]
@@ -417,7 +428,10 @@ class _Labelling:
         return len(path)
 
     def _leaf(self, ranks: list[int], path: tuple[int, ...]) -> int:
-        """Note a complete labelling, and an automorphism if it gives an earlier graph."""
+        """Add a complete labelling, or an automorphism if its edges equal those of an earlier one.
+
+        Returns the part of `path` below which the search continues, as `_search` does.
+        """
         edges = tuple(sorted((label, ranks[one], ranks[other]) for label, one, other in self.edges))
         if edges not in self.leaves:
             self.leaves[edges] = ranks, path
@@ -430,7 +444,7 @@ class _Labelling:
         )
 
     def _images(self, vertices: Sequence[int], path: tuple[int, ...]) -> set[int]:
-        """Where automorphisms that leave `path` alone take some vertices."""
+        """The vertices, and their images under the automorphisms that fix each vertex of `path`."""
         found = set(vertices)
         waiting = list(vertices)
         fixing = [each for each in self.automorphisms if all(each[v] == v for v in path)]
@@ -446,7 +460,7 @@ class _Labelling:
 
 
 class _RewrittenTest:
-    """The test with everything in the order of the ranks, and values counted from 0."""
+    """Writes the test with its parts in the order of the ranks, and values renamed from 0 on."""
 
     def __init__(self, graph_of_test: _ColouredGraph, ranks: list[int]) -> None:
         self.graph_of_test = graph_of_test
@@ -459,7 +473,7 @@ class _RewrittenTest:
             in_class[value_class] += 1
 
     def test(self) -> LitmusTest:
-        """The parts in their order, then under names that are counted."""
+        """The test with sorted parts, and then with numbered names."""
         graph_of_test, old = self.graph_of_test, self.graph_of_test.rewriter
         graphs = self._sorted("graph", old.graphs)
         waits = {run.name: set(run.after) for run in old.client}
@@ -470,7 +484,7 @@ class _RewrittenTest:
         ]
         called = {run.name: run.name for run in client}
         if not any(waits.values()) and len({run.graph for run in client}) == len(client):
-            # One run of each graph: as if the client were not written down.
+            # One run of each graph is the default: the runs get the names of the graphs.
             called = {run.name: run.graph for run in client}
             client.sort(key=lambda run: self.rank["graph", run.graph])
         observe = sorted(old.observe, key=lambda each: self._place(*each))
@@ -497,7 +511,7 @@ class _RewrittenTest:
         return tuple(sorted(things, key=lambda each: self.rank[kind, each.name]))
 
     def _ordered(self, kind: str, waits: Mapping[str, set[str]]) -> list[str]:
-        """Each after those that it waits for; of several that could be next the least."""
+        """A topological order; of several names that could be next, the one of least rank."""
         ordered: list[str] = []
         left = dict(waits)
         while left:
@@ -524,7 +538,7 @@ class _RewrittenTest:
         return _literal(tuple(renamed), shape, whole=self.graph_of_test.test.whole)
 
     def _level(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """The nodes of a graph or body, each below those that it must stand below."""
+        """The nodes of a graph or body in a topological order."""
         named = {node.name: node for node in nodes}
         waits = {}
         for node in nodes:
@@ -575,7 +589,7 @@ def _picked(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 
 def _literal(values: tuple[int, ...], shape: tuple[int, ...], *, whole: bool) -> Nested:
-    """Model values as a file has them: one int where all are alike, else a row each."""
+    """Model values in the form of test files: one int if all are equal, else nested by row."""
     if len(set(values)) == 1:
         return values[0]
     if not whole or len(shape) == 1:

@@ -1,17 +1,16 @@
-"""Finds the smallest set of tests that covers all that a larger set covers.
+"""Finds a smallest subset of the corpus with the same coverage as the whole.
 
 A test covers, beside its features and the relations of its ops on one resource
 (`litmusfuzz.fuzz.campaign.family_weights.pairs`):
 
 - *outcomes*: for each allowed outcome, the order that the oracle's witness gives to every two ops
-  on one resource. Two orders that make no difference have one outcome and one witness, so these
-  are orders that can be distinguished;
-- how its outcomes end, and which models allow different outcomes;
-- *kills*: mutants of the native executor that show a forbidden outcome on it under the controlled
-  engine, which is deterministic by seed; and the cause of its own finding.
+  on one resource. An outcome has one witness, so two orders count only if their outcomes differ;
+- the final status of its outcomes, and the pairs of models that allow different outcomes;
+- *kills*: mutants of the native executor that show a forbidden outcome of the test under the
+  controlled engine, which is deterministic by seed; and the cause of the test's own finding.
 
-The set is a cover. It is proved minimal if there are as many items that no test shares with
-another, or if z3 says that no cover is smaller. z3 is limited by its own count of steps, not by a
+The subset is a set cover. It is proved minimal in one of two ways: there are as many items of which
+no test covers two, or z3 finds no smaller cover. z3 is limited by its own count of steps, not by a
 clock, so that the answer is repeatable.
 """
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
 
 Shown = frozenset[str]
-"""Items that a test covers, in words."""
+"""Items that a test covers, as texts."""
 
 _CONFIG: Final = "controlled"
 _COUNT: Final = 200
@@ -55,7 +54,7 @@ _STEPS: Final = 20_000_000
 
 
 def shown(entry: Entry) -> Shown:
-    """Items that a test covers, without kills; no outcomes if there are too many to list."""
+    """Items that a test covers, except kills; without outcomes under models with too many."""
     test = entry.test
     found = set(test.features) | {f"{one}, {other}: {how}" for one, other, how in pairs(test)}
     if entry.finding is not None:
@@ -75,12 +74,12 @@ def shown(entry: Entry) -> Shown:
 
 
 def _orders(entry: Entry, allowed: AllowedSet) -> set[str]:
-    """How outcomes end, and in which order ops on one resource make them."""
+    """The status of each outcome, and the order of unordered ops on one resource in its witness."""
     relations = NodeRelations(entry.test)
     found = set()
     for outcome, witness in allowed.witnesses.items():
         found.add(f"ends {outcome.status}")
-        # A cluster's snapshot and write-back are no nodes.
+        # The snapshot and write-back events of a cluster belong to no node of the test.
         events = [event for event in witness if event.node.name in relations.paths]
         for one, other in combinations(events, 2):
             if one.node is other.node or not set(one.variables) & set(other.variables):
@@ -126,12 +125,12 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
 
 
 def minimum(sets: Mapping[str, Shown]) -> Cover:
-    """A small cover of all items, and what is known about smaller ones."""
+    """A small cover of all items, and a lower bound of the size of any cover."""
     chosen = _greedy(sets)
     least = len(_apart(sets))
     while least < len(chosen):
         better = _within(sets, least)
-        if better is None:  # not known
+        if better is None:  # z3 does not know
             break
         if better:
             chosen = better
@@ -146,7 +145,7 @@ def minimum(sets: Mapping[str, Shown]) -> Cover:
 
 
 def _greedy(sets: Mapping[str, Shown]) -> list[str]:
-    """The test that covers most of the rest, repeatedly; then without superfluous tests."""
+    """A cover: add the test with most missing items until complete, then remove redundant ones."""
     missing = set().union(*sets.values())
     chosen: list[str] = []
     while missing:
@@ -161,7 +160,7 @@ def _greedy(sets: Mapping[str, Shown]) -> list[str]:
 
 
 def _apart(sets: Mapping[str, Shown]) -> list[str]:
-    """Things of which no test shows two: each needs a test of its own."""
+    """Items of which no test covers two: each needs a test of its own."""
     showing: dict[str, set[str]] = {}
     for name in sorted(sets):
         for thing in sets[name]:
@@ -176,7 +175,7 @@ def _apart(sets: Mapping[str, Shown]) -> list[str]:
 
 
 def _within(sets: Mapping[str, Shown], most: int) -> list[str] | None:
-    """A cover of so many at most; empty if there is none, None if z3 does not say in time."""
+    """A cover of at most `most` tests; empty if there is none, None if z3 reaches its limit."""
     names = sorted(sets)
     taken = {name: z3.Bool(name) for name in names}
     solver = z3.SolverFor("QF_FD")

@@ -2,11 +2,11 @@
 
 For each outcome, the executor is made to follow the total order of the oracle's witness, and must
 show exactly that outcome. If it follows the order and shows another outcome, the executor or the
-oracle is wrong. Nothing is left to chance.
+oracle is wrong. The result does not depend on chance.
 
-Steps that the executor does as one cannot be separated from outside. So an order splits no update
-(`litmusfuzz.oracles.model.unsplit`) and takes the elements of a many-op as early as possible.
-Other allowed outcomes are listed apart, with the reason.
+An order can only separate ops, not the steps inside one op. So an order splits no update
+(`litmusfuzz.oracles.model.unsplit`), and the elements of a many-op come as early as possible.
+Allowed outcomes that need more are not forced; they are listed with the reason.
 
 References
 ----------
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 _ORDERS: Final = 2_000
-"""Total orders of a test with many-ops that are tried, beyond one witness an outcome."""
+"""Further total orders that are tried for a test with many-ops, after the oracle's witnesses."""
 
 FAILS: Final = "an op fails: nothing is specified"
 STRICTER: Final = "blocks only where an executor is stricter with a loop or conditional"
@@ -53,7 +53,7 @@ REASONS: Final = (SPLIT, ELEMENTS, ITERATIONS, STRICTER, FAILS)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What tests are taken: `events` and `outcomes` at most; `timeout_s` is of one order."""
+    """Limits of a test (events, allowed outcomes), and the timeout of each forced order."""
 
     events: int = 40
     outcomes: int = 10_000
@@ -62,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A total order for each outcome that one is forced for, and why the others have none."""
+    """A total order for each outcome to force, and for each other outcome the reason for none."""
 
     orders: Mapping[Outcome, Witness]
     apart: Mapping[Outcome, str]
@@ -70,19 +70,20 @@ class Plan:
 
 @dataclass(slots=True)
 class Covered:
-    """What came of one test on one executor.
+    """Result of forcing the outcomes of one test on one executor.
 
     Parameters
     ----------
     left_out : str
-        Why the test was not run at all; else "".
+        The reason why the test was not run; "" if it was.
     apart : mapping of Outcome to str
-        Allowed ones that are not forced, and why.
+        Allowed outcomes that are not forced, each with the reason.
     reached : list of Outcome
+        Outcomes that the executor showed under their order.
     wrong : list of (Outcome, Witness, Outcome)
-        What an order should have shown, the order, and what it showed.
+        The expected outcome, the order, and the outcome that the executor showed instead.
     not_followed : list of (Outcome, str)
-        Those whose order was not followed, and why.
+        Outcomes whose order the executor did not follow, each with the reason.
     """
 
     left_out: str = ""
@@ -94,16 +95,18 @@ class Covered:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was to be forced was reached."""
+        """True if every outcome that has an order was reached."""
         return not (self.left_out or self.wrong or self.not_followed)
 
 
 class LeftOut(Exception):
-    """A test that is not forced; says why."""
+    """A test is beyond the limits; the message is the reason."""
 
 
 def plan(test: LitmusTest, guaranteed: Model, limits: Limits) -> Plan:
-    """Orders for what `guaranteed` allows without a split, and the rest of what `rfc` does.
+    """Orders of the outcomes to force, and the reasons for the other outcomes that `rfc` allows.
+
+    Outcomes are forced that `guaranteed` allows without a split update.
 
     Raises
     ------
@@ -123,7 +126,8 @@ def plan(test: LitmusTest, guaranteed: Model, limits: Limits) -> Plan:
             raise LeftOut(f"{len(found.witnesses)} outcomes, more than {limits.outcomes}")
         return found.witnesses
 
-    # Without devices a loop's window holds everywhere, as it does on each device.
+    # A loop across devices has no window in the model, but each device keeps one. So orders are
+    # made without devices.
     orders = dict(allowed(Explorer(_nowhere(test), model, loosest=True)))
     stricter = allowed(Explorer(test, model)).keys() - allowed(Explorer(test, model, loosest=True))
     unlimited = allowed(Explorer(test, unsplit(RFC)))
@@ -157,7 +161,7 @@ def _nowhere(test: LitmusTest) -> LitmusTest:
 def _together(
     test: LitmusTest, model: Model, orders: Mapping[Outcome, Witness]
 ) -> dict[Outcome, Witness]:
-    """Orders in which elements of many-ops come as soon as they can, as far as found."""
+    """Orders, of those tried, in which the elements of many-ops come as early as possible."""
     found: dict[Outcome, Witness] = {}
     more = (order for _, order in islice(orders_of(test, model), _ORDERS))
     for order in (*orders.values(), *more):
@@ -181,7 +185,7 @@ def cover(
     Parameters
     ----------
     progress : callable
-        Explanation how many orders are done.
+        Receives a text with the number of finished orders.
     """
     start = time.monotonic()
     guaranteed = GUARANTEES[config.guarantees]
@@ -207,7 +211,7 @@ def cover(
 
 
 class _Parts:
-    """An order in which updates are one event as one under a model that has their parts."""
+    """Converts orders: an update's single event becomes its events under another model."""
 
     def __init__(self, test: LitmusTest, model: Model) -> None:
         self._parts: dict[tuple[str, str, str], list[Event]] = {}
@@ -215,7 +219,7 @@ class _Parts:
             self._parts.setdefault(event.instance, []).append(event)
 
     def of(self, order: Witness) -> Witness:
-        """Halves in place of an update, side by side."""
+        """The order with adjacent read and write events in place of each update."""
         whole = (
             self._parts[event.instance] if event.access is Access.UPDATE else [event]
             for event in order

@@ -1,4 +1,4 @@
-"""Checks of `litmusfuzz doctor`: what works here, and how to install what is missing."""
+"""Checks of `litmusfuzz doctor`: working parts of this installation, and fixes for the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _TIMEOUT_S: Final = 10.0
-"""Seconds for an answer, beside the start of a framework."""
+"""Timeout of a worker's answer, not counting the start of its framework."""
 _PACKAGES: Final = {
     "tensorflow-cpu": ("tensorflow_cpu", "tensorflow", "tf-nightly"),
     "jax": ("jax",),
@@ -43,7 +43,7 @@ _PACKAGES: Final = {
     "psutil": ("psutil",),
     "tbb": ("tbb",),
 }
-"""What we need, by the name to install it by, and the names that it may have."""
+"""Required packages: the name to install, and names under which each may be installed."""
 _TOOLS: Final = (
     ("herd7", ("herd7",), "sets of other models: `herd`", "opam install herdtools7"),
     ("graphviz", ("dot",), "DOT as a picture: `show --format dot`", "apt install graphviz"),
@@ -60,12 +60,12 @@ _SB: Final = "X=1; r0=Y || Y=1; r1=X"
 _FREE_DISK: Final = 1 << 30
 _FREE_MEMORY: Final = 2 << 30
 _CLUSTERED: Final = ("autocluster", "autocluster_lazy")
-"""Together they have all of XLA's flags that do not end the process now and then
-(docs/tensorflow-findings.md), but for sizes of clusters."""
+"""Configurations that together set all XLA flags in use, except cluster sizes and the flags that
+sometimes end the process (docs/tensorflow-findings.md)."""
 
 
 def examine(progress: Callable[[str], None] = lambda _: None) -> list[Check]:
-    """Look at everything; the slow parts side by side."""
+    """Run all checks, the slow ones in parallel."""
     probes: list[Callable[[], list[Check]]] = [
         partial(_runs, "tf", "plain", basic=True),  # the slowest first
         *(partial(_runs, "tf", config) for config in _CLUSTERED),
@@ -123,7 +123,7 @@ def _tools() -> Iterator[Check]:
 
 
 def _others() -> Iterator[Check]:
-    """Executors by entry point."""
+    """Executors of other packages, found by entry point."""
     for name in names():
         if name in EXECUTORS:
             continue
@@ -136,7 +136,7 @@ def _others() -> Iterator[Check]:
 
 
 def _oracle() -> list[Check]:
-    """The C++ explorer, in a process of its own."""
+    """Run the C++ explorer in a separate process."""
     code = "from litmusfuzz.corpus.builder import litmus\n"
     code += "from litmusfuzz.oracles.explorer import Explorer\n"
     code += "from litmusfuzz.oracles.model import RFC\n"
@@ -150,7 +150,7 @@ def _oracle() -> list[Check]:
 
 
 def _engines(executor: str) -> list[Check]:
-    """Each configuration of an executor that can say whether it runs here."""
+    """Ask an executor for each configuration whether it can run here."""
     works, found = [], []
     with closing(Worker(executor)) as worker:
         for config in executor_class(executor).configurations():
@@ -178,7 +178,7 @@ def _how_to_get(config: str) -> str:
 
 
 def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
-    """A test is run, by a worker that is started for it."""
+    """Run a test in a new worker."""
     made = configuration(executor, config)
     request = messages.Request(
         test=dumps(Entry(litmus(_SB))),

@@ -1,30 +1,29 @@
-"""Chooses the family of the next test, by its weight and by what it still finds.
+"""Chooses the family of the next generated test, by weight and by recent finds.
 
-Every family has a weight, by default or from the command line. Half of the tests are distributed
-by weight alone. The other half go to the families that find most in a second: in proportion to
-weight times yield, which is
+Every family has a weight, by default or from the command line. Half of the tests (`MIN_SHARE`) are
+distributed by weight alone. The other half are distributed in proportion to weight times yield,
+where the yield of a family is
 
     (finds + 1) / (seconds + `PRIOR_S`),
 
-the mean of a Poisson rate after so many finds in that time, where one find in `PRIOR_S` was
-expected beforehand. A family that has had little time thus has a high yield, and gets some time.
-Finds and time both fade (`HALF_LIFE_S`), so that an exhausted family falls back, though never
-below half of its share.
+the posterior mean of a Poisson rate whose prior is one find in `PRIOR_S`. So a family that has run
+for a short time has a high yield, and is tried. Finds and seconds both decay (`HALF_LIFE_S`), so
+that the share of an exhausted family falls, but never below half of its share by weight.
 
-A new likely cause of findings is one find. A pair of ops on one resource, ordered or not, that no
-test had before counts as `NEW_PAIR`, so that among families without findings those are preferred
-that still reach something new.
+A new likely cause of findings counts as one find. A pair of ops on one resource, with its order,
+that no earlier test had counts as `NEW_PAIR` finds. So families without findings are ranked by the
+new pairs that they reach.
 
-Until the first finding, and in a campaign limited by a number of tests, weights alone decide: the
-tests then depend on the seed only. Afterwards they depend on time as well; each test can still be
-reproduced from its family and number.
+Until the first finding, and in a campaign limited by a number of tests, weights alone decide, and
+the tests depend on the seed only. Afterwards they also depend on time. Each test can be reproduced
+from its family and number in either case.
 
 References
 ----------
-Thompson, "On the likelihood that one unknown probability exceeds another", Biometrika 1933: try
-each in proportion to how good it seems. Garivier and Moulines, "On Upper-Confidence Bound Policies
-for Switching Bandit Problems", ALT 2011: forget. Boehme et al., "Boosting Fuzzer Efficiency",
-ESEC/FSE 2020: novelty as the measure.
+Thompson, "On the likelihood that one unknown probability exceeds another", Biometrika 1933: choose
+each option with the probability that it is the best. Garivier and Moulines, "On Upper-Confidence
+Bound Policies for Switching Bandit Problems", ALT 2011: discounted observations. Boehme et al.,
+"Boosting Fuzzer Efficiency", ESEC/FSE 2020: discovery of new behaviour as the reward.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 MIN_SHARE: Final = 0.5
-"""Share of the tests that is distributed by weight alone; a family never gets less than this part
-of its weight's share."""
+"""Part of the tests that is distributed by weight alone, and so the least part of its share by
+weight that a family gets."""
 PRIOR_S: Final = 10.0
 HALF_LIFE_S: Final = 120.0
-"""Seconds spent on the family itself."""
+"""Seconds of a family's own tests after which its earlier finds and seconds count half."""
 NEW_PAIR: Final = 0.01
 
 Pair = tuple[str, str, str]
@@ -55,19 +54,19 @@ Pair = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Yield:
-    """Finds of a family and the time they took; both fade."""
+    """Decaying counts of a family's finds and of the seconds spent on it."""
 
     finds: float = 0.0
     seconds: float = 0.0
 
     @property
     def rate(self) -> float:
-        """Expected finds in a second."""
+        """Expected finds per second."""
         return (self.finds + 1) / (self.seconds + PRIOR_S)
 
 
 class FamilyWeights:
-    """Chooses families.
+    """Chooses the family of each test.
 
     Parameters
     ----------
@@ -93,12 +92,12 @@ class FamilyWeights:
         yields.seconds = yields.seconds * fades + seconds
 
     def add_find(self, family: str) -> None:
-        """Note a finding of the family that is likely a new cause."""
+        """Count a finding of the family that likely has a new cause."""
         self.yields[family].finds += 1
         self.found_something = True
 
     def add_test(self, family: str, test: LitmusTest) -> None:
-        """Note that a test of the family was run."""
+        """Count the new pairs of ops in a test of the family."""
         if self.learning:
             new = pairs(test) - self.pairs
             self.pairs |= new
@@ -121,14 +120,14 @@ class FamilyWeights:
         """
         for family, share in self.shares(families).items():
             self.credit[who, family] += share
-        # Of equals the first; sums of the same parts in another order may differ a little.
+        # Ties go to the first family; rounding hides differences in the order of summation.
         chosen = max(families, key=lambda family: round(self.credit[who, family], 9))
         self.credit[who, chosen] -= 1
         return chosen
 
 
 def _parts(weights: dict[str, float]) -> dict[str, float]:
-    """Each weight's part of their sum."""
+    """The weights, normalized to the sum 1."""
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
 

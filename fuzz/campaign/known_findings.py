@@ -33,7 +33,7 @@ SYMPTOMS: Final = (
     *("torn", "wrong", "blocked", "failed"),
     *("unsound", "crashed", "timed out", "out of memory"),
 )
-"""Of a forbidden outcome what is wrong with it (`causes.symptom`); else the sort of finding."""
+"""Symptoms: of a forbidden outcome its `causes.symptom`, of other findings their sort."""
 KERNELS: Final = frozenset(op.kernel_class for op in OPS.values() if op.has_effect)
 HEADER: Final = f"""\
 # Known findings: a nightly run that shows no other finding is clean.
@@ -50,13 +50,14 @@ class Cause:
     Parameters
     ----------
     symptoms : tuple of str
-        Of `SYMPTOMS`; the finding has one of them.
+        Some of `SYMPTOMS`; the finding has one of them.
     kernels : tuple of str
-        Kernels (`OpDef.kernel_class`) at fault: the finding's test has one of them.
+        Faulty kernels (`OpDef.kernel_class`): the finding's test has at least one of them.
     beside : tuple of str, optional
-        What else it may have; anything if None, for what is never minimized.
+        Further kernels that the test may have. None allows any, for findings that are never
+        minimized, such as crashes.
     classes : tuple of str
-        Of executors (`canonical.executor_class`) that have the defect.
+        Executor classes (`canonical.executor_class`) that have the defect.
     """
 
     symptoms: tuple[str, ...]
@@ -74,24 +75,24 @@ class Cause:
         return not found.isdisjoint(self.kernels)
 
     def may_explain(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
-        """True if a smaller form of the test may have this cause: its other ops may go."""
+        """True if a reduced form of the test may have this cause; further kernels do not matter."""
         return replace(self, beside=None).explains(test, symptom, executor_class)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFinding:
-    """An entry: what it knows a finding by, and why that is no news.
+    """An entry of the file: the key or cause of known findings, and the reason to accept them.
 
     Parameters
     ----------
     why : str
-        In words, a link, or both.
+        A reason, a link, or both.
     key : str
-        "" where there is a `cause`.
+        The key of one finding; "" in an entry with a `cause`.
     since, expires : date, optional
-        After its last day an entry knows nothing any more.
+        First and last day. After its last day an entry matches no finding.
     name : str
-        Of the cause, in the form of `textfile.Finding.cause`; for an entry with a key, any text.
+        Name of the cause, in the form of `textfile.Finding.cause`; any text with a key.
     """
 
     why: str
@@ -103,7 +104,7 @@ class KnownFinding:
 
     @property
     def title(self) -> str:
-        """Name in lists: the key, or the cause in words."""
+        """Name in lists: the key, or the symptoms and kernels of the cause."""
         if self.cause is None:
             return self.key
         return f"{' or '.join(self.cause.symptoms)}: {' or '.join(self.cause.kernels)}"
@@ -138,7 +139,7 @@ class KnownFindings:
         return any(cause and cause.may_explain(test, symptom, executor_class) for cause in causes)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
-        """Entries that no finding matched, in their order."""
+        """Entries that are not in `seen`, in the order of the file."""
         shown = set(seen)
         return tuple(each for each in self.entries if each not in shown)
 
@@ -179,13 +180,13 @@ def load(path: str | os.PathLike[str]) -> KnownFindings:
     Raises
     ------
     FileError
-        For the first thing that is wrong with it, in one line.
+        For the first mistake in the file, in one line.
     """
     return loads(read_text(path), str(path))
 
 
 def loads(text: str, source: str = "<text>") -> KnownFindings:
-    """The entries in a text; `source` stands in errors for its name."""
+    """The entries in a text; `source` is its name in error messages."""
     return _Reader(text, source).known()
 
 
@@ -196,7 +197,7 @@ _VERSION_1: Final = (
 
 
 class _Reader(Document):
-    """A known-findings file while it is read."""
+    """Reads and checks a known-findings file."""
 
     def known(self) -> KnownFindings:
         top: _Top = self.convert(self.data, _Top, ())
@@ -271,13 +272,13 @@ class _Reader(Document):
 
 
 def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str:
-    """A file's text with further entries at its end; what was there stays, byte for byte.
+    """A file's text with entries appended; the existing text is kept byte for byte.
 
     Raises
     ------
     FileError
-        If the text or an entry is wrong as it is, or known already, or if the text has its
-        list in brackets or not last, so that nothing can be put at its end.
+        If the text or a new entry is not valid, if an entry is known already, or if the list of
+        findings is in brackets or not at the end of the text, so that nothing can be appended.
     """
     before = loads(text, source).entries if text else ()
     for entry in new:
@@ -297,7 +298,7 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
 
 
 def _written(entry: KnownFinding) -> str:
-    """An entry by its key, as lines of the list."""
+    """An entry with a key as YAML lines."""
     texts = {"name": entry.name, "why": entry.why}
     days = {"since": entry.since, "expires": entry.expires}
     return (

@@ -424,7 +424,7 @@ class Campaign:
     def _run_canary(self, _: Slot, generated: GeneratedTest) -> Task:
         result = yield Job(generated.test, 1, Noise(), 0)
         if isinstance(result, dict):
-            oracle = next(iter(generated.oracles.values()))  # the canary is wrong by any
+            oracle = next(iter(generated.oracles.values()))  # every model forbids its outcome
             judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 reported = judgement.forbidden_count > 0
@@ -470,7 +470,7 @@ class Campaign:
             allowed=generated.allowed.get(model),
         )
         if isinstance(result, messages.Reply):
-            # The feature only, without the node that has it.
+            # The feature without the name of its node, so that refusals are counted by feature.
             lacks = (result.refused or result.unavailable).partition(" (")[0]
             sampled.state.refuse([lacks])
             self.log.test_executed(replace(executed, end=f"refused: {lacks}"))
@@ -530,7 +530,7 @@ class Campaign:
                 slot, unreduced, best, rng
             )
             complete = complete or (yield from self.minimizer.reduce(slot, unreduced, best, rng))
-            # From here on it is the test that the file will hold.
+            # Normalize now: the recorded schedule must belong to the test in the file.
             best.normalize(unreduced.sampled.model, self.settings.budget)
             yield from self.minimizer.record(unreduced, best, rng)
             confirmed = yield from self.minimizer.confirm(unreduced, best, rng)
@@ -574,9 +574,9 @@ class Campaign:
     def _known_in_other_configuration(
         self, unreduced: UnreducedFinding, rng: random.Random
     ) -> Generator[Job, Result, ReportedFinding | None]:
-        """A finding of another configuration that this test contains and this configuration shows.
+        """A known finding of another configuration that this configuration shows as well.
 
-        The finding's test is run here: that two tests look alike is not enough.
+        Its test is contained in the unreduced one, and is run here: similarity is no proof.
         """
         if not self.findings.across_configurations(unreduced):
             return None

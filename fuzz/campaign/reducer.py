@@ -1,9 +1,10 @@
-"""Yields smaller and smaller litmus tests, as long as the caller confirms them.
+"""Test-case reducer: yields smaller and smaller litmus tests while the caller accepts them.
 
-An executor is not deterministic, so that the caller has to run a smaller test often enough to know
-whether it still shows the finding; Hypothesis's shrinker would call such a test flaky. This module
-only says which smaller tests there are and in which order they are tried: the passes of
-`fuzz.campaign.reduction_passes`, repeated until none of them succeeds.
+The reducer runs no test. It generates candidates with the passes of
+`fuzz.campaign.reduction_passes`, and repeats the passes until none of them succeeds. The caller
+runs each candidate and answers whether it still shows the finding. Executors are nondeterministic,
+so the caller decides how many executions that takes; Hypothesis's shrinker would call such a test
+flaky.
 
 References
 ----------
@@ -28,15 +29,15 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
-"""Yields candidates; is sent True if a candidate still shows the finding; returns the smallest
-such test."""
+"""Yields candidates, receives True for each that still shows the finding, and returns the smallest
+of these."""
 
 
 def reduce(test: LitmusTest) -> Reduction:
-    """Make `test` smaller while the answers are True.
+    """Reduce `test` as long as a candidate is accepted.
 
-    Every candidate is a valid test, in some way smaller than the last one accepted, and is yielded
-    once. So a reduction ends.
+    A reduction ends: every candidate is a valid test, smaller than the last accepted one in some
+    respect, and no candidate is yielded twice.
     """
     asked = {test}
     current = test
@@ -59,12 +60,12 @@ def reduce(test: LitmusTest) -> Reduction:
 
 
 def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
-    """The valid tests that one pass makes of a test."""
+    """The valid candidates of one pass."""
     return _valid(pass_(test))
 
 
 def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
-    """The rewritten tests that are valid, tidied."""
+    """Build the rewritten tests, without unused parts; skip those that are not valid."""
     for rewriter in rewriters:
         try:
             made = rewriter.tidy().build()
@@ -74,9 +75,9 @@ def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
 
 
 def widened(test: LitmusTest) -> Iterator[LitmusTest]:
-    """The test with wider lanes, if possible, because values tear more often there.
+    """The test with more lanes, if possible, because wider values tear more often.
 
-    This is no reduction step; it precedes one, so that its effect can be measured alone.
+    Widening is no reduction pass. It precedes the reduction, so that its effect can be measured.
     """
     yield from _valid(wider_lanes(test))
 
@@ -93,7 +94,7 @@ _PREFIXES = {
 
 
 def normalized(test: LitmusTest, name: str) -> LitmusTest:
-    """The same test with names that tell a node's kind, numbered from 0.
+    """The same test with names that show the kind of a node, numbered from 0.
 
     Reads become r0, r1, ...; writes and updates w0, ...; queue ops q0, ...; sections s0, ...;
     constants c0, ...; other nodes t0, ...; variables X, Y, Z, V3, ...; mutexes M, N, ...; queues
@@ -160,5 +161,5 @@ def normalized(test: LitmusTest, name: str) -> LitmusTest:
 
 
 def _result(names: dict[str, str], node: Node, place: int) -> str:
-    """A loop's results have its carried values' names."""
+    """The new name of a result; a loop's results have the names of its carried values."""
     return names[node.results[place]] if isinstance(node.attrs, LoopAttrs) else f"y{place}"

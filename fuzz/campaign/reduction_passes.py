@@ -1,13 +1,13 @@
-"""The passes of a reduction: from one test to smaller ones, the coarsest first.
+"""Passes of the test-case reducer: each yields smaller variants of a litmus test.
 
-A pass yields rewriters; what is no test is left out by the reducer, so that a
-pass need not know every rule of the format. Each looks at all graphs and
-bodies alike.
+A pass yields rewriters, some of which build no valid test. The reducer skips those, so that a pass
+need not know every rule of the format. Every pass covers all graphs, and all bodies of loops and
+conditionals. `PASSES` has them from coarse to fine.
 
 References
 ----------
 Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
-TSE 2002, section 3 (ddmin): in halves before one by one.
+TSE 2002, section 3 (ddmin): halves are removed before single elements.
 MacIver and Donaldson, "Test-Case Reduction via Test-Case Generation", ECOOP
 2020, section 3: passes in an order from coarse to fine.
 """
@@ -53,7 +53,7 @@ Pass = Callable[[LitmusTest], Iterator[Rewriter]]
 
 
 def _groups(names: Sequence[str]) -> Iterator[frozenset[str]]:
-    """Halves, quarters, and so on to single ones."""
+    """The halves of a list of names, then its quarters, down to single names."""
     size = max(1, len(names) // 2)
     while names:
         for start in range(0, len(names), size):
@@ -76,14 +76,14 @@ def _only_computes(node: Node) -> bool:
 
 
 def drop_runs(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer runs."""
+    """Remove runs."""
     for group in _groups([run.name for run in test.runs]):
         if len(group) < len(test.runs):
             yield Rewriter.of(test).without_runs(group)
 
 
 def drop_effects(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer nodes that do something; a loop or branch goes with all that it holds."""
+    """Remove nodes with an effect; a loop or branch is removed with its bodies."""
     effects = [node.name for node in test.effects]
     for group in _groups(effects):
         if len(group) < len(effects):
@@ -91,7 +91,7 @@ def drop_effects(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
-    """Two concurrent runs of two graphs become one run of both."""
+    """Join two concurrent runs of different graphs into one run of a joint graph."""
     rewriter = Rewriter.of(test)
     graphs = {graph.name: graph for graph in rewriter.graphs}
     for kept, gone in combinations(rewriter.client, 2):
@@ -121,10 +121,11 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def inline(test: LitmusTest) -> Iterator[Rewriter]:
-    """A branch's nodes, or those of one iteration, in the place of the node around them.
+    """Replace a loop or branch by the nodes of one of its bodies.
 
-    What comes after that node comes after them; or else not even that: what is in a loop may
-    run beside what waits for the loop's values.
+    Nodes with a control edge from the loop or branch get control edges from all these nodes. A
+    second variant drops those edges, because a node that uses a loop's results may run
+    concurrently with other ops of the loop.
     """
     for node in _nodes(test):
         attrs = node.attrs
@@ -134,7 +135,7 @@ def inline(test: LitmusTest) -> Iterator[Rewriter]:
             if isinstance(attrs, BranchAttrs):
                 inner = dict(attrs.captures)
                 for body in (attrs.then, attrs.orelse):
-                    # They come after the predicate, whatever it is.
+                    # Control edges keep the nodes after the predicate, whatever its value.
                     yield _inlined(rewriter, node, body, inner, attrs.results, node.inputs)
             elif isinstance(attrs, LoopAttrs):
                 inner = dict(attrs.captures) | dict(zip(attrs.carried, node.inputs, strict=True))
@@ -174,7 +175,7 @@ def _inlined(
 
 
 def fewer_iterations(test: LitmusTest) -> Iterator[Rewriter]:
-    """A smaller limit: one iteration, half of them, one less."""
+    """Lower the limit of a loop: to one iteration, to half of them, by one."""
     counters = Counters(test)
     for node in _nodes(test):
         if not isinstance(node.attrs, LoopAttrs):
@@ -191,7 +192,7 @@ def fewer_iterations(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def drop_carried(test: LitmusTest) -> Iterator[Rewriter]:
-    """A carried value, not the counter, becomes what it is at first."""
+    """Replace a carried value, other than the counter, by its initial value."""
     for node in _nodes(test):
         if not isinstance(node.attrs, LoopAttrs):
             continue
@@ -222,7 +223,7 @@ def _swapped(refs: dict[str, str], body: Body) -> Body:
 
 
 def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
-    """A node is no longer in a section, or in a cluster."""
+    """Remove a node from a critical section, or from a cluster."""
     for node in _nodes(test):
         if isinstance(node.attrs, SectionAttrs):
             for member in node.attrs.members:
@@ -240,14 +241,14 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def drop_pure(test: LitmusTest) -> Iterator[Rewriter]:
-    """A pure node's value becomes a constant."""
+    """Replace a node without an effect by a constant."""
     for node in _nodes(test):
         if _only_computes(node) and not node.definition.constant:
             yield Rewriter.of(test).without({node.name}, test.types)
 
 
 def bypass_pure(test: LitmusTest) -> Iterator[Rewriter]:
-    """What uses a pure node uses one of its inputs instead."""
+    """Replace a node without an effect by one of its inputs."""
     for node in _nodes(test):
         if not _only_computes(node) or node.after:
             continue
@@ -257,7 +258,7 @@ def bypass_pure(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
-    """A value that is used becomes a constant, without an edge in its place."""
+    """Replace one use of a value by a constant, without a control edge in its place."""
     constants = {node.name for node in _nodes(test) if node.definition.constant}
 
     for node in _nodes(test):
@@ -272,7 +273,7 @@ def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def _cut(user: str, ref: str, new: Node, body: Body) -> Body:
-    """`new` in the place of `ref` where the node `user` uses it."""
+    """The body in which the node `user` uses the constant `new` instead of `ref`."""
     nodes: list[Node] = []
     for node in body.nodes:
         if node.name == user:
@@ -291,7 +292,7 @@ def _using(node: Node, refs: dict[str, str]) -> Node:
 
 
 def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Rewriter]:
-    """A body returns a constant."""
+    """Replace a result of a body by a constant."""
     for node in _nodes(test):
         for which, (_, body) in enumerate(bodies(node)):
             for place, ref in enumerate(body.results):
@@ -312,7 +313,7 @@ def _instead(old: Body, new: Body, body: Body) -> Body:
 
 
 def drop_edges(test: LitmusTest) -> Iterator[Rewriter]:
-    """A control edge less, or a run that waits for one less."""
+    """Remove a control edge, or an edge between two runs."""
     for node in _nodes(test):
         for name in node.after:
             after = tuple(n for n in node.after if n != name)
@@ -326,7 +327,7 @@ def drop_edges(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer values that are seen."""
+    """Observe fewer values."""
     rewriter = Rewriter.of(test)
     for group in _groups(test.observe):
         kept = (
@@ -338,13 +339,13 @@ def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def plainer_ops(test: LitmusTest) -> Iterator[Rewriter]:
-    """An op becomes the plainest of its kind; an update also a write."""
+    """Replace an op by the simplest one of its kind, and an update also by a write."""
     for node in _nodes(test):
         kind = node.definition.kind
         if kind is Kind.READ and not node.definition.whole_read:
             yield _with_op(test, node, "ReadVariableOp")
         elif kind is Kind.UPDATE:
-            # In two steps, of which the first mostly fails: a scatter has another kernel.
+            # In two steps: a sparse update has a kernel of its own, so the first mostly fails.
             plainest = node.op == "AssignAddVariableOp"
             yield _with_op(test, node, "AssignVariableOp" if plainest else "AssignAddVariableOp")
         elif node.definition.several and node.definition.puts:
@@ -354,7 +355,7 @@ def plainer_ops(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def _with_op(test: LitmusTest, node: Node, op: str) -> Rewriter:
-    """Another op on the node's first resource, with an input of its type if it takes one."""
+    """Replace a node's op; it uses the first resource, and an input of its type if it takes one."""
     kind = contents(test)[node.resources[0]]
     fitting = [name for name in node.inputs if test.types[name] == kind]
     before = [] if fitting or not OPS[op].operands else [constant(f"{node.name}v", kind)]
@@ -364,7 +365,7 @@ def _with_op(test: LitmusTest, node: Node, op: str) -> Rewriter:
 
 
 def _put(nodes: tuple[Node, ...], body: Body) -> Body:
-    """Nodes in the place of the one with the last one's name."""
+    """Replace the node that has the name of the last of `nodes` by `nodes`."""
     found = (nodes if n.name == nodes[-1].name else (n,) for n in body.nodes)
     return replace(body, nodes=tuple(node for each in found for node in each))
 
@@ -373,7 +374,7 @@ def _put(nodes: tuple[Node, ...], body: Body) -> Body:
 
 
 def merge_resources(test: LitmusTest) -> Iterator[Rewriter]:
-    """Two variables become one, or two mutexes, or two queues."""
+    """Merge two variables of one type, two mutexes, or two queues of one type."""
     pairs = [
         *((a.name, b.name) for a, b in combinations(test.variables, 2) if a.type == b.type),
         *((a.name, b.name) for a, b in combinations(test.mutexes, 2)),
@@ -384,13 +385,13 @@ def merge_resources(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def _on(kept: str, gone: str, node: Node) -> Node:
-    """The node on one resource in place of another."""
+    """The node with resource `gone` replaced by `kept`."""
     resources = tuple(kept if name == gone else name for name in node.resources)
     return replace(node, resources=resources)
 
 
 def smaller_queues(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer initial elements, a smaller capacity, fewer elements at once."""
+    """Shrink queues: fewer initial elements, a lower capacity, fewer elements of a many-op."""
     rewriter = Rewriter.of(test)
     for place, queue in enumerate(rewriter.queues):
         rest = [queue.init[:i] + queue.init[i + 1 :] for i in range(len(queue.init))]
@@ -407,7 +408,7 @@ def smaller_queues(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def drop_devices(test: LitmusTest) -> Iterator[Rewriter]:
-    """All on the default device, or one variable."""
+    """Move variables to the default device: all, then groups, then single ones."""
     rewriter = Rewriter.of(test)
     placed = [v.name for v in rewriter.variables if v.device]
     for gone in (frozenset(placed), *_groups(placed)) if placed else ():
@@ -416,7 +417,7 @@ def drop_devices(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def fewer_rows(test: LitmusTest) -> Iterator[Rewriter]:
-    """Fewer rows touched by an op, then fewer rows at all, then of values by themselves."""
+    """Reduce the rows that an op touches, then those of all tensors, then those of constants."""
     if test.whole:
         return
     for node in _nodes(test):
@@ -431,7 +432,7 @@ def fewer_rows(test: LitmusTest) -> Iterator[Rewriter]:
     for node in _nodes(test):
         alone = not any(shapes.together(node.name, name) for name in contents(test))
         if isinstance(node.attrs, ConstAttrs) and node.attrs.shape and alone:
-            # What an EnqueueMany puts, or values that meet no resource.
+            # Elements of an EnqueueMany, or values that no op combines with a resource.
             count, *rest = node.attrs.shape
             yield shapes.resized({node.name: (count - 1, *rest) if count > 1 else tuple(rest)})
 
@@ -456,16 +457,16 @@ def _smaller_attrs(attrs: object) -> Iterator[Attrs]:
 
 
 LANES: Final = 4096
-"""The one width of tests that need lanes.
+"""The width of a row in every reduced test with more than one lane.
 
-Of a race that tears, TensorFlow shows a half of the executions at this width, where it
-shows a hundredth of them at 32 lanes and takes half the time. And what is found twice ends
-in one test, which it would not if each finding kept the least width that chance allowed it.
+TensorFlow tears values much more often at this width than at 32 lanes. One width for all tests
+also makes two reductions of one defect end in the same test; the least width that still shows a
+finding depends on chance.
 """
 
 
 def fewer_lanes(test: LitmusTest) -> Iterator[Rewriter]:
-    """One lane, or else `LANES` of them."""
+    """Reduce the lanes to one, or else set them to `LANES`."""
     if test.whole or not any(len(t.shape) > 1 for t in contents(test).values()):
         return
     yield refitted(test, partial(_with_lanes, ()))
@@ -478,7 +479,7 @@ def _with_lanes(lanes: tuple[int, ...], kind: TensorType) -> tuple[int, ...]:
 
 
 def wider_lanes(test: LitmusTest) -> Iterator[Rewriter]:
-    """No reduction: `LANES`, if there are fewer."""
+    """Widen rows to `LANES` lanes if they have fewer; the opposite of a reduction."""
     if not test.whole and 0 < _width(test) < LANES:
         yield refitted(test, lambda t: (t.shape[0], LANES) if t.shape else ())
 
@@ -488,7 +489,7 @@ def _width(test: LitmusTest) -> int:
 
 
 def simpler_dtype(test: LitmusTest) -> Iterator[Rewriter]:
-    """All of int32, or else of float32."""
+    """Give all tensors one dtype: int32, or else float32."""
     dtypes = dict.fromkeys(t.dtype for t in contents(test).values())
     for new in ("int32", "float32"):
         if new in dtypes:
@@ -498,7 +499,7 @@ def simpler_dtype(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
-    """All values as small as they get at once; then one by one, distinct if necessary."""
+    """Minimize all values at once; then one by one, and distinct where they must be."""
     rewriter = Rewriter.of(test)
     counters = Counters(test).names
     numbers = [
@@ -580,7 +581,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     drop_runs,
     drop_effects,
     inline,
-    fewer_lanes,  # early: what shows often is quickly seen in each later candidate
+    fewer_lanes,  # early: at `LANES` lanes a finding is frequent, and later passes are fast
     fewer_iterations,
     join_runs,
     drop_carried,
@@ -598,4 +599,4 @@ PASSES: Final[tuple[Pass, ...]] = (
     simpler_dtype,
     observe_less,
 )
-"""From coarse to fine."""
+"""All passes, from coarse to fine."""
