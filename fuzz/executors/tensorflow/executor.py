@@ -16,8 +16,8 @@ from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
+from litmusfuzz.fuzz.executors.tensorflow.grpc_servers import GrpcServers
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
-from litmusfuzz.fuzz.executors.tensorflow.workers import Workers
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.fuzz.support import Support
 
@@ -47,7 +47,7 @@ class TensorFlowExecutor:
 
     def __init__(self) -> None:
         self._clock = Clock()
-        self._workers: Workers | None = None
+        self._servers: GrpcServers | None = None
 
     def counters(self) -> Mapping[str, float]:
         """Seconds of building graphs and sessions, of running, and of counting outcomes."""
@@ -79,9 +79,9 @@ class TensorFlowExecutor:
         """
         _import_tensorflow()
         settings = Settings.of(config)
-        if settings.workers and self._workers is None:
-            self._workers = Workers(settings.workers, settings.inter_op_threads)
-        target = self._workers.target if settings.workers and self._workers else ""
+        if settings.workers and self._servers is None:
+            self._servers = GrpcServers(settings.workers, settings.inter_op_threads)
+        target = self._servers.target if settings.workers and self._servers else ""
         return PreparedTest(test, config, self._clock, target)
 
 
@@ -111,7 +111,7 @@ class PreparedTest:
         if self._settings.front_end == "critical_section":
             sections.check(test)
         if self._settings.workers and "loops" not in test.features:
-            # Loops stay on one worker: on several, iterations keep less order.
+            # Loops stay on one server: on several, iterations keep less order.
             test = place(test, [f"cpu:{number}" for number in range(self._settings.workers)])
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:

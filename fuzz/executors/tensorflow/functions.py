@@ -1,18 +1,18 @@
-"""Front ends that move parts of a built graph into functions traced by `tf.function`.
+"""Graph rewrites that move nodes of a built graph into functions traced by `tf.function`.
 
 Tracing adds automatic control dependencies (acd): ops on one resource run in the order
-in which they were traced; reads among themselves stay unordered. Two front ends use it:
+in which they were traced; reads among themselves stay unordered. Two rewrites use it:
 
-- `as_function`: the whole race is one function, traced in the order of the file.
-  The guarantee is the model `acd`.
+- `as_function`: each graph, with all its copies, becomes one function, traced in the order
+  of the file. The guarantee is the model `acd`.
 - `as_compiled`: each cluster of the test is a function with ``jit_compile``, traced in
   SSA order and compiled by XLA as a whole. The values that a cluster computes depend
   only on the order of its ops on each variable, so that the function computes exactly
   what the semantics says of the cluster.
 
-The call replaces the nodes of its function: an edge into one of them becomes an edge to
-the call, and an edge out of one an edge from the call, like the edges of a cluster. A
-function that holds a whole race has no such edges.
+The call replaces the nodes: edges into any of them lead to the call, and edges out of any
+of them leave from the call, as for a cluster. Both rewrites need shared handles, which means
+one VarHandleOp for each variable and copy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _OutlinedPart:
     """Nodes that one call replaces.
 
     Parameters
@@ -57,7 +57,7 @@ class _Part:
 
 
 def as_function(built: Built) -> Built:
-    """Move all nodes of each run into one function, traced in the order of the nodes.
+    """Move all copies of each graph into one function, traced in the order of the nodes.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def as_function(built: Built) -> Built:
                 stack += by_name[name].input
         inside = (n for n in built.graph_def.node if n.name in needed and n.op != "VarHandleOp")
         names = tuple(node.name for node in inside)
-        parts.append(_Part(f"{unit.target}/call", f"{unit.graph.name}_function", "", names))
+        parts.append(_OutlinedPart(f"{unit.target}/call", f"{unit.graph.name}_function", "", names))
     return replace(built, graph_def=_outlined(built.graph_def, parts))
 
 
@@ -96,18 +96,20 @@ def as_compiled(built: Built, test: LitmusTest) -> Built:
         if name.startswith("constant"):
             constants.setdefault(owner, []).append(node.name)
     parts = []
-    places = placed(built.graph_def)
+    prefixes = prefixes_of(built.graph_def)
     for cluster in test.clusters:
-        for prefix in places[cluster.members[0]]:
+        for prefix in prefixes[cluster.members[0]]:
             members = [f"{prefix}{name}" for name in cluster.members]
             nodes = tuple(name for each in members for name in (*constants.get(each, ()), each))
             name = f"{cluster.name}_function"
-            parts.append(_Part(f"{prefix}{cluster.name}", name, prefix, nodes, compiled=True))
+            parts.append(
+                _OutlinedPart(f"{prefix}{cluster.name}", name, prefix, nodes, compiled=True)
+            )
     return replace(built, graph_def=_outlined(built.graph_def, parts))
 
 
-def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
-    """Prefixes (copy and run) under which each node of the test's graphs stands in the GraphDef."""
+def prefixes_of(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
+    """Map each node name of the test to its name prefixes (copy and run) in the GraphDef."""
     found: dict[str, list[str]] = {}
     for node in graph_def.node:
         if match := re.fullmatch(r"(c\d+/(?:run\.\w+/)?)(\w+)", node.name):
@@ -115,42 +117,46 @@ def placed(graph_def: graph_pb2.GraphDef) -> dict[str, list[str]]:
     return found
 
 
-def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb2.GraphDef:
+def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> graph_pb2.GraphDef:
     """The graph in which a call replaces the nodes of each part."""
-    home = {name: part for part in parts for name in part.nodes}
-    nodes = {node.name: node for node in _with_own_waits(graph_def, home)}
-    leaving: dict[str, set[str]] = {part.call: set() for part in parts}
+    part_of = {name: part for part in parts for name in part.nodes}
+    nodes = {node.name: node for node in _with_handle_inputs_moved(graph_def, part_of)}
+    outputs_used_outside: dict[str, set[str]] = {part.call: set() for part in parts}
     for node in nodes.values():
         for source in node.input:
-            if source in home and home.get(node.name) is not home[source]:
-                leaving[home[source].call].add(source)
-    place = {
-        name: f"{call}:{index}" for call, each in leaving.items() for index, name in _numbered(each)
+            if source in part_of and part_of.get(node.name) is not part_of[source]:
+                outputs_used_outside[part_of[source].call].add(source)
+    output_of = {
+        name: f"{call}:{index}"
+        for call, each in outputs_used_outside.items()
+        for index, name in _numbered(each)
     }
     found = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
     functions: dict[str, function_pb2.FunctionDef] = {}
 
-    def moved(inputs: Iterable[str]) -> list[str]:
-        data = [place.get(source, source) for source in inputs if source[0] != "^"]
+    def rewired(inputs: Iterable[str]) -> list[str]:
+        data = [output_of.get(source, source) for source in inputs if source[0] != "^"]
         control = [source for source in inputs if source[0] == "^"]
-        after = (f"^{home[s[1:]].call}" if s[1:] in home else s for s in control)
+        after = (f"^{part_of[s[1:]].call}" if s[1:] in part_of else s for s in control)
         return data + list(dict.fromkeys(after))
 
     for node in nodes.values():
-        if node.name not in home:
+        if node.name not in part_of:
             new = found.node.add()
             new.CopyFrom(node)
             new.ClearField("input")
-            new.input.extend(moved(node.input))
+            new.input.extend(rewired(node.input))
     for part in parts:
         inside = [nodes[name] for name in part.nodes]
         mine = set(part.nodes)
         given = list(dict.fromkeys(s for n in inside for s in n.input if s.lstrip("^") not in mine))
         data = [source for source in given if source[0] != "^"]
         if part.function not in functions:
-            bare = [_without(part.prefix, node) for node in inside]
+            bare = [_without_prefix(part.prefix, node) for node in inside]
             names = [source.removeprefix(part.prefix) for source in data]
-            results = [n.removeprefix(part.prefix) for _, n in _numbered(leaving[part.call])]
+            results = [
+                n.removeprefix(part.prefix) for _, n in _numbered(outputs_used_outside[part.call])
+            ]
             functions[part.function] = _traced(
                 dict(zip(names, (nodes[source] for source in data), strict=True)),
                 bare,
@@ -162,7 +168,7 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_Part]) -> graph_pb
         call.name = part.call
         if part.compiled:  # all on one device
             call.device = next((node.device for node in inside if node.device), "")
-        call.input.extend(moved(given))
+        call.input.extend(rewired(given))
     found.library.function.extend(functions.values())
     return found
 
@@ -172,38 +178,42 @@ def _numbered(names: Iterable[str]) -> Iterable[tuple[int, str]]:
     return enumerate(sorted(names))
 
 
-def _with_own_waits(
-    graph_def: graph_pb2.GraphDef, home: Mapping[str, _Part]
+def _with_handle_inputs_moved(
+    graph_def: graph_pb2.GraphDef, part_of: Mapping[str, _OutlinedPart]
 ) -> Iterable[node_def_pb2.NodeDef]:
-    """The nodes, changed in two ways so that a call waits for the same nodes as its part.
+    """Yield the nodes, changed so that a call waits for exactly what its nodes waited for.
 
-    A handle is an argument of the call, so that the ops of the part get the control
-    inputs of the handle. And the padding of a part's node no longer waits for
-    other nodes of that part.
+    A handle becomes an argument of the call, so its control inputs move to the ops that use
+    it. A padding op (the `.../padding` op that noise adds beside a node) no longer waits for
+    nodes of the part it belongs to.
     """
-    gates = {
+    handle_control_inputs = {
         node.name: [source for source in node.input if source[0] == "^"]
         for node in graph_def.node
         if node.op == "VarHandleOp"
     }
     arguments = {
-        s for node in graph_def.node if node.name in home for s in node.input if s in gates
+        s
+        for node in graph_def.node
+        if node.name in part_of
+        for s in node.input
+        if s in handle_control_inputs
     }
     for old in graph_def.node:
         node = node_def_pb2.NodeDef()
         node.CopyFrom(old)
         if node.name in arguments:
             node.ClearField("input")
-        elif node.name in home:
+        elif node.name in part_of:
             for source in old.input:
-                node.input.extend(gates.get(source, ()))
-        elif (part := home.get(node.name.removesuffix("/padding"))) is not None:
+                node.input.extend(handle_control_inputs.get(source, ()))
+        elif (part := part_of.get(node.name.removesuffix("/padding"))) is not None:
             node.ClearField("input")
-            node.input.extend(s for s in old.input if home.get(s.lstrip("^")) is not part)
+            node.input.extend(s for s in old.input if part_of.get(s.lstrip("^")) is not part)
         yield node
 
 
-def _without(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+def _without_prefix(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     bare = node_def_pb2.NodeDef()
     bare.CopyFrom(node)
     bare.name = node.name.removeprefix(prefix)

@@ -17,7 +17,7 @@ import numpy as np
 from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.ops import BOOL
-from litmusfuzz.fuzz.executors.tensorflow.functions import placed
+from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto, typed
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
     """The graph with model code after about half of the numbers that it computes."""
     graph_def = graph_pb2.GraphDef()
     graph_def.CopyFrom(built.graph_def)
-    places = placed(graph_def)
+    prefixes = prefixes_of(graph_def)
     targets = {node.name: node for node in graph_def.node}
     emit = Emitter(graph_def)
     for unit in built.units:
@@ -44,7 +44,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
             kind = test.types[node.name]
             if kind is None or kind.dtype == BOOL or node.definition.constant:
                 continue
-            for prefix in places[node.name]:
+            for prefix in prefixes[node.name]:
                 # If each run has nodes of its own, only the nodes of this unit's run.
                 mine = "/run." not in prefix or prefix.endswith(f"/run.{unit.runs[0]}/")
                 if mine and rng.random() < 0.5:

@@ -19,7 +19,7 @@ from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.model import all_nodes, bodies, head, predecessors
 from litmusfuzz.fuzz.executors.protocol import Refused
-from litmusfuzz.fuzz.executors.tensorflow.functions import placed, type_of
+from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ def as_written(built: Built, test: LitmusTest) -> Built:
     """
     nodes = {node.name: node for node in built.graph_def.node}
     found = graph_pb2.GraphDef(versions=built.graph_def.versions)
-    places = placed(built.graph_def)
+    prefixes = prefixes_of(built.graph_def)
     replaced: set[str] = set()
     made: list[tuple[list[node_def_pb2.NodeDef], set[str]]] = []
     moved: dict[str, str] = {}
@@ -79,7 +79,7 @@ def as_written(built: Built, test: LitmusTest) -> Built:
         order = {node.name: node for node in graph.nodes}
         for section in graph.nodes:
             members = [each for name, each in order.items() if name in section.members]
-            for prefix in places[section.name] if members else ():
+            for prefix in prefixes[section.name] if members else ():
                 new, inside, outputs = _executed(nodes, prefix, section, members)
                 made.append((new, inside))
                 replaced |= inside

@@ -1,9 +1,9 @@
-"""Program of one TensorFlow gRPC worker, which runs a part of a distributed graph.
+"""Program of one TensorFlow gRPC server, which runs a part of a distributed graph.
 
-Run as ``python -m litmusfuzz.fuzz.executors.tensorflow.task NUMBER THREADS ADDRESS...``.
+Run as ``python -m`` with this module's name and the arguments ``NUMBER THREADS ADDRESS...``.
 
 Its standard input is a pipe that carries no data. The pipe closes when the parent
-process ends, for whatever reason, and the worker then exits at once.
+process ends, for whatever reason, and the server then exits at once.
 """
 
 from __future__ import annotations
