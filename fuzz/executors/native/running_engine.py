@@ -12,7 +12,7 @@ from litmusfuzz.fuzz.executors.protocol import Unavailable
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from litmusfuzz.fuzz.engines.python import Submits
+    from litmusfuzz.fuzz.engines.python import PythonEngine
 
 
 class RunningEngine:
@@ -31,12 +31,12 @@ class RunningEngine:
     """
 
     def __init__(self, settings: EngineSettings, module: ModuleType = _executor) -> None:
-        self._submits: Submits | None = None
+        self._engine: PythonEngine | None = None
         self._core: _executor.Engine | None
         try:
             if settings.sort is Sort.PYTHON:
-                self._submits = python.load(settings.engine, settings.threads)
-                self._core = module.PythonEngine(self._submits.submit, settings.threads)
+                self._engine = python.load(settings.engine, settings.threads)
+                self._core = module.PythonEngine(self._engine.submit, settings.threads)
                 return
             name = settings.engine
             if settings.sort is Sort.LIBRARY:
@@ -59,5 +59,5 @@ class RunningEngine:
     def close(self) -> None:
         """End the engine's threads. Nothing may be running."""
         self._core = None
-        if self._submits is not None:
-            python.end(self._submits)
+        if self._engine is not None:
+            python.end(self._engine)
