@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
-from litmusfuzz.fuzz.campaign.replay import Replay, Replayed, replay_entry
+from litmusfuzz.fuzz.campaign.replay import ReplayOptions, ReplayResult, replay_entry
 from litmusfuzz.fuzz.cli.common import Duration
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -57,7 +57,7 @@ class Litmus:
     executors: tuple[tuple[str, Config], ...]
     patterns: tuple[str, ...]
     model: Model | None
-    how: Replay
+    options: ReplayOptions
     budget: Budget
     known: KnownFindings
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -101,10 +101,10 @@ class Litmus:
             findings = known_file.load(known) if known else known_file.KnownFindings()
         except FileError as error:
             raise pytest.UsageError(f"--litmus-known: {error}") from None
-        how = Replay(time_s, count, seed=0, schedule=False)
+        options = ReplayOptions(time_s, count, seed=0, schedule=False)
         judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
-        return cls(tuple(executors), tuple(patterns), judged_by, how, states, findings)
+        return cls(tuple(executors), tuple(patterns), judged_by, options, states, findings)
 
     def wants(self, path: Path) -> bool:
         """True if a litmus file at this path is to be collected."""
@@ -178,10 +178,10 @@ class LitmusItem(pytest.Item):
         The executor may have damaged its own memory on an earlier test; its outcomes are then no
         finding on this test.
         """
-        judgement = self.run(oracle, Entry(self.test), self.litmus.how)
+        judgement = self.run(oracle, Entry(self.test), self.litmus.options)
         if judgement.forbidden:
             self.litmus.worker(self.executor).close()
-            again = self.run(oracle, Entry(self.test), self.litmus.how)
+            again = self.run(oracle, Entry(self.test), self.litmus.options)
             shown = again if again.forbidden else judgement
             entries = [self.entry(symptom(outcome), shown) for outcome, _ in shown.forbidden]
             known = None if None in entries else entries[0]
@@ -217,8 +217,8 @@ class LitmusItem(pytest.Item):
 
     def run_finding(self, oracle: Oracle, found: Finding) -> None:
         """Run a finding of this executor until it shows, or the time is over."""
-        how = Replay(self.litmus.how.time_s)
-        judgement = self.run(oracle, Entry(self.test, finding=found), how)
+        options = ReplayOptions(self.litmus.options.time_s)
+        judgement = self.run(oracle, Entry(self.test, finding=found), options)
         cause = symptom(found.forbidden[0][0])
         if not all(same_cause(cause, outcome) for outcome, _ in judgement.forbidden):
             raise Failed(self.failure_text(judgement))
@@ -227,10 +227,10 @@ class LitmusItem(pytest.Item):
         self.skip_if_undecided(judgement)
         self.note(f"the finding did not show in {judgement.executions} executions")
 
-    def run(self, oracle: Oracle, entry: Entry, how: Replay) -> Judgement:
+    def run(self, oracle: Oracle, entry: Entry, options: ReplayOptions) -> Judgement:
         """The judgement of a run; skips or fails if there is none."""
         worker = self.litmus.worker(self.executor)
-        result = replay_entry(entry, oracle, worker, self.executor_config, how)
+        result = replay_entry(entry, oracle, worker, self.executor_config, options)
         if result.refused:
             pytest.skip(f"{self.executor} refuses: {result.refused}")
         if result.problem:
@@ -239,7 +239,7 @@ class LitmusItem(pytest.Item):
         self.check_alive(result, result.judgement)
         return result.judgement
 
-    def check_alive(self, result: Replayed, judgement: Judgement) -> None:
+    def check_alive(self, result: ReplayResult, judgement: Judgement) -> None:
         """Fail if the process died before it showed any outcome."""
         if judgement.executions:
             if result.died:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, EXTRA_MINIMIZING_SHARE, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.records import ReportedFinding, RunRecord
 
 _SEARCH_SHARE: float = 0.4
-"""Share of the time in which a forbidden outcome must show at all."""
+"""Share of the time limit for seeing a forbidden outcome the first time."""
 
 
 @dataclass(frozen=True, slots=True)
 class MinimizedFile:
-    """The finding, or in one line why there is none."""
+    """A finding, or the reason (one line) why there is none."""
 
     found: ReportedFinding | None = None
     problem: str = ""
@@ -57,23 +57,23 @@ def minimize(
     Parameters
     ----------
     entry : Entry
-        With or without a finding, which says how the test was run.
+        The test. If it has a finding, that finding's settings are used to run it.
     executor : str
     config : Config
     model : Model
-        Judges the outcomes.
+        The memory model that judges the outcomes.
     out : Path
     time_s : float
-        Limit; a part of it is for seeing the outcome the first time.
+        Time limit, of which `_SEARCH_SHARE` is for seeing the outcome the first time.
     show : callable
-        As of a `Campaign`.
+        Callback for progress, as for `Campaign`.
     """
     oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
     if oracle is None:
         return MinimizedFile(problem=NO_JUDGE)
     with closing(Worker(executor)) as worker:
-        how = Replay(_SEARCH_SHARE * time_s, schedule=False)
-        seen = replay_entry(entry, oracle, worker, config, how)
+        options = ReplayOptions(_SEARCH_SHARE * time_s, schedule=False)
+        seen = replay_entry(entry, oracle, worker, config, options)
     if seen.problem:
         return MinimizedFile(problem=seen.problem)
     assert seen.judgement is not None

@@ -1,4 +1,4 @@
-"""Runs one entry again as it was found, or in one given total order."""
+"""Replays a litmus file with the settings of its finding, or forces one total order."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ _SCHEDULE_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Replayed:
-    """Result of a replay; `problem` says why the test could not be run at all.
+class ReplayResult:
+    """The result of a replay.
 
-    `refused` names the feature that the executor lacks. `schedule` says in words whether the
-    recorded execution could be followed.
+    `problem` is set if the test could not be run at all. `refused` names the feature that the
+    executor lacks, if that was the reason. `schedule` says what happened when the recorded
+    schedule was followed, or is empty.
     """
 
     judgement: Judgement | None = None
@@ -44,29 +45,29 @@ class Replayed:
     refused: str = ""
     schedule: str = ""
 
-    def cannot(self, worker: Worker, reply: messages.Reply) -> None:
+    def record_refusal(self, worker: Worker, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
         self.refused = reply.refused
         self.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayOptions:
     """Options of a replay.
 
     Parameters
     ----------
     time_s : float
-        Limit.
+        Time limit.
     count : int, optional
-        Executions. If not given, a finding runs until it shows, and a plain test `DEFAULT_COUNT`
-        times.
+        Number of executions. If None, a finding runs until its forbidden outcome shows, and a
+        test without a finding runs `DEFAULT_COUNT` times.
     seed : int, optional
-        If not given, the seed with which the finding was seen.
+        If None, the seed recorded in the finding.
     schedule : bool, optional
-        True to follow the recorded execution only, False to ignore it. If not given, the recorded
-        execution is followed first, and the test is run if the execution does not show the
-        finding.
+        True: only follow the recorded schedule. False: never follow it. None: follow it first
+        (unless `count` is given), and if it does not show the forbidden outcome, run the test
+        normally.
     """
 
     time_s: float
@@ -76,10 +77,10 @@ class Replay:
 
 
 def replay_entry(
-    entry: Entry, oracle: Oracle, worker: Worker, config: Config, how: Replay
-) -> Replayed:
-    """Run an entry's test; a finding runs in a new process."""
-    result = Replayed()
+    entry: Entry, oracle: Oracle, worker: Worker, config: Config, options: ReplayOptions
+) -> ReplayResult:
+    """Execute the entry's test. A finding runs in a fresh worker process."""
+    result = ReplayResult()
     try:
         noise = noise_from(entry.finding.noise) if entry.finding else Noise()
     except ValueError as error:
@@ -88,24 +89,25 @@ def replay_entry(
     if entry.finding:
         worker.close()
     recorded = entry.finding.schedule if entry.finding else None
-    if how.schedule and recorded is None:
+    if options.schedule and recorded is None:
         result.problem = "has no schedule to follow"
         return result
     start = time.monotonic()
     total: Counter[Outcome] = Counter()
-    if recorded is not None and how.schedule is not False and how.count is None:
+    follow = options.schedule or (options.schedule is None and options.count is None)
+    if recorded is not None and follow:
         _follow(entry, worker, config, result, total)
-    if not (how.schedule or judge(oracle, total).forbidden or result.problem):
-        _run(entry, oracle, worker, config, how, noise, result, total)
+    if not (options.schedule or judge(oracle, total).forbidden or result.problem):
+        _run(entry, oracle, worker, config, options, noise, result, total)
     result.judgement = judge(oracle, total)
     result.seconds = time.monotonic() - start
     return result
 
 
 def _follow(
-    entry: Entry, worker: Worker, config: Config, result: Replayed, total: Counter[Outcome]
+    entry: Entry, worker: Worker, config: Config, result: ReplayResult, total: Counter[Outcome]
 ) -> None:
-    """Replay the recorded execution, choice by choice."""
+    """Follow the recorded schedule, choice by choice."""
     assert entry.finding is not None
     recorded = entry.finding.schedule
     assert recorded is not None
@@ -121,7 +123,7 @@ def _follow(
     elif reply.refused == messages.NO_SCHEDULES:
         result.schedule = f"{worker.executor} follows no schedules"
     elif reply.refused or reply.unavailable:
-        result.cannot(worker, reply)
+        result.record_refusal(worker, reply)
     elif reply.diverged:
         result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
     else:
@@ -136,23 +138,24 @@ def _run(
     oracle: Oracle,
     worker: Worker,
     config: Config,
-    how: Replay,
+    options: ReplayOptions,
     noise: Noise,
-    result: Replayed,
+    result: ReplayResult,
     total: Counter[Outcome],
 ) -> None:
-    """Run until the finding shows, or as often as requested."""
+    """Execute the test until a forbidden outcome shows, or as often as requested."""
     found = entry.finding
-    count = how.count or (None if found else DEFAULT_COUNT)
-    seed, batch = how.seed or 0, _BATCH
-    if found and found.run_seed is not None and how.seed is None:
-        # An executor that is deterministic by seed shows it in as many executions again.
+    count = options.count or (None if found else DEFAULT_COUNT)
+    seed, batch = options.seed or 0, _BATCH
+    if found and found.run_seed is not None and options.seed is None:
+        # An executor that is deterministic for a seed shows the outcome again within the same
+        # number of executions.
         seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
     start = time.monotonic()
     text = dumps(Entry(entry.test))
     executions = 0
     for number in range(1 << 31):
-        left = how.time_s - (time.monotonic() - start)
+        left = options.time_s - (time.monotonic() - start)
         done = executions >= count if count else judge(oracle, total).forbidden
         if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
             return
@@ -168,7 +171,7 @@ def _run(
         if isinstance(reply, Died):
             result.died.append(reply.message)
         elif reply.refused or reply.unavailable:
-            result.cannot(worker, reply)
+            result.record_refusal(worker, reply)
             return
         else:
             seen = messages.histogram(entry.test, reply)
@@ -180,6 +183,7 @@ def _run(
 class Forced:
     """Outcome of a forced total order, or why there is none.
 
+    `diverged` says why the executor could not follow the order, or that its worker died.
     `problem` is set if the executor cannot be forced at all.
     """
 
@@ -199,7 +203,7 @@ def force(
         order=list(event_keys(order)),
         timeout_s=timeout_s,
     )
-    # It ends by itself when its time is up, unless it hangs.
+    # The worker stops by itself after `timeout_s`, unless it hangs.
     reply = worker.ask(request, timeout_s + _SCHEDULE_S)
     if isinstance(reply, Died):
         return Forced(diverged=f"the worker died: {reply.message}")
@@ -214,7 +218,7 @@ def force(
 
 
 def event_keys(order: Witness) -> Iterable[EventKey]:
-    """An oracle's total order in the form that an executor takes."""
+    """Convert an oracle's total order to the event keys that executors accept."""
     for event in order:
         yield EventKey(
             event.run,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.replay import Replay
+    from litmusfuzz.fuzz.campaign.replay import ReplayOptions
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -111,7 +111,7 @@ def replay(
     Several tests: one line each. `herd compare` and mcompare7 read the log that --log
     writes. Exits 1 if a forbidden outcome was seen.
     """
-    from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, Replay
+    from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, ReplayOptions
 
     python = python_or_fail(python)
     entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
@@ -128,12 +128,12 @@ def replay(
         Path(log_file).write_text("", encoding="utf-8")
     if several and count is None and not schedule:
         count = DEFAULT_COUNT
-    how = Replay(time_s, count, seed, schedule)
+    options = ReplayOptions(time_s, count, seed, schedule)
     workers: dict[str, Worker] = {}
     done: list[Replays] = []
     try:
         for (file, entry), on in zip(entries, chosen, strict=True):
-            one = _Replaying(file, entry, how, budget, workers, python)
+            one = _Replaying(file, entry, options, budget, workers, python)
             for name, config in on:
                 one.run(name, config, model_name or (config.guarantees if several else None))
             done.append(one.replays())
@@ -169,14 +169,14 @@ class _Replaying:
         self,
         file: str,
         entry: Entry,
-        how: Replay,
+        options: ReplayOptions,
         budget: int | None,
         workers: dict[str, Worker],
         python: str | None,
     ) -> None:
         self.file = file
         self.entry = entry
-        self.how = how
+        self.options = options
         self.budget = budget
         self.workers = workers
         self.python = python
@@ -202,8 +202,10 @@ class _Replaying:
             return
         # Another executor's record is followed only when that is asked for.
         same = found is not None and (name, config.name) == (found.executor, found.configuration)
-        how = self.how if same else replace(self.how, schedule=bool(self.how.schedule))
-        result = replay_entry(self.entry, explorer, worker, config, how)
+        options = (
+            self.options if same else replace(self.options, schedule=bool(self.options.schedule))
+        )
+        result = replay_entry(self.entry, explorer, worker, config, options)
         if result.problem:
             self.not_run[f"{name}/{config.name}"] = result.problem
             return

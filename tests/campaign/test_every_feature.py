@@ -13,7 +13,7 @@ from helpers import BY_FEATURE
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -86,18 +86,22 @@ def check_replays(entry, oracle, name, config) -> None:
     """By its schedule, and by runs: from the same seed the same histogram."""
     found = entry.finding
     worker = Worker(name)
-    result = replay_entry(entry, oracle, worker, config, Replay(60))
+    result = replay_entry(entry, oracle, worker, config, ReplayOptions(60))
     assert result.schedule == "replayed by its schedule: same outcome"
     assert result.judgement is not None
     assert dict(result.judgement.histogram) == {found.schedule.outcome: 1}
-    result = replay_entry(entry, oracle, worker, config, Replay(60, schedule=False))
+    result = replay_entry(entry, oracle, worker, config, ReplayOptions(60, 5, schedule=True))
+    assert result.schedule == "replayed by its schedule: same outcome"
+    assert result.judgement is not None
+    assert result.judgement.executions == 1
+    result = replay_entry(entry, oracle, worker, config, ReplayOptions(60, schedule=False))
     assert result.judgement is not None
     assert result.judgement.forbidden_count > 0
     worker.close()
     # The executor without the defect: it diverges, or another outcome shows.
     sound = Worker("native")
     config = configuration("native", "controlled")
-    result = replay_entry(entry, oracle, sound, config, Replay(60, schedule=True))
+    result = replay_entry(entry, oracle, sound, config, ReplayOptions(60, schedule=True))
     sound.close()
     assert "cannot be followed" in result.schedule or "another outcome" in result.schedule
     assert result.judgement is not None

@@ -13,7 +13,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.replay import Replay, replay_entry
+from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
@@ -110,7 +110,7 @@ def test_a_finding_replays(ended: RunRecord) -> None:
     worker = Worker(STALE)
     allowed = allowed_outcomes(entry.test, RFC)
     config = configuration(STALE)
-    result = replay_entry(entry, allowed, worker, config, Replay(60))
+    result = replay_entry(entry, allowed, worker, config, ReplayOptions(60))
     worker.close()
     assert result.judgement is not None
     assert result.judgement.forbidden_count > 0
