@@ -210,7 +210,7 @@ class LitmusItem(pytest.Item):
             reason = explain(self.test, self.model, judgement.forbidden[0][0])
             rules = reason.broken if reason else ()
             shown = key(
-                self.test, sort="forbidden", rules=rules, executor_class=kind, model=self.model
+                self.test, kind="forbidden", rules=rules, executor_class=kind, model=self.model
             )
         today = datetime.now(UTC).date()
         return self.litmus.known.match(shown, self.test, what, kind, today)

@@ -80,7 +80,7 @@ def _finding(finding: NightlyFinding) -> Case:
     lines += [f"because: {each}" for each in finding.reason]
     lines += [f"rules: {', '.join(finding.rules)}"] if finding.rules else []
     lines += [f"graphs: {finding.count}", f"replay: {finding.replay}"]
-    return attributes, "failure", f"{finding.sort}: {finding.seen}", "\n".join(lines)
+    return attributes, "failure", f"{finding.kind}: {finding.seen}", "\n".join(lines)
 
 
 def _counts(cases: list[Case]) -> dict[str, str]:

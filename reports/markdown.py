@@ -68,7 +68,7 @@ def _finding(finding: NightlyFinding) -> str:
     lines = [
         f"## {_inline(finding.title)}",
         "",
-        f"- {_inline(finding.sort)} on {_code(finding.where)}"
+        f"- {_inline(finding.kind)} on {_code(finding.where)}"
         + (f", judged by {_code(finding.model)}" if finding.model else ""),
         f"- seen: {_code(finding.seen)}",
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
 
 
-class Sort(StrEnum):
+class FindingKind(StrEnum):
     """Kind of a finding."""
 
     FORBIDDEN = "forbidden"
@@ -40,7 +40,7 @@ class NightlyFinding:
     ----------
     key : str
         `fuzz.campaign.canonical.key`: the same in every run for the same finding.
-    sort : Sort
+    kind : FindingKind
     entry : Entry
         The minimized test, its allowed sets, and the finding itself. For a worker that
         ended, the test that it ran, without a finding.
@@ -87,7 +87,7 @@ class NightlyFinding:
     """
 
     key: str
-    sort: Sort
+    kind: FindingKind
     entry: Entry
     file: str
     executor: str
@@ -151,7 +151,7 @@ class NightlyFinding:
     def seen(self) -> str:
         """The most frequent forbidden outcome, in a line."""
         if not self.forbidden:
-            return str(self.sort)
+            return str(self.kind)
         outcome = self.forbidden[0]
         return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
@@ -201,7 +201,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHealth:
-    """A worker of a run: completed and lost shards, crashes and timeouts."""
+    """A shard process of a run: completed and lost shards, crashes and timeouts."""
 
     name: str
     host: str

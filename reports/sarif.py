@@ -11,18 +11,18 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from litmusfuzz.reports.nightly_report import Sort
+from litmusfuzz.reports.nightly_report import FindingKind
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
     from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
 
 _RULES: Final = {
-    Sort.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",
-    Sort.UNSOUND: "Clusters add an outcome that the graph does not have without them",
-    Sort.CRASHED: "A test ended the process that ran it",
-    Sort.TIMED_OUT: "A test did not end",
-    Sort.OUT_OF_MEMORY: "A test took more memory than it may",
+    FindingKind.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",
+    FindingKind.UNSOUND: "Clusters add an outcome that the graph does not have without them",
+    FindingKind.CRASHED: "A test ended the process that ran it",
+    FindingKind.TIMED_OUT: "A test did not end",
+    FindingKind.OUT_OF_MEMORY: "A test took more memory than it may",
 }
 
 
@@ -37,8 +37,8 @@ def sarif(report: NightlyReport) -> dict[str, Any]:
     if report.ended is not None:
         invocation["endTimeUtc"] = stamp(report.ended)
     rules = [
-        {"id": _id(sort), "shortDescription": {"text": f"{words}."}}
-        for sort, words in _RULES.items()
+        {"id": _id(kind), "shortDescription": {"text": f"{words}."}}
+        for kind, words in _RULES.items()
     ]
     driver = {"name": "LitmusFuzz", "version": version("litmusfuzz"), "rules": rules}
     return {
@@ -54,8 +54,8 @@ def sarif(report: NightlyReport) -> dict[str, Any]:
     }
 
 
-def _id(sort: Sort) -> str:
-    return sort.replace(" ", "-")
+def _id(kind: FindingKind) -> str:
+    return kind.replace(" ", "-")
 
 
 def _result(finding: NightlyFinding) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def _result(finding: NightlyFinding) -> dict[str, Any]:
     sentences += [f"Because: {'; '.join(finding.reason)}."] if finding.reason else []
     sentences.append(f"Replay: {finding.replay}")
     result: dict[str, Any] = {
-        "ruleId": _id(finding.sort),
-        "ruleIndex": list(_RULES).index(finding.sort),
+        "ruleId": _id(finding.kind),
+        "ruleIndex": list(_RULES).index(finding.kind),
         "level": "note" if finding.known else "error",
         "message": {"text": " ".join(sentences)},
         "locations": [

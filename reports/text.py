@@ -171,7 +171,9 @@ def finding(reported: ReportedFinding) -> str:
     if not found.confirmed:
         lines.append("  not yet confirmed in a fresh process: replay it")
     if reported.more:
-        lines.append(f"  also      {counted(reported.more, 'more graph')} with this shape inside")
+        more = counted(reported.more, "more graph")
+        contains = "contains" if reported.more == 1 else "contain"
+        lines.append(f"  also      {more} that {contains} the same ops in the same relation")
     if len(reported.configs) > 1:
         counts = ", ".join(f"{name} {number}" for name, number in reported.configs.most_common())
         lines.append(f"  in        {counts}")

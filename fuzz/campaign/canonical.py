@@ -83,7 +83,7 @@ def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
 def key(
     test: LitmusTest,
     *,
-    sort: str,
+    kind: str,
     rules: Iterable[str],
     executor_class: str,
     model: Model = RFC,
@@ -94,8 +94,8 @@ def key(
     ----------
     test : LitmusTest
         The minimized test, under any names.
-    sort : str
-        The kind of finding, `reports.nightly_report.Sort`.
+    kind : str
+        The kind of finding, `reports.nightly_report.FindingKind`.
     rules : iterable of str
         The broken rules, `oracles.reason.Reason.broken`; none for a finding that breaks no rule.
     executor_class : str
@@ -103,7 +103,7 @@ def key(
     model : Model
         Judges the outcomes.
     """
-    parts = (sort, "; ".join(sorted(rules)), executor_class, dumps(Entry(form(test, model))))
+    parts = (kind, "; ".join(sorted(rules)), executor_class, dumps(Entry(form(test, model))))
     return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
@@ -118,7 +118,7 @@ def key_of(entry: Entry) -> str:
     reason = explain(entry.test, model, finding.forbidden[0][0])
     return key(
         entry.test,
-        sort="forbidden",
+        kind="forbidden",
         rules=reason.broken if reason else (),
         executor_class=executor_class(finding.executor, finding.settings, finding.model),
         model=model,

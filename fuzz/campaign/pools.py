@@ -1,8 +1,8 @@
-"""Workers for shards, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
+"""Shard processes, as any `concurrent.futures.Executor`: this machine's, or a Dask cluster's.
 
-A worker may be killed at any moment. What it did is lost then, and nothing else: the future
+A shard process may be killed at any moment. Only its work is lost then: the future
 of its shard ends with an error that `is_worker_lost` knows, and the pool goes on. Whoever submitted
-the shard runs it again. A Dask scheduler runs it again by itself, on another worker, and gives
+the shard runs it again. A Dask scheduler runs it again by itself, in another process, and gives
 up only on a shard that has cost it several (`distributed.scheduler.allowed-failures`).
 """
 
@@ -29,11 +29,11 @@ _DISCONNECTED: Final = ("closing", "closed")
 
 
 class PoolError(ValueError):
-    """There are no such workers; the message says why in one line."""
+    """There are no such shard processes; the message says why in one line."""
 
 
 class Pool(Executor):
-    """A pool that knows how many shards run at once, and outlives its workers."""
+    """A pool that knows how many shards run at once, and outlives its processes."""
 
     @property
     def workers(self) -> int:
@@ -43,7 +43,7 @@ class Pool(Executor):
 
 @contextmanager
 def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001 - pools.open
-    """A pool of workers, ended with the context.
+    """A pool of shard processes, ended with the context.
 
     What waits then is given up. What runs is waited for on this machine, and given up on
     a cluster, which has others.
@@ -52,7 +52,7 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
     ----------
     workers : int
         Processes on this machine. Of a cluster: shards at once at least, though it may have
-        fewer workers now, so that one that grows with its load does.
+        fewer processes now, so that one that grows with its load does.
     dask : str, optional
         Address of a Dask scheduler, ``tcp://host:8786``.
 
@@ -70,7 +70,7 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
 
 
 def is_worker_lost(error: BaseException) -> bool:
-    """True if a future's error means that its worker was lost, not that the shard failed."""
+    """True if a future's error means that its process was lost, not that the shard failed."""
     # By name, as Dask need not be installed.
     return isinstance(error, BrokenExecutor | CancelledError) or (
         type(error).__name__ == "KilledWorker"
@@ -81,7 +81,7 @@ def is_worker_lost(error: BaseException) -> bool:
 
 
 def _initialize_worker(parent: int) -> None:
-    """In a worker's process: the parent alone decides what Ctrl-C means."""
+    """In a shard process: the parent alone decides what Ctrl-C means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     die_with_parent(parent)
@@ -141,7 +141,7 @@ class _Local(Pool):
         return len(self._workers)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Submit to the worker with the least work."""
+        """Submit to the process with the least work."""
         worker = min(self._workers, key=lambda each: each.pending)
         return worker.submit(partial(fn, *args, **kwargs))
 

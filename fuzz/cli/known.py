@@ -177,7 +177,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
             if not each["known"]:
                 test = loads(each["entry"], path).test
                 # Of a crash the test has only a number for a name.
-                name = test.name if each["sort"] == "forbidden" else each["cause"]
+                name = test.name if each["kind"] == "forbidden" else each["cause"]
                 for key in (each["key"], *each.get("also", ())):
                     if not is_key(key):
                         raise ValueError(f"{key!r} is no key")

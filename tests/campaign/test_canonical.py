@@ -230,7 +230,7 @@ def test_keys_never_change() -> None:
     found = {
         name: key(
             load(folder / f"{name}.yaml").test,
-            sort="forbidden",
+            kind="forbidden",
             rules=["runs"],
             executor_class="tf/xla",
         )
@@ -247,14 +247,14 @@ def test_keys_never_change() -> None:
 def test_a_key_tells_sort_rules_and_class() -> None:
     test = litmus("X=1 || r0=X")
     keys = {
-        key(test, sort=sort, rules=rules, executor_class=of)
-        for sort in ("forbidden", "crashed")
+        key(test, kind=kind, rules=rules, executor_class=of)
+        for kind in ("forbidden", "crashed")
         for rules in ([], ["runs"], ["runs", "capacity"])
         for of in ("tf/xla", "tf/executor")
     }
     assert len(keys) == 12
-    assert key(test, sort="a", rules=["b", "c"], executor_class="d") == key(
-        test, sort="a", rules=["c", "b"], executor_class="d"
+    assert key(test, kind="a", rules=["b", "c"], executor_class="d") == key(
+        test, kind="a", rules=["c", "b"], executor_class="d"
     )
 
 

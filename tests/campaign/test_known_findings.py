@@ -229,7 +229,7 @@ def test_an_entry_that_cannot_be_added_is_explained(litmusfuzz: Command, tmp_pat
     file = str(finding(tmp_path / "out", "X=1 || r0=X"))
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
-    nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "sort": "forbidden"}
+    nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "kind": "forbidden"}
     (tmp_path / "nightly.json").write_text(json.dumps({"findings": [nightly | {"key": "v2-nope"}]}))
     for arguments, message in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),

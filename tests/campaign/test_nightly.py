@@ -265,7 +265,7 @@ def test_a_crash_known_by_its_cause_stays_known_in_each_report(
     for _ in range(2):
         made = report.build()
         assert [each.seen for each in made.known] == [True]
-        assert [each.known for each in made.findings if each.sort == "crashed"] == ["the heap"]
+        assert [each.known for each in made.findings if each.kind == "crashed"] == ["the heap"]
 
 
 def test_a_shard_minimizes_what_another_left_and_finds_nothing_known_again(
@@ -421,7 +421,7 @@ def test_shrinking_keeps_findings_and_pending_tests(
 
 def test_deaths_that_look_alike_are_one_finding() -> None:
     def death(message: str, *ops: str) -> dict[str, str]:
-        report = {"sort": "crashed", "class": "tf/executor", "message": message}
+        report = {"kind": "crashed", "class": "tf/executor", "message": message}
         return {**report, "ops": json.dumps(ops)}
 
     deaths = [
@@ -456,7 +456,7 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
         known = KnownFindings(tuple(KnownFinding("w", key) for key in keys))
         found = [
-            each for each in ReportBuilder(store, known).build().findings if each.sort == "crashed"
+            each for each in ReportBuilder(store, known).build().findings if each.kind == "crashed"
         ]
         return [(each.in_this_run, each.known, (each.key, *each.also)) for each in found]
 
@@ -469,7 +469,7 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     store.db.execute("UPDATE worker_deaths SET file = 'crashed/gone.yaml' WHERE line = 2")
     report = ReportBuilder(store, KnownFindings()).build()
     assert not report.problem
-    assert [each.in_this_run for each in report.findings if each.sort == "crashed"] == [2]
+    assert [each.in_this_run for each in report.findings if each.kind == "crashed"] == [2]
 
 
 def test_crashes_of_two_shards_have_two_names(store: Store, tmp_path: Path) -> None:
@@ -484,7 +484,7 @@ def test_crashes_of_two_shards_have_two_names(store: Store, tmp_path: Path) -> N
             (number, STALE, f"signal {number}: ", file),
         )
     report = ReportBuilder(store, KnownFindings()).build()
-    names = [each.entry.test.name for each in report.findings if each.sort == "crashed"]
+    names = [each.entry.test.name for each in report.findings if each.kind == "crashed"]
     assert names == ["1-crashed-7-1", "2-crashed-7-1"]
 
 

@@ -19,13 +19,13 @@ from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.nightly_report import (
     Earlier,
+    FindingKind,
     Kill,
     Known,
     Moment,
     NightlyFinding,
     NightlyReport,
     Share,
-    Sort,
     WorkerHealth,
 )
 
@@ -87,7 +87,7 @@ def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool)
     name = entry.test.name
     return NightlyFinding(
         key=f"{number:04x}-tf-{name}",
-        sort=Sort.FORBIDDEN,
+        kind=FindingKind.FORBIDDEN,
         entry=replace(entry, finding=found),
         file=f"findings/{name}.yaml",
         executor="tf",
@@ -139,17 +139,17 @@ def torn_finding() -> NightlyFinding:
     )
 
 
-def ended_finding(sort: Sort, name: str = "devices-neuron-two-workers") -> NightlyFinding:
+def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -> NightlyFinding:
     """A worker that ended on a test."""
     entry = next(load(path) for path in LITMUS if path.stem == name)
     made = finding(*entries()[0], 500, explained=False)
     return replace(
         made,
-        key=f"{sort}-{name}",
-        sort=sort,
+        key=f"{kind}-{name}",
+        kind=kind,
         entry=entry,
         file=f"findings/{name}.yaml",
-        cause=f"{sort}: ResourceStridedSliceAssign",
+        cause=f"{kind}: ResourceStridedSliceAssign",
         reason=("the worker ended by SIGSEGV after 3 of 64 executions",),
         histogram={},
         allowed=(),
@@ -162,7 +162,7 @@ def ended_finding(sort: Sort, name: str = "devices-neuron-two-workers") -> Night
 
 def nightly_run(most: int = 8) -> NightlyReport:
     """A nightly run of two hours on two workers."""
-    found = (*findings(most), torn_finding(), ended_finding(Sort.CRASHED))
+    found = (*findings(most), torn_finding(), ended_finding(FindingKind.CRASHED))
     moments = tuple(
         Moment(
             at=STARTED + 60 * n,

@@ -20,7 +20,7 @@ from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.markdown import markdown
-from litmusfuzz.reports.nightly_report import Kill, NightlyFinding, NightlyReport, Sort
+from litmusfuzz.reports.nightly_report import FindingKind, Kill, NightlyFinding, NightlyReport
 from litmusfuzz.reports.outputs import as_json, write_all
 from litmusfuzz.reports.sarif import sarif
 from litmusfuzz.reports.stats import plain, read, text, together
@@ -184,8 +184,8 @@ def test_the_verdict_is_the_heading() -> None:
 
 def torn_and_ended(number: int) -> tuple[NightlyFinding, ...]:
     """New ones without a reason in edges."""
-    sorts = (Sort.CRASHED, Sort.TIMED_OUT, Sort.OUT_OF_MEMORY, Sort.UNSOUND)
-    ended = [ended_finding(sort) for sort in sorts]
+    kinds = [kind for kind in FindingKind if kind is not FindingKind.FORBIDDEN]
+    ended = [ended_finding(kind) for kind in kinds]
     return (torn_finding(), replace(torn_finding(), key="2"), *ended)[:number]
 
 
@@ -278,10 +278,10 @@ def test_sarif_has_what_its_schema_requires() -> None:
     driver = run["tool"]["driver"]
     assert driver["name"] == "LitmusFuzz"
     rules = [rule["id"] for rule in driver["rules"]]
-    assert len(rules) == len(set(rules)) == len(Sort)
+    assert len(rules) == len(set(rules)) == len(FindingKind)
     assert len(run["results"]) == len(made.findings)
     for result, each in zip(run["results"], made.findings, strict=True):
-        assert rules[result["ruleIndex"]] == result["ruleId"] == each.sort.replace(" ", "-")
+        assert rules[result["ruleIndex"]] == result["ruleId"] == each.kind.replace(" ", "-")
         assert result["level"] in ("none", "note", "warning", "error")
         assert result["baselineState"] in ("new", "unchanged", "updated", "absent")
         assert result["message"]["text"]

@@ -136,7 +136,7 @@ def test_a_finding_says_what_is_not_certain() -> None:
         '  broken    torn: "The writes and reads themselves are atomic" (RFC)',
         "  minimized in part: the time was up",
         "  not yet confirmed in a fresh process: replay it",
-        "  also      3 more graphs with this shape inside",
+        "  also      3 more graphs that contain the same ops in the same relation",
         "  replay    litmusfuzz replay 'o p/it'\"'\"'s.yaml'",
     ]
 

@@ -59,7 +59,7 @@ class Nightly:
     show : callable
         Called every few seconds with the report so far.
     local : bool
-        True if the workers see this machine's files.
+        True if the shard processes see this machine's files.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Nightly:
         self.local = local
         self.running: dict[Future[dict[str, str]], Shard] = {}
         self.resubmit: list[Shard] = []
-        """Shards on other machines whose worker was lost."""
+        """Shards on other machines whose shard process was lost."""
         self.stopping = self.interrupted = False
         self.lost = 0
         self.reported_at = self.progress_at = self.reporting_s = 0.0
@@ -150,14 +150,14 @@ class Nightly:
             self._ended(future, self.running.pop(future))
 
     def _ended(self, future: Future[dict[str, str]], shard: Shard) -> None:
-        """Handle a shard that has ended, or lost its worker."""
+        """Handle a shard that has ended, or lost its process."""
         lost = True
         try:
             files = future.result()
             lost = False
             if shard.log_folder is None:
                 self.store.add_files(shard.number, files)
-        except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a worker
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a shard process
             if not is_worker_lost(error):
                 self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
             elif shard.log_folder is None:
@@ -168,7 +168,7 @@ class Nightly:
         self.store.finish_shard(shard.number, lost=lost)
         self.lost = self.lost + 1 if lost else 0
         if self.lost >= MAX_LOST_SHARDS:
-            self._give_up(f"the last {self.lost} shards lost their worker")
+            self._give_up(f"the last {self.lost} shards lost their process")
 
     def _await(self, number: int) -> None:
         """Wait for a process that still writes a shard log; kill it if it does not end."""
@@ -184,9 +184,9 @@ class Nightly:
     def _recover(self) -> None:
         """Ingest the shard logs that an earlier coordinator left behind."""
         for number in self.store.running:
-            spool = self.store.log_folder(number)
-            if spool.is_dir():
-                (spool / STOP).touch()
+            log_folder = self.store.log_folder(number)
+            if log_folder.is_dir():
+                (log_folder / STOP).touch()
             self._await(number)
             self.store.finish_shard(number, lost=True)
         self.store.remove_stale_logs()
@@ -214,9 +214,9 @@ class Nightly:
         """Ask the shards to stop, and wait a while."""
         for shard in self.running.values():
             if shard.log_folder is not None:
-                spool = self.store.log_folder(shard.number)
-                spool.mkdir(parents=True, exist_ok=True)
-                (spool / STOP).touch()
+                log_folder = self.store.log_folder(shard.number)
+                log_folder.mkdir(parents=True, exist_ok=True)
+                (log_folder / STOP).touch()
         for future in self.running:
             future.cancel()
         end = time.monotonic() + (STOP_GRACE_S if self.local else 0.0)

@@ -92,10 +92,10 @@ class ShardPlanner:
     ) -> tuple[Shard, list[int]] | None:
         """The next shard, and its unreduced findings by number; None if nothing can run."""
         number = 1 + self.store.rows("SELECT coalesce(max(number), 0) FROM shards")[0][0]
-        spool = str(self.store.log_folder(number).resolve()) if write_log else None
+        log_folder = str(self.store.log_folder(number).resolve()) if write_log else None
         if 0 < self.selftest_s <= left_s and self._selftest_due():
             shard = Shard(
-                number, self.seed, SELFTEST, (), self.selftest_s, deadline, log_folder=spool
+                number, self.seed, SELFTEST, (), self.selftest_s, deadline, log_folder=log_folder
             )
             return shard, []
         spent = self._spent()
@@ -131,7 +131,7 @@ class ShardPlanner:
             pending=tuple(texts),
             fast_config=self._fast_config(chosen, running),
             seconds_per_test=self._seconds_per_test(chosen.executor),
-            log_folder=spool,
+            log_folder=log_folder,
         )
         # Unreadable files included, so that the others come first next time.
         return shard, [row["number"] for row in pending]
@@ -169,7 +169,7 @@ class ShardPlanner:
         """Findings of this group's class so far."""
         for key, file in self.store.rows(
             """SELECT key, file FROM findings
-            WHERE executor = ? AND class = ? AND sort = 'forbidden'""",
+            WHERE executor = ? AND class = ? AND kind = 'forbidden'""",
             group.executor,
             group.executor_class,
         ):

@@ -21,13 +21,13 @@ from litmusfuzz.fuzz.campaign.nightly.store import DATABASE, Store, StoreError
 from litmusfuzz.fuzz.campaign.nightly.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.reports.nightly_report import (
     Earlier,
+    FindingKind,
     Kill,
     Known,
     Moment,
     NightlyFinding,
     NightlyReport,
     Share,
-    Sort,
     WorkerHealth,
 )
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ReportBuilder:
-    """Builds the report repeatedly; reads what does not change only once.
+    """Builds the report repeatedly. Data that does not change is read only once.
 
     Parameters
     ----------
@@ -58,9 +58,10 @@ class ReportBuilder:
         self.python: str | None = store.meta.get("python")
         self.entries: dict[tuple[str, int], Entry] = {}
         self.may_be_known: dict[str, int] = {}
-        """By unreduced finding, the number of known findings that it was compared with."""
+        """Maps the file of an unreduced finding to the number of known findings it was compared
+        with (`sys.maxsize`: may be explained by one)."""
         self.unreadable: dict[str, str] = {}
-        """By file that is missing or damaged, the error."""
+        """Maps a missing or damaged file to the error."""
         self.earlier = tuple(_earlier(store.folder))
 
     def build(self) -> NightlyReport:
@@ -120,13 +121,13 @@ class ReportBuilder:
         )
 
     def _problems(self, meta: Mapping[str, Any]) -> Iterator[str]:
-        """Why the nightly run cannot be trusted, beside the canary and the mutants."""
+        """Problems of the nightly run, other than those of the canary and the mutants."""
         if meta.get("problem"):
             yield meta["problem"]
         yield from self.unreadable.values()
         over = meta.get("ended") is not None and not meta.get("interrupted")
         if over and meta.get("selftest_s") and not self.store.rows("SELECT 1 FROM kills LIMIT 1"):
-            yield "the self-test did not come to its end"
+            yield "the self-test did not finish"
 
     def _known_entry(self, entry: KnownFinding) -> Known:
         """An entry of the known-findings file, as reports list it."""
@@ -136,7 +137,7 @@ class ReportBuilder:
     # --- findings ----------------------------------------------------------------------
 
     def _entry(self, file: str) -> Entry | None:
-        """Content of a file; None if it cannot be read, which the report then says."""
+        """Load a file. Returns None, and records the error for the report, if it cannot be read."""
         path = self.store.folder / file
         try:
             stamp = (file, path.stat().st_mtime_ns)
@@ -181,7 +182,7 @@ class ReportBuilder:
             added = (f"the clusters add {details['added']}",) if "added" in details else ()
             yield NightlyFinding(
                 key=row["key"],
-                sort=Sort(row["sort"]),
+                kind=FindingKind(row["kind"]),
                 entry=entry,
                 file=row["file"],
                 executor=row["executor"],
@@ -200,13 +201,13 @@ class ReportBuilder:
                 histogram=histogram,
                 allowed=allowed,
                 nearest=nearest(finding.forbidden[0][0], allowed) if finding else None,
-                replay=self._command(row["sort"], row["file"]),
+                replay=self._command(row["kind"], row["file"]),
                 script=str(script) if (self.store.folder / script).is_file() else "",
                 script_shows_it=bool(finding and finding.script is Script.SHOWS_IT),
                 known=self._why_known(
                     row["key"],
                     entry.test,
-                    _symptoms(finding) if finding else (row["sort"],),
+                    _symptoms(finding) if finding else (row["kind"],),
                     row["class"],
                 ),
             )
@@ -214,7 +215,7 @@ class ReportBuilder:
     def _why_known(
         self, key: str, test: LitmusTest, symptoms: tuple[str, ...], executor_class: str
     ) -> str:
-        """Why a finding is known, whatever it showed; "" if it is new."""
+        """Return why a finding is known, if every symptom it showed is known; "" if it is new."""
         today = datetime.now(UTC).date()
         found = [self.known.match(key, test, each, executor_class, today) for each in symptoms]
         entries = [entry for entry in found if entry is not None]
@@ -226,8 +227,9 @@ class ReportBuilder:
     def _undecided(self, findings: Sequence[NightlyFinding]) -> int:
         """Number of unreduced findings that no known finding may explain.
 
-        A known finding is an entry by cause, or a finding of this run that an entry names and
-        whose shape the test contains.
+        They are compared with the causes in the known-findings file, and with those findings of
+        this run that are themselves known, whose ops and their relations the unreduced test
+        contains.
         """
         today = datetime.now(UTC).date()
         known = [each for each in findings if each.known and each.entry.finding is not None]
@@ -239,16 +241,16 @@ class ReportBuilder:
             file = row["file"]
             if self.may_be_known.get(file, -1) < len(known):
                 # The file of a running shard is still in its log folder.
-                spool = self.store.log_folder(row["shard"]).relative_to(self.store.folder)
-                entry = self._entry(str(spool / file) if row["state"] == "running" else file)
+                log_folder = self.store.log_folder(row["shard"]).relative_to(self.store.folder)
+                entry = self._entry(str(log_folder / file) if row["state"] == "running" else file)
                 if entry is None or (found := entry.finding) is None:
                     undecided += 1
                     continue
-                kind = executor_class(found.executor, dict(found.settings), found.model)
+                made = executor_class(found.executor, dict(found.settings), found.model)
                 may_be = all(
-                    self.known.may_explain(entry.test, each, kind, today)
+                    self.known.may_explain(entry.test, each, made, today)
                     or any(
-                        kind == other.config_class
+                        made == other.config_class
                         and each in _symptoms(other.entry.finding)
                         and explains(other.entry.test, entry.test, exact=False)
                         for other in known
@@ -260,7 +262,10 @@ class ReportBuilder:
         return undecided
 
     def _why_death(self, death: sqlite3.Row) -> str:
-        """Why a worker death is known. Deaths with one key have the same answer."""
+        """Return why a worker death is known, or "".
+
+        All deaths with one key have the same reason.
+        """
         key = key_of_death(death)
         if key not in self.deaths_known:
             file = death["file"]
@@ -270,7 +275,7 @@ class ReportBuilder:
             if not there or (entry := self._entry(file)) is None:
                 return ""
             self.deaths_known[key] = self._why_known(
-                key, entry.test, (death["sort"],), death["class"]
+                key, entry.test, (death["kind"],), death["class"]
             )
         return self.deaths_known[key]
 
@@ -278,8 +283,8 @@ class ReportBuilder:
         rows = self.store.rows("SELECT * FROM worker_deaths ORDER BY at, shard, line")
         return group_deaths(rows, self._why_death)
 
-    def _command(self, sort: str, file: str) -> str:
-        what = "validate" if sort == Sort.UNSOUND else "replay"
+    def _command(self, kind: str, file: str) -> str:
+        what = "validate" if kind == FindingKind.UNSOUND else "replay"
         python = self.python if what == "replay" else None
         there = ["--python", python] if python else []
         return shlex.join(["litmusfuzz", what, str(self.store.folder / file), *there])
@@ -299,7 +304,7 @@ class ReportBuilder:
             key, *also = each.keys
             yield NightlyFinding(
                 key=key,
-                sort=Sort(each.sort),
+                kind=FindingKind(each.kind),
                 entry=replace(entry, test=named),
                 file=first["file"],
                 executor=executor,
@@ -325,7 +330,10 @@ class ReportBuilder:
 
     @property
     def kept(self) -> set[str]:
-        """Files that reports name, or that decide whether a worker death is known."""
+        """For each key of a worker death, the file of its first death.
+
+        Reports name it, and it decides whether the death is known.
+        """
         first: dict[str, str] = {}
         for each in self._death_groups():
             for death in each.deaths:
@@ -382,10 +390,10 @@ class ReportBuilder:
               sum(seconds) AS busy,
               (SELECT count(*) FROM worker_deaths JOIN shards AS s ON s.number = shard
                 WHERE s.host = shards.host AND s.pid = shards.pid
-                AND sort != 'timed out') AS crashed,
+                AND kind != 'timed out') AS crashed,
               (SELECT count(*) FROM worker_deaths JOIN shards AS s ON s.number = shard
                 WHERE s.host = shards.host AND s.pid = shards.pid
-                AND sort = 'timed out') AS hung
+                AND kind = 'timed out') AS hung
             FROM shards WHERE host != '' GROUP BY host, pid ORDER BY min(number)"""
         ):
             yield WorkerHealth(

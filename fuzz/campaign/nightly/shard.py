@@ -1,9 +1,9 @@
 """A shard: a short campaign of a nightly run, on one executor in one environment.
 
-A shard is plain data: all that a worker on any machine needs. On the coordinator's machine the
-worker writes a shard log (`fuzz.campaign.nightly.shard_log`), which the coordinator reads as it
-grows. A worker on another machine returns the files of its shard log as text when the shard has
-ended.
+A shard is plain data: all that a shard process on any machine needs. On the coordinator's
+machine the shard process writes a shard log (`fuzz.campaign.nightly.shard_log`), which the
+coordinator reads as it grows. A shard process on another machine returns the files of its shard
+log as text when the shard has ended.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Shard:
     count : int or None
         Executions of each test; None for the default.
     python : str or None
-        Another environment's interpreter, on the worker's machine.
+        Another environment's interpreter, on the shard process's machine.
     known : tuple of ShardFinding
         Findings of this executor and class.
     pending : tuple of str
@@ -100,7 +100,7 @@ SELFTEST_WORKERS: Final = 2
 def run_shard(shard: Shard) -> dict[str, str]:
     """Run a shard; return the files of its log by name, or nothing if it has a folder.
 
-    A worker process that is killed leaves the folder as it is.
+    A shard process that is killed leaves the folder as it is.
     """
     if shard.log_folder is not None:
         _run_campaign(shard, Path(shard.log_folder))

@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog, ExecutedTest
 from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.model import GUARANTEES
-from litmusfuzz.reports.nightly_report import Sort
+from litmusfuzz.reports.nightly_report import FindingKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class ShardLog(EventLog):
     # --- what happens ------------------------------------------------------------------
 
     def started(self, versions: Mapping[str, Mapping[str, str]]) -> None:
-        """Log the worker and the versions of the executor."""
+        """Log the process and the versions of the executor."""
         self._write(
             "start", version=VERSION, host=os.uname().nodename, pid=os.getpid(), versions=versions
         )
@@ -147,7 +147,7 @@ class ShardLog(EventLog):
         assert finding is not None
         name = key(
             reported.entry.test,
-            sort=Sort.FORBIDDEN,
+            kind=FindingKind.FORBIDDEN,
             rules=reason.broken if reason else (),
             executor_class=self._class(finding.configuration),
             model=GUARANTEES[finding.model],
@@ -183,10 +183,10 @@ class ShardLog(EventLog):
         self, entry: Entry, path: Path, message: str, *, config: str, timed_out: bool
     ) -> None:
         """Log a worker death, with the kernels of the test that was running."""
-        sort = Sort.OUT_OF_MEMORY if _MEMORY.search(message) else Sort.CRASHED
+        ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(message) else FindingKind.CRASHED
         self._write(
             "worker_death",
-            sort=Sort.TIMED_OUT if timed_out else sort,
+            finding_kind=FindingKind.TIMED_OUT if timed_out else ended,
             config=config,
             executor_class=self._class(config),
             message=message,
@@ -199,7 +199,7 @@ class ShardLog(EventLog):
         made = self._class(config)
         self._write(
             "unsound",
-            key=key(test, sort=Sort.UNSOUND, rules=(), executor_class=made),
+            key=key(test, kind=FindingKind.UNSOUND, rules=(), executor_class=made),
             file=self._relative(path),
             executor_class=made,
             config=config,

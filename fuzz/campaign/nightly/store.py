@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from litmusfuzz.fuzz.campaign.nightly import shard_log
-from litmusfuzz.reports.nightly_report import Sort
+from litmusfuzz.reports.nightly_report import FindingKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -53,13 +53,13 @@ CREATE TABLE unreduced_findings (
   state TEXT NOT NULL DEFAULT 'pending', shard_minimizing INTEGER,
   attempts INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE findings (
-  key TEXT PRIMARY KEY, sort TEXT NOT NULL, executor TEXT NOT NULL, class TEXT NOT NULL,
+  key TEXT PRIMARY KEY, kind TEXT NOT NULL, executor TEXT NOT NULL, class TEXT NOT NULL,
   config TEXT NOT NULL, model TEXT NOT NULL, file TEXT NOT NULL UNIQUE, details TEXT NOT NULL);
 CREATE TABLE sightings (
   shard INTEGER, line INTEGER, number INTEGER UNIQUE, key TEXT NOT NULL, config TEXT NOT NULL,
   at INTEGER NOT NULL, PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE worker_deaths (
-  shard INTEGER, line INTEGER, sort TEXT NOT NULL, config TEXT NOT NULL, class TEXT NOT NULL,
+  shard INTEGER, line INTEGER, kind TEXT NOT NULL, config TEXT NOT NULL, class TEXT NOT NULL,
   message TEXT NOT NULL, file TEXT NOT NULL, ops TEXT NOT NULL, at INTEGER NOT NULL,
   PRIMARY KEY (shard, line)) WITHOUT ROWID;
 CREATE TABLE unavailable (executor TEXT, config TEXT, why TEXT NOT NULL,
@@ -421,14 +421,14 @@ class _Ingestion:
         self.db.execute("UPDATE unreduced_findings SET state = ? WHERE number = ?", (state, number))
 
     def _finding(self, event: dict[str, Any]) -> None:
-        self._add_finding(event, Sort.FORBIDDEN)
+        self._add_finding(event, FindingKind.FORBIDDEN)
         self._seen_again(event)
 
     def _unsound(self, event: dict[str, Any]) -> None:
-        self._add_finding(event | {"model": ""}, Sort.UNSOUND)
+        self._add_finding(event | {"model": ""}, FindingKind.UNSOUND)
         self._seen_again(event | {"index": None})
 
-    def _add_finding(self, event: dict[str, Any], sort: Sort) -> None:
+    def _add_finding(self, event: dict[str, Any], kind: FindingKind) -> None:
         """Keep the first finding of a key, and its file under a unique name."""
         known = self.store.rows("SELECT 1 FROM findings WHERE key = ?", event["key"])
         if known:
@@ -443,7 +443,7 @@ class _Ingestion:
         self.db.execute(
             "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(event["key"], sort, executor, event["executor_class"]),
+                *(event["key"], kind, executor, event["executor_class"]),
                 *(event["config"], event["model"], file, json.dumps(event | {"shard": self.shard})),
             ),
         )
@@ -470,7 +470,7 @@ class _Ingestion:
             "INSERT INTO worker_deaths VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *self.place,
-                *(event[name] for name in ("sort", "config", "executor_class", "message")),
+                *(event[name] for name in ("finding_kind", "config", "executor_class", "message")),
                 *(file, json.dumps(event["ops"]), event["at"]),
             ),
         )

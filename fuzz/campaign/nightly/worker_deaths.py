@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class DeathGroup:
     """Worker deaths that look alike; the first of them stands for all."""
 
-    sort: str
+    kind: str
     executor_class: str
     message: str
     known: str
@@ -46,7 +46,7 @@ class DeathGroup:
 def key_of_death(death: sqlite3.Row) -> str:
     """Key of a death: the same in every nightly run, whatever else happens there."""
     message = _message_pattern(death["message"])
-    text = "\0".join((death["sort"], death["class"], message, *sorted(_ops(death))))
+    text = "\0".join((death["kind"], death["class"], message, *sorted(_ops(death))))
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
@@ -60,14 +60,14 @@ def group_deaths(
     groups: dict[tuple[str, str, str, str], list[sqlite3.Row]] = defaultdict(list)
     for each in deaths:
         message = _message_pattern(each["message"])
-        groups[each["sort"], each["class"], message, known(each)].append(each)
+        groups[each["kind"], each["class"], message, known(each)].append(each)
     found = []
-    for kind, group in groups.items():
+    for look, group in groups.items():
         left: Sequence[sqlite3.Row] = group
         while left:
             ops = Counter(op for each in left for op in _ops(each))
             op = min(ops, key=lambda op: (-ops[op], op))
-            found.append(DeathGroup(*kind, op, tuple(each for each in left if op in _ops(each))))
+            found.append(DeathGroup(*look, op, tuple(each for each in left if op in _ops(each))))
             left = [each for each in left if op not in _ops(each)]
     return found
 
