@@ -57,7 +57,8 @@ class Axiomatic:
     test : LitmusTest
     model : Model
     budget : Budget
-        Limit for each question, under each choice of strictness.
+        Limit for each case (a question under one choice of how strict each loop and
+        conditional is).
     """
 
     def __init__(self, test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> None:
@@ -83,7 +84,11 @@ class Axiomatic:
         return verdict
 
     def possible(self, question: Question) -> Verdict:
-        """Return `ALLOWED` if some total order yields an outcome that fits the question."""
+        """Return the verdict on a question.
+
+        It is `ALLOWED` if some total order yields an outcome that fits the question, `FORBIDDEN`
+        if none does, `UNKNOWN` if the budget ran out.
+        """
         verdict = Verdict.FORBIDDEN
         for case in self.cases(question):
             answer = case.solve()

@@ -79,8 +79,8 @@ class ExecutorClusters:
         Raises
         ------
         NoClusters
-            If the executor refuses the test or dies on it, or if its clusters are not
-            clusters as semantics.md defines them.
+            If the executor refuses the test or dies on it, or if its clusters break a rule of
+            semantics.md, section 5.
         """
         plain = replace(test, clusters=())
         request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
@@ -102,16 +102,17 @@ class ExecutorClusters:
 
 
 def pairs_kept_apart(test: LitmusTest) -> list[tuple[str, str]]:
-    """Pairs of effects that our clustering pass puts in one cluster and the test does not.
+    """Pairs of resource ops that our clustering pass would cluster but this test does not.
 
-    Our pass contracts edges in the order of the nodes. Where two edges exclude each other, it
-    contracts the first, and another clusterer may well contract the second.
+    A resource op here is also a node whose body contains some. A difference is not necessarily
+    a defect: our pass contracts edges in node order, and where only one of two edges can be
+    contracted, another clusterer may choose the other.
     """
     cluster_of = {name: each.name for each in test.clusters for name in each.members}
-    effects = {node.name for graph in test.graphs for node in graph.effects}
+    resource_ops = {node.name for graph in test.graphs for node in graph.effects}
     return [
         (a, b)
         for ours in cluster(replace(test, clusters=())).clusters
-        for a, b in combinations((name for name in ours.members if name in effects), 2)
+        for a, b in combinations((name for name in ours.members if name in resource_ops), 2)
         if a not in cluster_of or cluster_of[a] != cluster_of.get(b)
     ]

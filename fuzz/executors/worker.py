@@ -1,8 +1,8 @@
 """`Worker`: an executor in a process of its own, as its parent process sees it.
 
-A worker that crashes, hangs or needs too much memory loses only the current request.
-`Worker.receive` reports what happened (`Died`), and the next request starts a new process.
-A worker imports nothing from the working directory, nor does a process that it starts.
+If a worker process crashes, hangs or exceeds its memory limit, only the current request is
+lost. `Worker.receive` then returns `Died`, and the next request starts a new process. Neither
+a worker nor its child processes import anything from the working directory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
 """Additional time for the first reply of a process, which may import a framework."""
 KEPT_BYTES: Final = 8000
-"""Bytes, at most, of the log of a process that has ended."""
+"""Maximum number of bytes kept of an ended process's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Died:
     message : str
         The cause, in one line.
     log : str
-        The last lines that the process wrote.
+        The last lines that the process wrote to standard error.
     timed_out : bool
         True for a hang, false for a crash.
     """
@@ -61,7 +61,7 @@ class Worker:
         Limit on the private memory of the process.
     python : str, optional
         Interpreter of another environment, as found by
-        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: our own.
+        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: `sys.executable`.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Worker:
 
 
 def last_lines(log: IO[bytes]) -> str:
-    """The last whole lines of a log; the end of the last line if that is too long."""
+    """The last complete lines of a log, or the end of the last line if it exceeds `KEPT_BYTES`."""
     start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
     log.seek(start)
     kept = log.read()
@@ -202,8 +202,8 @@ def last_lines(log: IO[bytes]) -> str:
 def cause_of_death(code: int, log: str) -> str:
     """How the process ended, with the last line of its log that may explain it.
 
-    Log lines of a framework (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``, and the
-    second line of TensorFlow's message about the processor) do not.
+    Skips log lines of a framework (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``) and the
+    second line of TensorFlow's message about the processor: they explain nothing.
     """
     how = f"signal {-code}" if code < 0 else f"exit {code}"
     log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours

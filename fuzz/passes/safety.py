@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Options of the analysis. Every value but the default makes a mutant.
+    """Options of the analysis. The defaults are sound; mutants use other values on purpose.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def unsafe_pairs(nodes: Sequence[Node], analysis: Analysis = SOUND) -> frozenset
     -------
     frozenset of (str, str)
         All (A, B) such that A writes, B reads, and a path of data, control or section
-        edges leads from A to B. The variables do not matter.
+        edges leads from A to B. The two may use different variables.
 
     Notes
     -----
-    One pass in reverse post-order. A bit mask for each step records the writers that
-    have a path to it.
+    One pass in topological order. For each step, a bit mask holds the writers with a path
+    to it.
     """
     if not analysis.control:
         nodes = [replace(node, after=()) for node in nodes]
