@@ -69,7 +69,7 @@ class Kind(Enum):
 
 
 class QueueUse(Enum):
-    """What an op on a queue does with its elements."""
+    """Effect of an op on the elements of a queue."""
 
     PUT = "put"
     TAKE = "take"

@@ -78,12 +78,12 @@ class Support:
         return cls(frozenset(ops), frozenset(dtypes), rank_max=0, features=frozenset())
 
     def takes_op(self, name: str) -> bool:
-        """Whether a test may have that op: its feature counts as well."""
+        """Return True if the support includes an op and its feature."""
         needed = _FEATURE_OF.get(OPS[name].kind)
         return name in self.ops and (needed is None or needed in self.features)
 
     def takes_shape(self, shape: tuple[int, ...]) -> bool:
-        """Whether a tensor may have that shape."""
+        """Return True if the support includes a tensor shape."""
         elements = 1
         for size in shape:
             elements *= size

@@ -23,7 +23,7 @@ def symptom(outcome: Outcome) -> str:
 
 
 def same_cause(before: str, after: Outcome) -> bool:
-    """Whether a smaller test's outcome may have the cause of the symptom `before`.
+    """Return True if a smaller test's outcome may have the cause of the symptom `before`.
 
     A torn value shows as a wrong value in a single lane. The other way round, a rare finding would
     be traded for a common one; so would a wrong value for a blocked run.
@@ -38,7 +38,7 @@ def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
-    """Whether the shape of the minimized test `small` is contained in `large`.
+    """Return True if `large` contains the ops of the minimized test `small` in the same relation.
 
     Its effects then match ops of `large` of the same name (`exact`) or class. Effects on one
     resource, in one section or inside one another match ops with the same relation, and so do

@@ -33,7 +33,7 @@ SYMPTOMS: Final = (
     *("torn", "wrong", "blocked", "failed"),
     *("unsound", "crashed", "timed out", "out of memory"),
 )
-"""Symptoms: of a forbidden outcome its `causes.symptom`, of other findings their sort."""
+"""Symptoms: of a forbidden outcome its `causes.symptom`, of other findings their kind."""
 KERNELS: Final = frozenset(op.kernel_class for op in OPS.values() if op.has_effect)
 HEADER: Final = f"""\
 # Known findings: a nightly run that shows no other finding is clean.

@@ -161,7 +161,7 @@ def prioritized(tests: Iterable[LitmusTest]) -> Iterator[LitmusTest]:
 
 @cache
 def traits(test: LitmusTest) -> frozenset[Hashable]:
-    """What a test covers, whatever its names and values."""
+    """Traits of a test that do not depend on its names and values."""
     found: set[Hashable] = set(test.features)
     found |= {(OPS[one].kind, OPS[other].kind, how) for one, other, how in pairs(test)}
     relations = NodeRelations(test)

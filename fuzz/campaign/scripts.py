@@ -105,7 +105,7 @@ class ScriptRun:
         return time.monotonic() >= self._deadline
 
     def shows_it(self) -> bool:
-        """Whether a forbidden outcome showed; ends the process."""
+        """Return True if a forbidden outcome showed; ends the process."""
         try:
             left = max(0.0, self._deadline - time.monotonic())
             output, _ = self._process.communicate(timeout=left)

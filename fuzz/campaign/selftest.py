@@ -194,7 +194,7 @@ class _SelftestRun:
                     return
 
     def _confirmed(self, job: _Job) -> Generator[_Job, Seen, bool]:
-        """Whether a further run shows a forbidden outcome, and no run of the control does."""
+        """Return True if a further run shows a forbidden outcome, but no run of the control."""
         for number in range(1, CONFIRMATION_RUNS + 1):
             again = _with(job, job.executor, number)
             if self._forbidden(again, (yield again)):
@@ -211,7 +211,7 @@ class _SelftestRun:
         return True
 
     def _forbidden(self, job: _Job, seen: Seen) -> bool:
-        """Whether an outcome is forbidden. Undecided outcomes do not count."""
+        """Return True if an outcome is forbidden. Undecided outcomes do not count."""
         if not seen:
             return False
         model = GUARANTEES[job.config.guarantees]

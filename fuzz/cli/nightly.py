@@ -196,7 +196,7 @@ def nightly(
 
 
 def _given(name: str) -> bool:
-    """Whether an option was on the command line."""
+    """Return True if an option was on the command line."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 

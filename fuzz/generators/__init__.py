@@ -153,7 +153,7 @@ def families_for(support: Support) -> tuple[str, ...]:
 
 
 def _generates(family: Family, support: Support) -> bool:
-    """Whether a family fits a support, and a test that it generates shows it."""
+    """Return True if a family fits a support, as a test that it generates shows."""
     if family.beyond(support):
         return False
     if replace(support, features=FEATURES) == EVERYTHING:

@@ -153,7 +153,7 @@ class ReportBuilder:
         return self.entries[stamp]
 
     def _earlier_counts(self, *keys: str) -> Mapping[str, int]:
-        """How often earlier nightly runs saw a finding, and when first."""
+        """Number of sightings in earlier nightly runs, and the time of the first."""
         lines = [seen[key] for _, seen in self.earlier for key in keys if key in seen]
         return {
             "count": sum(each["count"] for each in lines),
