@@ -577,7 +577,7 @@ def test_an_unfinished_selftest_is_reported(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
         store.set_meta(**META, selftest_s=60.0, ended=2, interrupted=False)
         report = ReportBuilder(store, KnownFindings()).build()
-        assert "the self-test did not come to its end" in report.complaint
+        assert "the self-test did not finish" in report.complaint
         store.set_meta(interrupted=True)
         assert "self-test" not in ReportBuilder(store, KnownFindings()).build().complaint
 
