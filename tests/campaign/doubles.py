@@ -1,4 +1,4 @@
-"""Executors that the tests of campaigns need and the program has not.
+"""Test doubles of executors for the tests of campaigns.
 
 A defect in conditionals, of which there is no mutant, and an executor that runs
 one feature only.

@@ -1,4 +1,4 @@
-"""One form for all ways to write a test down; another for every other test."""
+"""The canonical form: equal for equivalent tests, and different for all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which finding explains which graph."""
+"""The likely cause of a finding, and the findings that explain another graph."""
 
 from __future__ import annotations
 

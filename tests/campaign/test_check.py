@@ -1,4 +1,4 @@
-"""`check`: what a user's test of an executor of their own sees."""
+"""`check`: results and messages in a user's own test of an executor."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_a_forbidden_outcome_is_reported_with_the_nearest_allowed_one_and_the_re
     assert loads(file).test == SB
 
 
-def test_what_is_allowed_is_returned() -> None:
+def test_allowed_outcomes_are_returned() -> None:
     seen = check(SB, NativeExecutor(), config=configuration("native", "controlled"), model=RFC)
     assert sum(seen.values()) >= 100
     assert all(isinstance(outcome, Outcome) for outcome in seen)
 
 
-def test_what_is_not_judged_is_no_pass() -> None:
+def test_an_unjudged_outcome_is_no_pass() -> None:
     with pytest.raises(Refused, match="queues"):
         check(litmus("Q!1 || r0=Q?", queues={"Q": 1}), StaleReads)
     # A sum needs a search, unlike values of which each has one write.

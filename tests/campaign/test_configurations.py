@@ -1,4 +1,4 @@
-"""Campaigns that go through several configurations of one executor."""
+"""Campaigns on several configurations of one executor."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def with_times(made: Campaign, **seconds: float) -> Campaign:
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
+def test_a_slow_finding_is_minimized_in_a_faster_configuration_and_confirmed_in_its_own(
     tmp_path: Path, unreduced: Entry, *, slow: bool
 ) -> None:
     made = alone(tmp_path, ("stale", "stale_too"))
@@ -184,7 +184,7 @@ def test_what_is_slow_is_minimized_where_it_is_quick_and_seen_again_at_home(
     assert "minimizing" not in (fast.state, home.state)
 
 
-def test_what_was_slow_in_an_earlier_campaign_is_minimized_where_it_was_quick(
+def test_costs_of_an_earlier_campaign_choose_the_faster_configuration(
     tmp_path: Path, unreduced: Entry
 ) -> None:
     made = alone(tmp_path, ("stale", "stale_too"))
@@ -213,7 +213,9 @@ def test_a_slow_finding_is_minimized_in_a_fast_configuration_that_runs_no_genera
     assert states(drawing)["stale"].tests == 0
 
 
-def test_what_shows_at_home_alone_is_minimized_there(tmp_path: Path, unreduced: Entry) -> None:
+def test_a_finding_of_one_configuration_is_minimized_there(
+    tmp_path: Path, unreduced: Entry
+) -> None:
     made = alone(tmp_path, ("sound", "stale_too"))
     with_times(made, sound=0.1, stale_too=1.0).add_unreduced(unreduced)
     record = made.run()
@@ -265,7 +267,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("pace", [20.0, 1e6])
-def test_what_is_slow_is_given_up_in_time(
+def test_a_slow_minimization_is_stopped_in_time(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
 ) -> None:
     made = alone(tmp_path, ("stale_too",), reduction_s=200.0)

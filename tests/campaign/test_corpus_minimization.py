@@ -1,4 +1,4 @@
-"""The smallest set of tests that shows all: against every subset, on small ones."""
+"""Corpus minimization: smallest covers, compared with all subsets of small examples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_is_a_cover_and_none_is_smaller(seed: int) -> None:
     assert cover == minimum(dict(reversed(sets.items())))
 
 
-def test_where_greed_takes_one_too_many() -> None:
+def test_a_greedy_cover_is_improved() -> None:
     """Most first is `big`, after which both others are still needed."""
     sets = {
         "big": frozenset("abcd"),

@@ -49,7 +49,7 @@ def test_an_outcome_that_is_not_forced_has_a_reason(test, guaranteed, reasons) -
     assert sorted(plan(test, guaranteed, Limits()).apart.values()) == sorted(reasons)
 
 
-def test_what_is_forced_and_what_is_apart_are_all_that_is_allowed() -> None:
+def test_forced_and_unforced_outcomes_are_all_allowed_ones() -> None:
     for path in LITMUS:
         entry = load(path)
         for guaranteed in (EXECUTOR, RFC):

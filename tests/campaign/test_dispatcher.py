@@ -1,4 +1,4 @@
-"""The dispatcher: which executor gets which tests. No executor runs here."""
+"""The dispatcher: distribution of generated tests to executors. No executor runs here."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
     assert sum(each.graphs for each in table.record.families.values()) == MAX_WAITING
 
 
-def test_what_a_model_says_nothing_about_is_refused_and_goes_to_others() -> None:
+def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None:
     """No program has clusters, which `acd` is about."""
     program, looser = executor("program", FEATURES, ACD), executor("looser", FEATURES)
     program.families = looser.families = ("clusters", "dag")
@@ -116,7 +116,7 @@ def test_what_a_model_says_nothing_about_is_refused_and_goes_to_others() -> None
     assert program.sampler.current.waiting == len(program.waiting)
 
 
-def test_each_executor_chooses_in_its_turn() -> None:
+def test_executors_choose_tests_alternately() -> None:
     """So one that runs a single family has half of the graphs, and more where both choose it."""
     few, many = executor("few", frozenset()), executor("many", ALL)
     table = Table(few, many)
@@ -230,7 +230,7 @@ def test_one_oracle_for_each_model_whoever_is_judged_by_it() -> None:
     assert set(alone.oracles) == {"rfc"}
 
 
-def test_what_several_showed_is_compared_when_all_have_run_it_or_the_time_is_up() -> None:
+def test_histograms_are_compared_when_all_executors_have_run_the_test_or_time_is_up() -> None:
     first, second, third = (executor(name, frozenset()) for name in ("first", "second", "third"))
     table = Table(first, second, third)
     generated, rest = table.take(first, 2)

@@ -1,4 +1,4 @@
-"""A defect in each feature: found, judged, minimized, confirmed, stored, replayed."""
+"""Defects in each feature are found, judged, minimized, confirmed, stored and replayed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
     assert "the finding did not show again" in only.stdout
 
 
-def test_what_is_refused_is_counted_by_feature(doubles, tmp_path: Path) -> None:
+def test_refusals_are_counted_by_feature(doubles, tmp_path: Path) -> None:
     """Of the family `runs` a quarter has a queue, or sections."""
     name = "double/runs-only"
     settings = Settings(

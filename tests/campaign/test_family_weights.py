@@ -32,7 +32,7 @@ def test_weights_are_kept_to_the_graph() -> None:
     assert chosen(each, 55) == {"a": 30, "b": 10, "c": 5, "d": 10}
 
 
-def test_those_alike_take_turns_for_ever() -> None:
+def test_equal_families_alternate() -> None:
     each = FamilyWeights(dict.fromkeys("abcdefg", 1.0), learning=False)
     assert [each.choose(0, "abcdefg") for _ in range(7000)] == [*"abcdefg"] * 1000
 
@@ -62,7 +62,7 @@ def test_a_family_with_findings_gains_share_and_none_falls_below_its_least_share
     assert all(abs(counts[f] - 1000 * after[f]) <= 2 for f in FAMILIES)
 
 
-def test_who_finds_nothing_more_falls_back() -> None:
+def test_an_exhausted_family_loses_share() -> None:
     each = weights()
     for family in FAMILIES:
         each.add_time(family, 30.0)

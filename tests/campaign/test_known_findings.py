@@ -1,4 +1,4 @@
-"""The known-findings file: read strictly, matched by key or cause, added to at its end."""
+"""The known-findings file: strict reading, matches by key or cause, appended entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns on mutants that are deterministic: found, minimized, stored, replayed."""
+"""Campaigns on deterministic mutants: findings are minimized, stored and replayed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_files_say_what_the_record_says(ended: RunRecord) -> None:
     assert explained == ended.forbidden_graphs
 
 
-def test_what_is_stored_is_forbidden_and_the_set_beside_it_exact(ended: RunRecord) -> None:
+def test_stored_outcomes_are_forbidden_and_stored_allowed_sets_are_exact(
+    ended: RunRecord,
+) -> None:
     for reported in ended.findings:
         entry = reported.entry
         assert entry.finding is not None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STALE = "mutant/stale-reads"
 KEY = b"these shards"
-TURNS = 3
+SHARDS = 3
 SCHEDULER = """
 import asyncio
 from distributed import Scheduler
@@ -96,7 +96,7 @@ def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], se
     with ExitStack() as stack:
         listener = stack.enter_context(Listener(("127.0.0.1", 0), authkey=KEY))
         begin = partial(pool.submit, shard, listener.address)
-        running = {begin(number): number for number in range(TURNS)}
+        running = {begin(number): number for number in range(SHARDS)}
         first, second = (stack.enter_context(listener.accept()) for _ in range(2))
         for each in (first, second):
             number, process = each.recv()
@@ -136,7 +136,7 @@ def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], se
 def alone() -> list[tuple[int, int]]:
     """What the shards give where nobody is killed."""
     with pools.open(2) as pool, Listener(("127.0.0.1", 0), authkey=KEY) as listener:
-        running = [pool.submit(shard, listener.address, number) for number in range(TURNS)]
+        running = [pool.submit(shard, listener.address, number) for number in range(SHARDS)]
         for _ in running:
             with listener.accept() as each:
                 each.recv()
@@ -215,7 +215,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
                 process.communicate()
 
 
-def test_what_a_turn_raises_is_no_loss() -> None:
+def test_an_exception_in_a_shard_is_no_loss() -> None:
     with pools.open(1) as pool:
         error = pool.submit(int, "x").exception()
     assert isinstance(error, ValueError)

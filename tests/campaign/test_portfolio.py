@@ -1,4 +1,4 @@
-"""The order in which tests are tried on an executor that may have any defect."""
+"""The order in which tests are tried on an executor with an unknown defect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 
-def test_what_is_new_comes_first_then_all_counts_again() -> None:
+def test_new_traits_come_first_then_all_count_again() -> None:
     small = litmus("X=1 || X=2")
     again = litmus("X=1 || X=2 || X=3")
     more = litmus("X=1; r0=Y || Y=1; r1=X")

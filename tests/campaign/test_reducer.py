@@ -1,4 +1,4 @@
-"""The reducer: every candidate valid, the property kept, the end small."""
+"""The reducer: valid candidates that keep the property, and small results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_race_is_reduced_to_its_two_ops(test: LitmusTest) -> None:
         assert loads(dumps(Entry(candidate))).test == candidate
 
 
-def test_what_must_stay_stays() -> None:
+def test_the_reducer_keeps_what_the_property_needs() -> None:
     """A property on the number of effects is kept exactly."""
     test = next(t for t in (generate("dag", 2, i) for i in range(100)) if len(t.graph.effects) >= 5)
     small, _ = run_reduction(test, lambda t: len(t.graph.effects) >= 3)

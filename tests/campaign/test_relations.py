@@ -1,4 +1,4 @@
-"""Which clusters race with what is outside them."""
+"""Clusters that race with nodes outside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration sampler: which configuration is next. No executor runs here."""
+"""The configuration sampler: the order of configurations. No executor runs here."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_graphs_that_wait_count() -> None:
     assert [sampler.next().config.name for _ in range(6)] == list("ababab")
 
 
-def test_who_refuses_all_gets_no_more_of_the_time() -> None:
+def test_a_configuration_that_refuses_all_gets_no_more_time() -> None:
     refuses, runs = sampled("refuses"), sampled("runs")
     sampler = ConfigurationSampler([refuses, runs], 60, counted=False)
     graphs = Counter(play(sampler, {"refuses": 1e-9, "runs": MIN_COST_S}, 60))
@@ -90,7 +90,7 @@ def test_counted_it_depends_on_nothing_else() -> None:
     assert Counter(orders[0])["a"] == pytest.approx(20, abs=5)
 
 
-def test_without_one_that_cannot_run_the_others_go_on() -> None:
+def test_other_configurations_continue_without_an_unavailable_one() -> None:
     a, b, c = sampled("a", "1"), sampled("b", "2"), sampled("c", "2")
     sampler = ConfigurationSampler([a, b, c], 60, counted=False)
     assert sampler.next() is a

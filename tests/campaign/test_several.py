@@ -106,7 +106,7 @@ def test_the_same_seed_draws_the_same_graphs_for_others(ended: RunRecord, tmp_pa
     assert all(first == second for first, second in both)
 
 
-def test_what_two_executors_show_on_one_graph_is_stored_twice(tmp_path: Path) -> None:
+def test_findings_of_two_executors_on_one_graph_are_both_stored(tmp_path: Path) -> None:
     both = (("mutant/stale-reads", "plain"), ("mutant/dropped-control-edge", "controlled"))
     record = campaign(tmp_path, *both, families=("dag",), tests=12)
     unreduced = [load(path).finding for path in (tmp_path / "unreduced").iterdir()]

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, exit codes, bad input."""
+"""The command line: output, exit codes, and errors for bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--engine` and `--threads`: what they choose, what they record, what they refuse."""
+"""`--engine` and `--threads`: their effect, their record, and invalid values."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ NATIVE = ("--executors", "native")
         (["run", "--noise", "copies"], "Expected `int`, got `bool` - at `\\$.copies`"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     litmusfuzz_here, arguments: list[str], message: str, tmp_path: Path
 ) -> None:
     options = ["--out", str(tmp_path)] if arguments[0] == "run" else []

@@ -39,7 +39,7 @@ def test_a_configuration_that_guarantees_executor_is_the_default(
     assert result.returncode == 0
 
 
-def test_what_is_left_out_is_listed_and_undecided(litmusfuzz) -> None:
+def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz) -> None:
     result = litmusfuzz("force", SB, CLUSTERED, "--executors", "native,native:controlled_split")
     assert "left out: 1 test: native: clusters: cl-2-2w" in result.stdout
     assert "on native/controlled_split" in result.stdout

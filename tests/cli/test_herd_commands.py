@@ -1,4 +1,4 @@
-"""`herd import`, `herd export`, `herd log` and `compare`, as a user meets them."""
+"""Commands `herd import`, `herd export`, `herd log` and `compare`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_import_prints_or_writes_our_file(litmusfuzz, sb: str, tmp_path: Path) -
     assert (tmp_path / "in" / "SB.yaml").read_text(encoding="utf-8") == "mine"
 
 
-def test_what_is_imported_is_exported_with_the_same_log(litmusfuzz, sb: str) -> None:
+def test_an_imported_test_is_exported_with_the_same_log(litmusfuzz, sb: str) -> None:
     litmusfuzz("herd", "import", sb, "--out", "in")
     exported = litmusfuzz("herd", "export", "in/SB.yaml", "--out", "out")
     assert (exported.returncode, exported.stdout) == (0, "1 test written to out\n")

@@ -1,4 +1,4 @@
-"""Ctrl-C, and a framework that is missing: a real process each."""
+"""Ctrl-C and missing frameworks, tested in processes of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project outside this checkout sees it."""
+"""The pytest plugin in a project outside this checkout."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ findings:
 @pytest.mark.parametrize(
     ("executor", "symptom", "shown"), [(STALE, "wrong", "r0=0 r1=0"), ("dies", "crashed", "exit 7")]
 )
-def test_what_the_known_findings_file_explains_is_an_xfail(
+def test_a_known_finding_is_an_xfail(
     run, project: Path, executor: str, symptom: str, shown: str
 ) -> None:
     (project / "known.yaml").write_text(KNOWN.format(symptom=symptom, of=executor))
@@ -214,9 +214,7 @@ def test_the_pages_test_with_hypothesis_passes_as_it_stands(run, project: Path) 
     assert "ForbiddenOutcome" in output
 
 
-def test_what_a_fresh_process_does_not_show_is_no_failure_and_known_no_gap(
-    run, project: Path
-) -> None:
+def test_an_unconfirmed_outcome_is_no_failure_and_a_known_one_no_gap(run, project: Path) -> None:
     """In 1,000 executions, of which one in six is wrong."""
     (project / "known.yaml").write_text(KNOWN.format(symptom="wrong", of="moody"))
     on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "moody")
@@ -243,7 +241,7 @@ def test_a_process_that_dies_is_a_failure_and_unknown_is_no_pass(run, project: P
     assert re.search("^SKIPPED .* unknown: .* are over the oracle's budget", output, re.MULTILINE)
 
 
-def test_what_a_model_says_nothing_about_is_skipped(run, project: Path) -> None:
+def test_a_test_outside_the_model_is_skipped(run, project: Path) -> None:
     save(Entry(litmus("cluster {X=1; r0=X} || Y=1")), project / "clustered.yaml")
     arguments = ("-n0", "clustered.yaml", "--litmus-executors", "jax", "--litmus-model", "acd")
     code, output = run(*arguments)

@@ -1,4 +1,4 @@
-"""`litmusfuzz selftest`: what it kills, what it must not report, and its exit status."""
+"""`litmusfuzz selftest`: killed mutants, controls without findings, and exit codes."""
 
 from __future__ import annotations
 

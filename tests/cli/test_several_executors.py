@@ -1,4 +1,4 @@
-"""`run` and `replay` on several executors, as a user meets them."""
+"""Commands `run` and `replay` with several executors."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
         (("replay", CLUSTERED, *BOTH), "clusters"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     litmusfuzz, arguments: tuple[str, ...], message: str
 ) -> None:
     result = litmusfuzz(*arguments)

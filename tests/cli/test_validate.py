@@ -1,4 +1,4 @@
-"""`litmusfuzz validate`: what it prints, whose clusters, exit codes."""
+"""`litmusfuzz validate`: output, source of the clusters, exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short notation: each row of its table, and what it refuses."""
+"""The short notation: each row of its table, and invalid texts."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_long_number_is_refused_before_it_is_converted(digits: int) -> None:
         assert len(str(caught.value)) < 200
 
 
-def test_what_names_no_variable_is_no_test() -> None:
+def test_texts_without_variables_and_wrong_initial_values_are_refused() -> None:
     for text in ("", " ; || ; ", "r0=5"):
         with pytest.raises(MalformedTest, match="variables: a test has at least one resource"):
             litmus(text)

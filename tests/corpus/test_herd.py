@@ -1,4 +1,4 @@
-"""Herd's C: what is read means what it says, what is written is read back."""
+"""Herd's C: imported tests keep their meaning, and exported tests are read back."""
 
 from __future__ import annotations
 
@@ -493,7 +493,7 @@ def test_the_corpus_round_trips_with_the_same_allowed_sets() -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_was_imported_is_exported_with_the_same_locations(text: str) -> None:
+def test_an_imported_test_is_exported_with_the_same_locations(text: str) -> None:
     imported = parse(text)
     again = parse(dumps(imported.test, "executor"))
     places = tuple(layout(imported.test).names)

@@ -1,4 +1,4 @@
-"""Herd's logs: written as herd writes them, read back, refused with their line."""
+"""Herd's logs: written in herd's format, read back, and rejected with their line."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_log_is_what_herd_prints() -> None:
         ("forall (0:r0=1)", ("Required", "No", "Positive: 2 Negative: 1", "Sometimes 2 1")),
     ],
 )
-def test_how_conditions_are_counted(asked: str, lines: tuple[str, str, str, str]) -> None:
+def test_conditions_are_counted(asked: str, lines: tuple[str, str, str, str]) -> None:
     text = log(SB, allowed(SB), condition(SB, asked))
     kind, valid, counts, observed = lines
     assert f"Test SB {kind}\n" in text

@@ -1,4 +1,4 @@
-"""A damaged file is a test, or is refused in one line; nothing else happens.
+"""A damaged file is a valid test, or is refused in one line.
 
 Damage is random, from a fixed seed: to fail is to have found a defect, and to
 find it again on the next run.
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_a_test_or_refused_in_one_line(tmp_path: Path) -> None
     assert 0.05 * MUTATIONS < valid < 0.6 * MUTATIONS
 
 
-def test_what_is_damaged_is_sound_before() -> None:
+def test_files_are_valid_before_they_are_damaged() -> None:
     texts = sources()
     entries: list[Entry] = [loads(raw.decode()) for raw in texts]
     assert sum(entry.finding is not None for entry in entries) > len(texts) // 5

@@ -1,4 +1,4 @@
-"""Outcomes: equality, plain forms, digests, and which one is nearest."""
+"""Outcomes: equality, plain forms, digests, and the nearest allowed outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The litmus file: what is refused, where the error points, and what saving keeps."""
+"""The litmus file: errors with their position, and saving without loss."""
 
 from __future__ import annotations
 
@@ -722,7 +722,7 @@ def test_a_forbidden_value_may_be_any_int64(value: int) -> None:
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=300)
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
-def test_what_is_said_of_a_test_survives_or_is_refused(description: str) -> None:
+def test_a_description_is_preserved_or_refused(description: str) -> None:
     """Blank lines, leading blanks, colons, quotes, dashes: all come back."""
     refused = None
     try:
@@ -850,7 +850,7 @@ def test_a_finding_counts_its_forbidden_outcomes() -> None:
     assert loads(dumps(entry)) == entry
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(IsADirectoryError):
         write_text("x", tmp_path / "taken")

@@ -1,4 +1,4 @@
-"""One fold and one map over a test's nodes, and the names of new ones."""
+"""Traversals of a test's nodes (fold and map), and fresh names."""
 
 from __future__ import annotations
 

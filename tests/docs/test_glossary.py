@@ -1,4 +1,4 @@
-"""docs/glossary.md: each term once; the pages use none of the old words."""
+"""docs/glossary.md: each term is defined once, and the pages use no other word for it."""
 
 from __future__ import annotations
 

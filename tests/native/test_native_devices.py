@@ -166,7 +166,7 @@ def test_a_run_waits_for_those_before_it_in_both_processes(native) -> None:
     assert [outcome.plain for outcome in seen] == [{"X": 4, "Y": 3}]
 
 
-def test_what_two_processes_would_have_to_share_is_refused_by_name(native) -> None:
+def test_resources_shared_by_two_processes_are_refused_by_name(native) -> None:
     section = litmus("lock M; X=1; Y=2; unlock M || r0=X")
     with pytest.raises(Refused, match="a critical section in two processes"):
         native.prepare(section, CONFIGS["two_processes"])

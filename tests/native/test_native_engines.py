@@ -109,7 +109,9 @@ def runs_inside_the_set(engine: str, threads: int) -> None:
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 
-def test_what_is_no_engine_of_this_interface_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_library_without_this_engine_interface_is_refused_in_one_line(
+    tmp_path: Path,
+) -> None:
     code = tmp_path / "old.cpp"
     code.write_text('extern "C" unsigned litmusfuzz_engine_interface() { return 99; }\n')
     old = compiled(tmp_path / "old.so", "-shared", "-fPIC", code)
@@ -172,7 +174,7 @@ class Refusing:
 refusing = Refusing()
 
 
-def test_what_an_engine_throws_ends_the_run_and_the_next_one_is_whole() -> None:
+def test_an_exception_of_an_engine_ends_the_run_and_the_next_run_is_complete() -> None:
     """The exception comes from a call of the caller or of a closure: 64 roots, and successors."""
     name = f"{__name__}:refusing"
     for calls in (50, 100):

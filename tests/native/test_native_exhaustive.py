@@ -54,7 +54,7 @@ def test_one_execution_for_each_trace(program: str, model: Model, traces: int) -
     assert found.traces == traces
 
 
-def test_what_cannot_be_finished_is_said_to_be_incomplete() -> None:
+def test_an_unfinished_exploration_is_reported_as_incomplete() -> None:
     found = prepared(litmus("X=1 || X=2 || X=3 || X=4"), EXECUTOR).exhaust(23)
     assert not found.complete
     assert found.executions == 23

@@ -36,7 +36,7 @@ def test_one_outcome_is_allowed_on_one_device_and_on_two() -> None:
             assert (outcome.plain["w"], outcome.plain["b"]) == (w, b)
 
 
-def test_what_is_sent_is_what_devices_draws() -> None:
+def test_transfers_are_those_in_the_figure_of_devices() -> None:
     """wx to the second worker, de/db to the first; nothing else in any step."""
     graph = place(neuron(WORKERS)).graph
     sent = {n.inputs[0]: n.device for n in graph.nodes if n.op == "Send"}

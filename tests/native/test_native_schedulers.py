@@ -129,7 +129,7 @@ def test_a_record_of_another_test_diverges(name: str) -> None:
         under(name, litmus("X=1; r0=Y || Y=1; r1=X || Z=1")).replay(choices)
 
 
-def test_what_does_not_exist_is_refused_in_one_line() -> None:
+def test_invalid_scheduler_settings_are_refused_in_one_line() -> None:
     test = litmus("X=1")
     with pytest.raises(ValueError, match=r"^no scheduler 'best'; there are random, pct, pos, "):
         under("best", test).run(1, Noise(), 0)

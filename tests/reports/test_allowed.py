@@ -1,4 +1,4 @@
-"""Report of the oracle: sets and verdicts; what a search that was cut short does not say."""
+"""Report of the oracle: allowed sets, verdicts, and searches that were cut short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two logs compared: by what both show, with what is forbidden first."""
+"""Comparison of two logs: common tests only, forbidden outcomes first."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_outcomes_are_compared_by_the_locations_that_both_show() -> None:
     assert "not compared, since only b has them: z" in found.text()
 
 
-def test_how_an_outcome_ended_is_compared() -> None:
+def test_the_status_of_outcomes_is_compared() -> None:
     """`completed` is what a log without the location says."""
     left = log("a", t="x=0; outcome.status=completed;\nx=1; outcome.status=blocked;")
     assert compared(left, log("b", t="x=0;\nx=1; outcome.status=blocked;")).same
@@ -112,7 +112,7 @@ def test_a_long_list_is_cut_on_the_screen_only() -> None:
     assert len(found.as_json()["tests"][0]["only"]) == MAX_SHOWN + 6
 
 
-def test_what_has_nothing_in_common_is_not_compared() -> None:
+def test_logs_with_nothing_in_common_are_not_compared() -> None:
     with pytest.raises(Incomparable, match="a and b have no test in common"):
         compared(log("a", t="x=0;"), log("b", u="x=0;"))
     with pytest.raises(Incomparable, match="t: a and b have no location in common"):

@@ -19,7 +19,7 @@ def report(test=SB, **fields) -> CoverReport:
     return CoverReport(test=test, file="f.yaml", executor="e", config="c", seconds=0.5, **given)
 
 
-def test_what_was_reached_and_what_stands_apart() -> None:
+def test_reached_and_unforced_outcomes() -> None:
     good = report(reached=(sb(0, 1), sb(1, 1)), apart={sb(1, 0): "needs a wonder"})
     assert good.text() == "\n".join(
         [

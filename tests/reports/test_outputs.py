@@ -147,7 +147,7 @@ def test_a_hundred_findings_fit_into_a_megabyte() -> None:
     assert sum(each.startswith("f") and each[1:].isdigit() for each in parsed.ids) == 102
 
 
-def test_what_does_not_fit_is_counted() -> None:
+def test_omitted_findings_are_counted() -> None:
     made = nightly_run(4)
     more = tuple(replace(made.findings[0], key=str(n)) for n in range(400))
     whole = page(replace(made, findings=more))

@@ -1,4 +1,4 @@
-"""The page in a real browser, as wide as a desk's and a phone's: nothing sticks out.
+"""The report page in a browser, at the width of a desktop and of a phone: no overflow.
 
 The page has no script, and allows none. To measure it, a copy gets one, without the
 rule that forbids it; and it is a frame in another page, as a window has 500 px at least.
@@ -77,7 +77,7 @@ def test_the_browser_has_nothing_to_complain_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (390, "light"), (390, "dark")], ids=str
 )
-def test_nothing_sticks_out(tmp_path: Path, width: int, scheme: str) -> None:
+def test_no_element_overflows_the_page(tmp_path: Path, width: int, scheme: str) -> None:
     """With everything expanded, at the width of a desk's screen and of a phone."""
     whole = page(nightly_run(40))
     measured = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)

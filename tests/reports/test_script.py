@@ -1,4 +1,4 @@
-"""Scripts of findings: what is refused, and, run without us, what they show."""
+"""Scripts of findings: unsupported tests, and the output of scripts without LitmusFuzz."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a run, as plain text."""
+"""The summary at the end of a run, as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live view where there is no terminal: plain lines."""
+"""The live view without a terminal: plain lines."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_an_outcome_is_one_row() -> None:
     assert outcome_table(["r0"], [], []) == "r0"
 
 
-def test_how_an_outcome_ended_is_a_column_where_it_matters() -> None:
+def test_the_status_of_outcomes_is_a_column_if_it_differs() -> None:
     blocked = Outcome((("X", (1,)),), Status.BLOCKED)
     assert outcome_table(["r0", "X"], ["n"], [(blocked, ["7"])]) == (
         "r0  X  ended    n\n-   1  blocked  7"

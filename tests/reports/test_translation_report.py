@@ -1,4 +1,4 @@
-"""What is said of clusters; the command's own output is in tests/cli/test_validate.py."""
+"""Reports on clusters; tests/cli/test_validate.py tests the command's own output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def report(**given) -> TranslationReport:
     return TranslationReport("f.yaml", "t", "file", CLUSTERS, **given)
 
 
-def test_what_the_rules_permit_and_validation_convicts_is_said() -> None:
+def test_a_cluster_that_the_rules_permit_and_validation_rejects_is_reported() -> None:
     """The most valuable line that this can print: a rule is missing."""
     text = report(
         verdict="unsound", witness=Witnessed("rfc", ADDED, ("W(X) a",)), reason=Refuted("rfc")
@@ -40,7 +40,7 @@ def test_sound_although_the_rules_do_not_permit_it() -> None:
     )
 
 
-def test_what_we_join_and_another_keeps_apart_stands_last() -> None:
+def test_clusters_that_only_we_join_are_listed_last() -> None:
     made = report(verdict="sound", outcomes=2, apart=("a and c",))
     assert made.text().endswith("\n\nwe join, and file keeps apart:\n  a and c")
     assert made.as_json()["apart"] == ["a and c"]
@@ -52,7 +52,7 @@ def test_unknown_names_the_budget() -> None:
     assert text.endswith("see --budget")
 
 
-def test_what_is_no_litmus_test_says_why() -> None:
+def test_a_result_that_is_no_litmus_test_is_explained() -> None:
     made = TranslationReport("f.yaml", "t", "mutant/x", (), "unsound", problem="cycle: a, b")
     assert made.text() == "t: unsound\n  cycle: a, b"
     assert made.as_json()["problem"] == "cycle: a, b"
