@@ -237,3 +237,73 @@ def test_the_editable_package_consists_of_links() -> None:
     copies = [each.name for each in entries if each.name != "__pycache__" and not each.is_symlink()]
     assert entries
     assert not copies
+
+
+BANNED: Final = frozenset(
+    [
+        "night",
+        "nights",
+        "spool",
+        "spools",
+        "spooled",
+        "rota",
+        "rotas",
+        "dealer",
+        "dealing",
+        "dealt",
+        "teller",
+        "told",
+        "whatsup",
+        "redraw",
+        "redraws",
+        "redrawn",
+        "scene",
+        "scenes",
+        "bait",
+        "baits",
+        "sketch",
+        "sketches",
+        "twin",
+        "twins",
+        "stock",
+        "stocked",
+        "promise",
+        "promises",
+        "promised",
+        "profile",
+        "profiles",
+        "room",
+        "rooms",
+        "floor",
+        "floors",
+        "house",
+        "drawn",
+        "drew",
+        "draft",
+        "drafts",
+        "journal",
+        "journals",
+        "strategy",
+        "strategies",
+    ]
+)
+"""Words of a former private vocabulary; docs/decisions/0014-names.md has what replaced them."""
+ALLOWED: Final = re.compile(
+    r"[Hh]ypothesis|st\.|strategies as|journal_mode|tf-nightly|promise_in_bounds|math\.floor"
+)
+"""Lines where such a word is a library's name for something."""
+
+
+def test_standard_terms() -> None:
+    suffixes = (".py", ".pyi", ".md", ".cpp", ".h", ".cu", ".html", ".toml", ".yml")
+    exempt = {ROOT / "docs/decisions/0014-names.md", ROOT / "tests/docs/test_glossary.py"}
+    word = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+    found = []
+    for path in tracked():
+        if path.suffix not in suffixes or path in {*exempt, Path(__file__).resolve()}:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            words = {each.lower() for each in word.findall(line)} & BANNED
+            if words and not ALLOWED.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {', '.join(sorted(words))}")
+    assert not found, "\n".join(found)
