@@ -83,8 +83,8 @@ def test_each_configuration_is_judged_by_its_guaranteed_model(ended: RunRecord) 
     assert not states(ended)["weak"].forbidden_graphs
 
 
-def test_a_finding_is_reported_once_with_all_that_showed_it(ended: RunRecord) -> None:
-    """In another environment as well, where it is run before it is counted."""
+def test_a_finding_is_reported_once_with_all_its_configurations(ended: RunRecord) -> None:
+    """A configuration in another environment counts only after it has run the finding's test."""
     both = [f for f in ended.findings if {"stale", "stale_too"} <= set(f.configs)]
     assert both
     tests = [reported.entry.test for reported in ended.findings]
@@ -140,7 +140,7 @@ def test_the_summary_has_a_line_for_each(ended: RunRecord) -> None:
 
 
 def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
-    """A campaign over some of them that draws nothing."""
+    """A campaign on some configurations that generates no test."""
     known = {config.name: config for config in executor_class(NAME).configurations()}
     chosen = tuple(known[name] for name in configs)
     asked = {"tests": 0, "count": 64, "model": None, "families": ("dag",), "time_s": 600} | changes
@@ -150,7 +150,7 @@ def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
 
 @pytest.fixture(scope="module")
 def unreduced(ended: RunRecord) -> Entry:
-    """A graph, as it was generated, that `stale_too` has shown something on."""
+    """An unreduced finding of the configuration `stale_too`."""
     entries = map(load, sorted(Path(ended.out, "unreduced").iterdir()))
     found = (
         e for e in entries if e.finding.configuration == "stale_too" and len(e.test.effects) > 3
@@ -159,7 +159,7 @@ def unreduced(ended: RunRecord) -> Entry:
 
 
 def with_times(made: Campaign, **seconds: float) -> Campaign:
-    """As if each had run a graph, which took so long."""
+    """Record one graph for each configuration, with the given seconds."""
     for state in made.record.executors:
         if state.configuration in seconds:
             state.tests, state.fuzzing_s = 1, seconds[state.configuration]
@@ -227,7 +227,7 @@ def test_a_finding_of_one_configuration_is_minimized_there(
 def test_a_finding_is_finished_though_the_time_is_up(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None is begun or cut off at the end, as long as there is time for finishing."""
+    """In the extra time for minimizing, the reduction is completed."""
     monkeypatch.setattr(Settings, "extra_minimizing_s", 60.0)
     made = alone(tmp_path / "all", ("stale_too",), time_s=1e-9, tests=None)
     made.add_unreduced(unreduced)
@@ -243,7 +243,7 @@ def test_a_finding_is_finished_though_the_time_is_up(
 
 
 class Clock:
-    """Stands for time in `fuzz.campaign.minimizer`; so many executions take a second."""
+    """Replaces `time` in `fuzz.campaign.minimizer`: `pace` executions take a second."""
 
     def __init__(self, pace: float) -> None:
         self.pace = pace
@@ -293,7 +293,7 @@ def test_a_slow_minimization_is_stopped_in_time(
 def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To see that costs a session each time. One that blocks now and then is not."""
+    """Each blocked run costs a session. A test that blocks only sometimes is kept."""
     made = alone(tmp_path, ("stale_too",))
     made.add_unreduced(unreduced)
     (taken,) = made.unreduced

@@ -75,7 +75,7 @@ def test_limits_leave_a_test_out_with_the_reason() -> None:
     ("executor", "config"), [("native", "controlled"), ("native", "controlled_split"), ("jax", "")]
 )
 def test_other_executors_that_can_be_forced_reach_all_as_well(executor: str, config: str) -> None:
-    """Halves of an update stand side by side in the order of one that has them apart."""
+    """A forced order has the two events of an update next to each other."""
     with closing(Worker(executor)) as worker:
         chosen = configuration(executor, config or "unclustered")
         for path in LITMUS[::10]:
@@ -87,7 +87,7 @@ def test_other_executors_that_can_be_forced_reach_all_as_well(executor: str, con
 
 
 def test_another_outcome_of_an_order_that_was_followed_is_reported() -> None:
-    """Its queues give out what was put last."""
+    """The mutant's queues return the last element first."""
     test = litmus("Q!1; Q!2; r0=Q?", queues={"Q": 2})
     name = "mutant/last-in-first-out"
     with closing(Worker(name)) as worker:

@@ -59,7 +59,7 @@ def state(executor: CampaignExecutor) -> ExecutorState:
 
 
 class Table:
-    """A dispatcher and all that belongs to it."""
+    """A dispatcher with its executors, record and differential comparisons."""
 
     def __init__(
         self, *executors: CampaignExecutor, tests: int | None = None, seed: int = 1
@@ -102,7 +102,7 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
 
 
 def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None:
-    """No program has clusters, which `acd` is about."""
+    """A test with clusters has no meaning under `acd`, the model of programs."""
     program, looser = executor("program", FEATURES, ACD), executor("looser", FEATURES)
     program.families = looser.families = ("clusters", "dag")
     table = Table(program, looser)
@@ -117,7 +117,7 @@ def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None
 
 
 def test_executors_choose_tests_alternately() -> None:
-    """So one that runs a single family has half of the graphs, and more where both choose it."""
+    """An executor of one family gets half of the graphs, and those that the other one chooses."""
     few, many = executor("few", frozenset()), executor("many", ALL)
     table = Table(few, many)
     count = 2 * len(many.families)
@@ -127,7 +127,7 @@ def test_executors_choose_tests_alternately() -> None:
 
 
 def test_a_narrow_executor_has_its_share_of_graphs_within_its_support() -> None:
-    """Each of its own turns gives it one; the other executor takes them as well."""
+    """Each of its own choices gives it a graph; the other executor takes that graph as well."""
     narrow, many = executor("narrow", frozenset()), executor("many", ALL)
     narrow.support = Support.scalars(("Const", "ReadVariableOp", "AssignVariableOp"))
     table = Table(narrow, many)
@@ -174,8 +174,8 @@ def test_families_are_chosen_by_weight_and_by_their_findings(
         assert all(each >= 4 for each in seconds.values())
 
 
-def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes: the slower has taken one just now."""
+def test_faster_executors_wait_for_slower_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still, so that the slow executor is not taken for a stuck one."""
     monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: 0.0))
     fast, slow = executor("fast", frozenset()), executor("slow", frozenset())
     table = Table(fast, slow)
@@ -188,8 +188,8 @@ def test_the_faster_wait_for_the_slower(monkeypatch: pytest.MonkeyPatch) -> None
     assert table.dispatcher.dispatch_next()
 
 
-def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it misses is counted."""
+def test_a_stuck_executor_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graphs that it does not run are counted."""
     now = itertools.count(0.0, PATIENCE_S / 1000)
     monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: next(now)))
     fast, still = executor("fast", frozenset()), executor("still", frozenset())
@@ -205,8 +205,8 @@ def test_nobody_waits_for_one_that_stands_still(monkeypatch: pytest.MonkeyPatch)
     assert (state(fast).not_run, state(still).not_run) == (0, MAX_WAITING + 10)
 
 
-def test_a_campaign_of_so_many_graphs_always_waits() -> None:
-    """For years, here: what is generated must not depend on who is fast."""
+def test_a_campaign_limited_by_tests_always_waits() -> None:
+    """The generated tests must not depend on the speed of executors, even after a long time."""
     fast, still = executor("fast", frozenset()), executor("still", frozenset())
     table = Table(fast, still, tests=MAX_WAITING + 1)
     while table.dispatcher.dispatch_next():

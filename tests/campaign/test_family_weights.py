@@ -76,7 +76,7 @@ def test_an_exhausted_family_loses_share() -> None:
 
 
 def test_before_the_first_finding_time_changes_nothing() -> None:
-    """So that what is generated depends on the seed alone."""
+    """The generated tests then depend on the seed alone."""
     each = weights()
     each.add_time("a", 100.0)
     each.add_test("b", litmus("X=1 || r0=X"))

@@ -1,6 +1,7 @@
-"""Nightly runs of a mutant that needs no framework: ended, killed, resumed, report, made again.
+"""Nightly runs: ended, killed and resumed ones, their reports, and reproduced tests.
 
-They wait for a state of the store or of a shard log, never for a time.
+They run a mutant that needs no framework. Tests wait for a state of the store or of a shard log,
+never for a time.
 """
 
 from __future__ import annotations
@@ -639,7 +640,7 @@ class Running:
             try:
                 found = until(store)
             except sqlite3.OperationalError:
-                found = None  # it is being made
+                found = None  # another process is creating it
             finally:
                 store.close()
             if found:
@@ -736,8 +737,8 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     assert code == 2
     assert "Traceback" not in err
     assert not (folder / "nightly.json").exists()
-    with Store(folder, write=True) as store:  # nobody else does
-        assert store.running  # what goes on where one was killed is shown above
+    with Store(folder, write=True) as store:  # no other process writes
+        assert store.running  # test_no_finding_is_lost... resumes such a run
 
 
 def test_its_tests_are_reproduced_byte_for_byte(interrupted: Path) -> None:

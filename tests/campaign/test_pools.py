@@ -59,7 +59,7 @@ asyncio.run(main())
 
 
 def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
-    """A campaign of its own; its number, and how many graphs showed something forbidden."""
+    """Run a separate campaign; return its number, and its number of forbidden graphs."""
     with tempfile.TemporaryDirectory() as folder, Client(address, authkey=KEY) as writer:
         announced = False
 
@@ -83,12 +83,13 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
         return number, record.forbidden_graphs
 
 
-def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], set[int]]:
-    """Do all shards, and kill who does one of the first two when both are in their middle.
+def run_all_shards(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], set[int]]:
+    """Run all shards, and kill the worker of one of the first two while both are running.
 
     Returns
     -------
-    Results in the order in which they came, how often each shard was begun, and by whom.
+    Results in the order of their arrival, the number of starts of each shard, and the process ids
+    of the workers.
     """
     begun: Counter[int] = Counter()
     processes: set[int] = set()
@@ -134,7 +135,7 @@ def all_turns(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], se
 
 @pytest.fixture(scope="module")
 def alone() -> list[tuple[int, int]]:
-    """What the shards give where nobody is killed."""
+    """Results of the shards when no worker is killed."""
     with pools.open(2) as pool, Listener(("127.0.0.1", 0), authkey=KEY) as listener:
         running = [pool.submit(shard, listener.address, number) for number in range(SHARDS)]
         for _ in running:
@@ -147,7 +148,7 @@ def alone() -> list[tuple[int, int]]:
 def test_a_worker_of_this_machine_is_killed(alone: list[tuple[int, int]]) -> None:
     with pools.open(2) as pool:
         assert pool.workers == 2
-        results, begun, processes = all_turns(pool)
+        results, begun, processes = run_all_shards(pool)
     assert sorted(results) == alone
     assert sorted(begun.values()) == [1, 1, 2]
     assert len(processes) == 3
@@ -155,10 +156,10 @@ def test_a_worker_of_this_machine_is_killed(alone: list[tuple[int, int]]) -> Non
 
 
 def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path: Path) -> None:
-    """The scheduler and two workers, each a process of its own, on the loopback."""
+    """Start a Dask scheduler and two workers as processes on the loopback interface."""
     with cluster(tmp_path) as (address, (scheduler, *workers)), pools.open(1, address) as pool:
         assert pool.workers == 2
-        results, begun, processes = all_turns(pool)
+        results, begun, processes = run_all_shards(pool)
         assert sorted(results) == alone
         assert sorted(begun.values()) == [1, 1, 2]
         assert processes == {each.pid for each in workers}

@@ -25,7 +25,7 @@ def sampled(name: str, environment: str = "") -> SampledConfiguration:
 
 
 def play(sampler: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:
-    """Names in the order in which their graphs ran, one at a time."""
+    """Run one graph after another; return the names of the configurations in that order."""
     order, now = [], 0.0
     while now < until_s:
         chosen = sampler.next()
@@ -73,7 +73,7 @@ def test_a_configuration_that_refuses_all_gets_no_more_time() -> None:
 
 
 def test_counted_it_depends_on_nothing_else() -> None:
-    """However long each takes, and however late its time is reported."""
+    """The order is the same for all durations, and for late reports of them."""
     orders = []
     for seconds, late in ((0.001, 0), (7.0, 5)):
         sampler = ConfigurationSampler(
