@@ -182,7 +182,7 @@ def milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     value = seconds * 1e3
-    digits = max(0, 2 + math.ceil(-math.log10(value))) if value > 0 else 0
+    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
     return f"{value:,.{min(digits, 4)}f} ms"
 
 

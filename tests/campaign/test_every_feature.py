@@ -165,4 +165,4 @@ def test_refusals_are_counted_by_feature(doubles, tmp_path: Path) -> None:
     assert f"queues {count} ({count / 40:.1%})" in summary(record)
     (shown, _) = record.as_json()["executors"]
     assert shown["refused"] == dict(state.refused)
-    assert record.canary_runs == state.tests  # it runs what the others run
+    assert record.canary_runs == 40  # it takes every test that an executor's support has
