@@ -1,8 +1,9 @@
-"""Sentences of a reason: a cycle of orders, or the events that could still happen.
+"""The sentences that explain why an outcome is forbidden.
 
-A step of a cycle puts one event before another for one of four reasons: an edge; a
-value that must exist before its use; the observed values (the opposite order has no
-solution); or a rule that extends one step to others. For example, of two critical
+They describe a cycle of events, each before the next, or, for a blocked outcome, the events
+that could still happen. A step of a cycle puts one event before another for one of four
+reasons: an edge; a value that must exist before its use; the observed values (the opposite
+order has no solution); or a rule that extends one step to others. For example, of two critical
 sections on one mutex, all of one comes before all of the other.
 
 References
@@ -53,7 +54,7 @@ def find_cycle(
     question: Question,
     budget: Budget,
 ) -> tuple[Step, ...]:
-    """Return the shortest cycle of the edges and rules of a reason and of forced orders.
+    """Return a shortest cycle of steps from a reason's edges and rules, data flow, and values.
 
     The first attempt uses the extending rules as steps of the cycle. If that finds no
     cycle, the second attempt makes them constraints on the values instead.
@@ -114,7 +115,7 @@ class _Search:
                 self.steps.setdefault((a, b), words)
 
     def _pairs(self, case: Case) -> Iterator[Pair]:
-        """Yield pairs of events that are ordered in every total order, by our numbers."""
+        """Yield pairs of indices of events; the first precedes the second in every total order."""
         numbers = [self.index.get(_key(event)) for event in case.events]
         for later, above in enumerate(case.above):
             for earlier in range(len(numbers)):
@@ -174,7 +175,7 @@ class _Search:
         return sorted(forced)
 
     def _in(self, order: Sequence[int]) -> list[Pair]:
-        """Return the pairs of conflicting events, in the order of `order`."""
+        """Return the pairs of events that conflict or belong to one op instance, earlier first."""
         return [(a, b) for a, b in combinations(order, 2) if self._meet(a, b)]
 
     def _meet(self, a: int, b: int) -> bool:
@@ -229,7 +230,10 @@ class _Search:
     def _extended(
         self, groups: Mapping[int, list[int]], words: str, *, both: bool = False
     ) -> Iterator[tuple[Pair, str]]:
-        """Yield steps from all events of a group to all of another; both in a group if `both`."""
+        """Extend each step to all events in the groups of its two ends.
+
+        An end without a group stands for itself; if `both`, such a step is skipped.
+        """
         for (a, b), why in sorted(self.steps.items()):
             ours, theirs = groups.get(a), groups.get(b)
             if ours is theirs or (both and (ours is None or theirs is None)):
@@ -358,9 +362,10 @@ def _shortest(steps: Iterable[Pair]) -> tuple[Pair, ...]:
 def still_possible(
     test: LitmusTest, model: Model, question: Question, budget: Budget
 ) -> tuple[str, ...]:
-    """Return the events that could still happen, which is why the order is not blocked.
+    """Return sentences that say why an execution with this outcome is not really blocked.
 
-    For the outcome to be allowed, an executor would have to hold up one of them.
+    Each names one event that could still happen. The outcome needs an order in which such an
+    event never happens although nothing prevents it, and the memory model allows none.
     """
     unfolding = unfold(test, model)
     found = []

@@ -25,25 +25,27 @@ def symptom(outcome: Outcome) -> str:
 def same_cause(before: str, after: Outcome) -> bool:
     """Return True if a smaller test's outcome may have the cause of the symptom `before`.
 
-    A torn value shows as a wrong value in a single lane. The other way round, a rare finding would
-    be traded for a common one; so would a wrong value for a blocked run.
+    The symptom must stay the same, except that "torn" may become "wrong": in a test with a single
+    lane, a torn value shows as a wrong one. No other change is accepted, since minimizing could
+    then replace a rare defect by a common one.
     """
     now = symptom(after)
     return now == before or (before, now) == ("torn", "wrong")
 
 
 def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
-    """A key that findings of one cause probably share: symptom and kernels."""
+    """The symptom and the kernels as text; findings that share it are probably one defect."""
     return " + ".join([symptom(outcome), *sorted(n.definition.kernel_class for n in test.effects)])
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     """Return True if `large` contains the ops of the minimized test `small` in the same relation.
 
-    Its effects then match ops of `large` of the same name (`exact`) or class. Effects on one
-    resource, in one section or inside one another match ops with the same relation, and so do
-    unordered effects. This guess saves a minimization and never hides a finding: the test is
-    counted and its file is kept.
+    Each effect of `small` is matched with an effect of `large`, by op name if `exact`, else by
+    kernel class. Two effects on one resource must match two that share a resource. Two effects
+    that are unordered, or one of which lies inside the other, must match two in the same
+    relation; ordered effects may match two in any relation. This is a guess that saves a
+    minimization. It never hides a finding: the test is counted and its file is kept.
     """
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:

@@ -1,12 +1,14 @@
 """The self-test, which runs every mutant until LitmusFuzz reports its defect.
 
-Each mutant runs the tests of one prioritized test list (`litmusfuzz.fuzz.campaign.portfolio`), in
-every run setup of its executor, until an outcome is forbidden. The mutant is killed if a further
-run shows a forbidden outcome again, and no run of its control does. No test is chosen for a
-mutant. The mutant that has had the least time is next.
+Mutants with the same support share one prioritized list of tests, the portfolio
+(`litmusfuzz.fuzz.campaign.portfolio`); no test is there for a particular mutant. A mutant runs
+each test in every run setup (configuration, noise and number of executions) of the executor that
+it was made from, until an outcome is forbidden. The mutant counts as killed if a later run shows a
+forbidden outcome again and no run of its control does. The mutant that has run for the shortest
+time goes next.
 
-The mutants of one environment share worker processes: starting a framework takes as long as dozens
-of tests.
+Mutants of one environment share worker processes, because starting a framework takes as long as
+dozens of tests.
 """
 
 from __future__ import annotations
@@ -348,7 +350,8 @@ def selftest(
         Mutants, or controls, none of which should be reported; all mutants if empty.
     time_s : float
     workers : int
-        Processes that run tests.
+        How many tests run at the same time. There may be more processes, one for each
+        environment, but the others are idle.
     seed : int
         Of the generated tests and the noise.
     show : callable

@@ -1,4 +1,4 @@
-"""`litmusfuzz cmin`: a smallest set of tests with the coverage of a whole folder."""
+"""`litmusfuzz cmin`: a smallest set of tests that shows all that whole folders show."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from litmusfuzz.fuzz.cli.common import (
 )
 @json_option
 def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None:
-    """Copy the fewest tests with the coverage of whole folders.
+    """Copy the fewest tests that together show all that the folders show.
 
-    Copies tests of each FOLDER to --out. Coverage counts ops and features, orders that
-    allowed outcomes distinguish, killed mutants, and causes of findings. Prints what each
-    kept test covers, and whether the set is known to be smallest.
+    Copies tests of each FOLDER to --out. Counted are ops and features, orders that
+    allowed outcomes distinguish, killed mutants, and likely causes of findings. Prints
+    what each kept test adds, and whether no smaller set is possible.
     """
     from litmusfuzz.fuzz.campaign.corpus_minimization import kills as killed
     from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
@@ -45,7 +45,9 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
             fail(f"{folder}: is not a folder")
         for file in sorted(Path(folder).rglob("*.yaml")):
             if file.name in files:
-                fail(f"{files[file.name]} and {file} have the same name; --out holds one of them")
+                fail(
+                    f"{files[file.name]} and {file} have one name, and --out holds one: rename one"
+                )
             files[file.name] = file
     if not files:
         fail(f"{', '.join(folders)}: has no test (*.yaml)")

@@ -1,7 +1,7 @@
 """The command line: all commands in groups, and the exit codes that they share.
 
-Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 only unknown
-or timed out. A command with other exit codes says so in its help.
+Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 undecided (only
+unknown, timed out, crashed or unconfirmed). A command with other exit codes says so in its help.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ class GroupedCommands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="""\b
 Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error,
-3 only unknown or timed out.
+3 undecided (only unknown, timed out, crashed or unconfirmed).
 \b
 Completion of commands, options and names of tests, executors, configurations,
-families and models, for bash (zsh and fish alike):
+families and models, for bash (for zsh, write zsh_source):
   eval "$(_LITMUSFUZZ_COMPLETE=bash_source litmusfuzz)"
+and for fish:
+  _LITMUSFUZZ_COMPLETE=fish_source litmusfuzz | source
 \b
 Example: litmusfuzz oracle SB""",
 )

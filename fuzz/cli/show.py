@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def show(files: tuple[str, ...], form: str, as_json: bool) -> None:
     """Print the graph of each TEST.
 
-    A script runs a finding on TensorFlow without LitmusFuzz, for a bug report.
+    With --format script, print a script that runs the test on TensorFlow without
+    LitmusFuzz, for a bug report.
     """
     entries = [(file, load_or_fail(file)) for file in files]
     if as_json:

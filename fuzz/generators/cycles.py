@@ -1,12 +1,13 @@
 """Family `cycles`: critical cycles, the classic shapes, each written in one of many ways.
 
-Each test *asks for* one outcome: that of a critical cycle
-(`litmusfuzz.fuzz.generators.critical`). Reads and writes are ReadVariableOp and
-AssignVariableOp, or gathers, updates and scatters over whole variables. Written values are
-unique, so that an outcome shows what each read saw. Program order is a control edge, a path
-through a pure node, a dependence of the written value on the read, a predicate, a critical
-section, or the client's order of two runs. A chain may be a graph of its own, or lie in a loop
-of one iteration or in a section.
+Each test *asks for* one outcome: the one that a critical cycle
+(`litmusfuzz.fuzz.generators.critical`) makes forbidden. A cycle consists of *points*, each a
+read or a write of one variable. Reads and writes are ReadVariableOp and AssignVariableOp, or
+gathers, updates and scatters over whole variables. Written values are unique, so that an
+outcome shows what each read saw. Program order is enforced by a control edge, a path through a
+pure node, a dependence of the written value on the read, a predicate, a critical section, or
+the client's order of two runs. A chain may be a graph of its own, or lie in a loop of one
+iteration or in a section.
 
 In one of five tests an edge of program order is left out, which makes the outcome allowed: an
 executor that never shows it may be too strict.
@@ -190,7 +191,8 @@ def _varied(rng: random.Random, support: Support, plan: Plan) -> Plan:
         order = rng.choice(ways)
         orders.append(order)
         inside = ("", "", "", "", "loop", "section") if order != "runs" else ("",)
-        # A section excludes other sections on its mutex, which would forbid more: one only.
+        # Two whole chains in sections would exclude each other, which forbids more outcomes. So at
+        # most one chain lies in a section.
         where = rng.choice([each for each in inside if _supported(support, each)])
         if where == "section" and (where in around or "section" in order):
             where = ""
@@ -295,7 +297,7 @@ class _Writer:
     nodes : list of Node
         Nodes of the current graph or body.
     reads : dict of int to str
-        Name of the value of each read there, by the read's number.
+        Names of the values that reads of the current graph or body return, by number of the point.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -26,7 +26,7 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
     for kill in report["kills"]:
         assert kill["seconds"] >= 0
         assert report["setups"][kill["setup"]]["kills"]
-        assert report["families"][kill["by"]]["kills"]
+        assert report["families"][kill["family"]]["kills"]
 
 
 def test_no_sound_form_is_reported(litmusfuzz) -> None:

@@ -139,7 +139,7 @@ def test_exchanged_gates_of_two_ops_are_noticed(monkeypatch) -> None:
         gates = {**made.gates, one: replace(left, queue=right.queue)}
         return replace(made, gates={**gates, two: replace(right, queue=left.queue)})
 
-    monkeypatch.setattr(forced, "gated", confused)
+    monkeypatch.setattr(forced, "with_gates", confused)
     test = litmus("X=1 || X=2")
     for order in orders(test).values():
         with prepared(test) as executor, pytest.raises(Diverged, match="was not the next"):
@@ -159,7 +159,7 @@ def test_a_gate_without_effect_is_noticed(monkeypatch) -> None:
         nodes = tuple(replace(n, after=()) if n.name == "r0" else n for n in graph.nodes)
         return replace(made, test=replace(made.test, graphs=(replace(graph, nodes=nodes),)))
 
-    monkeypatch.setattr(forced, "gated", leaky)
+    monkeypatch.setattr(forced, "with_gates", leaky)
     test = litmus("X=1 || r0=X")
     order = next(order for o, order in orders(test).items() if o.plain["r0"] == 1)
     noticed = 0

@@ -1,10 +1,10 @@
-"""Adds ordinary model code to a test's graph, because grappler's patterns match such code.
+"""Adds neural-network code to a test's graph, because grappler's patterns match such code.
 
-The code consists of layers, losses, reductions and embedding lookups. Its inputs are
-values of the test's nodes, and constants. The result is assigned to a variable of its
-own, like a metric, or optimizers would remove the code. Nothing reads that variable.
-Only the end of the run waits for the assignment, so that no node of the test waits for
-model code.
+In this module "model" means a neural network, not a memory model. The code consists of
+layers, losses, reductions and embedding lookups. Its inputs are values of the test's
+nodes, and constants. Its result is assigned to a new variable, like a metric, since
+grappler would otherwise remove the code. Nothing reads that variable. Only the end of
+the run waits for the assignment, so that no node of the test waits for this code.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
             if kind is None or kind.dtype == BOOL or node.definition.constant:
                 continue
             for prefix in prefixes[node.name]:
-                # If each run has nodes of its own, only the nodes of this unit's run.
+                # Where each run has its own nodes, skip the nodes of other runs.
                 mine = "/run." not in prefix or prefix.endswith(f"/run.{unit.runs[0]}/")
                 if mine and rng.random() < 0.5:
                     code = _Code(emit, f"{prefix}{node.name}/model", rng)

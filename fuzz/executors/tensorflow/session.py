@@ -23,16 +23,16 @@ each copy, all its elements are taken at once. If several are left, they are clo
 If such a run held a lock, another run may then acquire it. A copy in which another run
 has not ended either is therefore dropped.
 
-Copies are sequential: after a copy that blocks, the others never begin. They are
-dropped, as is every copy in which a run could begin and has not (a flag in the graph
-shows it). An op that fails ends its copy, and the later copies are dropped too.
+Copies usually run one after another, so that no copy begins after one that blocks. Copies
+that never began are dropped, as is every copy in which a run could begin and has not (a
+flag in the graph shows it). An op that fails ends its copy, and the later copies are dropped too.
 
 Why an observed value is the value that the node returned
 ---------------------------------------------------------
 - *No node is pruned.* A run executes all nodes that its targets need; `RACE` needs
   every node without successors, hence every node.
-- *Stacking adds no order and no tear.* ``Pack`` comes after the nodes that it stacks,
-  and before no other node of the test. It reads their results, never a variable.
+- *Stacking neither orders nodes nor tears values.* ``Pack`` waits for the nodes whose results
+  it stacks, and no node of the test waits for it. It reads those results, never a variable.
   TensorFlow must not change a tensor that a node has returned; if it did, every other
   consumer could see that as well. A torn stacked value is thus a torn value.
 - *Results may share memory with a variable.* A read returns the variable's buffer and
@@ -45,8 +45,8 @@ Why an observed value is the value that the node returned
   and `HistogramBuilder.add` keeps no view of them.
 - *Constants may share memory with a variable*: the variable adopts the buffer of the
   constant assigned to it. The constant keeps a reference, so that updates must copy the
-  buffer first. A violation would show as a wrong initial value in a later step; tests of
-  the executor check for one.
+  buffer first. If TensorFlow did not, a later step would start with a wrong initial value;
+  the executor's tests check that this does not happen.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class LiveSession:
     copies : int
         Number of copies in `built`.
     target : str
-        Address of the gRPC worker to connect to; "" for this process.
+        Address of the gRPC server to connect to; "" for this process.
 
     Attributes
     ----------
@@ -169,8 +169,8 @@ class LiveSession:
         Returns
         -------
         Batch
-            The executions that completed or blocked. The arrays may share memory with
-            TensorFlow: use them before the next step.
+            The values and the status of each copy: completed, blocked, failed or dropped. The
+            arrays may share memory with TensorFlow: use them before the next step.
 
         Raises
         ------
