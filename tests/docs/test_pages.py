@@ -29,6 +29,7 @@ run of seconds may end before its first test: exit code 2.)"""
 ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
 """Commands that take minutes and have tests of their own: only their names are checked."""
 NO_RUN = {
+    "docs/commands.md": 1,
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_elsewhere.py run them
     "docs/herd.md": 1,
     "docs/nightly.md": 1,
