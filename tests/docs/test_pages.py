@@ -30,7 +30,7 @@ ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
 """Commands that take minutes and have tests of their own: only their names are checked."""
 NO_RUN = {
     "docs/commands.md": 1,
-    "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_elsewhere.py run them
+    "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_interpreter.py run them
     "docs/herd.md": 1,
     "docs/nightly.md": 1,
     "docs/several-machines.md": 2,
