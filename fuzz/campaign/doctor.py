@@ -131,8 +131,11 @@ def _others() -> Iterator[Check]:
             configs = executor_class(name).configurations()
         except Exception as error:  # noqa: BLE001 - third-party code: its errors are reported, not raised
             yield Check(f"executor {name}", f"does not load: {error}", good=False)
-        else:
-            yield Check(f"executor {name}", ", ".join(each.name for each in configs))
+            continue
+        with closing(Worker(name)) as worker:
+            worker.ask(messages.Request(), _TIMEOUT_S)
+        listed = ", ".join(each.name for each in configs)
+        yield Check(f"executor {name}", f"{listed}; workers are {worker.start_method}")
 
 
 def _oracle() -> list[Check]:
@@ -162,7 +165,7 @@ def _engines(executor: str) -> list[Check]:
             what = f"{executor}/{config.name}"
             found.append(Check(what, why, _how_to_get(config.name), good=False))
     basic = executor == "native"
-    says = f"{len(works)} configurations: {', '.join(works)}"
+    says = f"{len(works)} configurations: {', '.join(works)}; workers are {worker.start_method}"
     return [
         Check(f"executor {executor}", says, "make setup", good=bool(works), basic=basic),
         *found,
@@ -196,5 +199,6 @@ def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
     says = "; ".join([says, *(f"flags {each}" for each in flags)])
     if basic:
         says += f"; {len(executor_class(executor).configurations())} configurations"
+        says += f"; workers are {worker.start_method}"
     get = f"pip install {'tensorflow-cpu' if executor == 'tf' else executor}"
     return [Check(f"{executor}/{config}", says, get, good=ran, basic=basic)]

@@ -6,7 +6,9 @@ environment, with other versions of all packages.
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -34,6 +36,42 @@ class Row(msgspec.Struct, frozen=True):
     values: dict[str, list[int | list[int]] | None]
     count: int
     status: str = Status.COMPLETED
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """First message to a forked worker: what a spawned one is given with its program.
+
+    Parameters
+    ----------
+    executor : str
+    memory_bytes : int
+        Limit on the private memory of the process.
+    folder : str
+        Working directory; "" to keep the fork server's.
+    variables : bytes
+        All environment variables, as ``NAME=VALUE`` with a zero byte after each: they need
+        not be text.
+    """
+
+    executor: str
+    memory_bytes: int
+    folder: str
+    variables: bytes
+
+    @classmethod
+    def of(cls, executor: str, memory_bytes: int, variables: Mapping[str, str]) -> Start:
+        """The start of a worker in the present working directory."""
+        try:
+            folder = os.fsencode(Path.cwd()).decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            folder = ""
+        listed = b"".join(os.fsencode(f"{n}={v}") + b"\0" for n, v in variables.items())
+        return cls(executor=executor, memory_bytes=memory_bytes, folder=folder, variables=listed)
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables, by name."""
+        pairs = (os.fsdecode(each).partition("=") for each in self.variables.split(b"\0")[:-1])
+        return {name: value for name, _, value in pairs}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,12 +168,15 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
     ]
 
 
+def encoded(message: msgspec.Struct) -> bytes:
+    """The bytes of one message."""
+    data = msgspec.json.encode(message)
+    return _LENGTH.pack(len(data)) + data
+
+
 def write(stream: IO[bytes], message: msgspec.Struct) -> None:
     """Write one message to a stream."""
-    data = msgspec.json.encode(message)
-    rest = memoryview(_LENGTH.pack(len(data)) + data)
-    while rest:  # an unbuffered pipe takes what fits
-        rest = rest[stream.write(rest) :]
+    stream.write(encoded(message))
     stream.flush()
 
 
@@ -151,20 +192,33 @@ def read_exactly(stream: IO[bytes], size: int) -> bytes:
     return b"".join(parts)
 
 
+def read_start(stream: IO[bytes]) -> Start | None:
+    """Read the start of a forked worker; None at the end of the stream."""
+    body = _read(stream)
+    return None if body is None else msgspec.json.decode(body, type=Start)
+
+
 def read_request(stream: IO[bytes]) -> Request | None:
     """Read the next request; None at the end of the stream."""
-    header = read_exactly(stream, _LENGTH.size)
-    if len(header) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(header)
-    return msgspec.json.decode(read_exactly(stream, length), type=Request)
+    body = _read(stream)
+    return None if body is None else msgspec.json.decode(body, type=Request)
 
 
-def read_reply(stream: IO[bytes]) -> Reply | None:
-    """Read the next reply; None if the worker ended before it was complete."""
+def _read(stream: IO[bytes]) -> bytes | None:
+    """The body of the next message; None if the stream ends before it is complete."""
     header = read_exactly(stream, _LENGTH.size)
     if len(header) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(header)
     body = read_exactly(stream, length)
-    return msgspec.json.decode(body, type=Reply) if len(body) == length else None
+    return body if len(body) == length else None
+
+
+def complete_reply(received: bytearray) -> Reply | None:
+    """The reply that was received; None if it is not complete yet."""
+    if len(received) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack_from(received)
+    if len(received) < _LENGTH.size + length:
+        return None
+    return msgspec.json.decode(memoryview(received)[_LENGTH.size :], type=Reply)

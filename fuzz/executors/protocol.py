@@ -27,10 +27,13 @@ __all__ = [
     "Config",
     "Configurable",
     "Counts",
+    "Damaging",
     "Diverged",
     "EventKey",
     "Executor",
     "Forceable",
+    "ForkAfter",
+    "Forkable",
     "Histogram",
     "Mutant",
     "Noise",
@@ -80,6 +83,25 @@ class Config:
     guarantees: str
     settings: tuple[tuple[str, int | str | bool], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForkAfter:
+    """What a process imports before workers are forked from it.
+
+    Parameters
+    ----------
+    modules : tuple of str
+        Modules that need long to import: those of a framework, and the executor's own. Importing
+        them must start no threads; otherwise workers are spawned.
+    variables : tuple of str
+        Environment variables that the modules read when they are imported, as shell patterns:
+        ``JAX_*``. Workers with other values are forked from another process. All other
+        variables must be read later.
+    """
+
+    modules: tuple[str, ...]
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +313,28 @@ class Executor(Protocol):
             Naming the first feature, op, dtype or shape that the executor does not take:
             `Support.lacking` lists those beyond its support.
         """
+
+
+@runtime_checkable
+class Forkable(Protocol):
+    """Optional: an executor whose workers are forked, in milliseconds.
+
+    Its workers are forked from a process that has imported these modules and done nothing
+    else. The workers of other executors are spawned: each starts an interpreter.
+    """
+
+    fork_after: ClassVar[ForkAfter]
+
+
+@runtime_checkable
+class Damaging(Protocol):
+    """Optional: an executor with ops that are known to damage the memory of its process.
+
+    Tests with such an op run in a process of their own, so that no other test shows the
+    damage.
+    """
+
+    damaging_ops: ClassVar[frozenset[str]]
 
 
 @runtime_checkable

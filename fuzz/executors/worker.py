@@ -3,29 +3,43 @@
 If a worker process crashes, hangs or exceeds its memory limit, only the current request is
 lost. `Worker.receive` then returns `Died`, and the next request starts a new process. Neither
 a worker nor its child processes import anything from the working directory.
+
+Workers are forked from a process that has imported the executor's framework
+(`litmusfuzz.fuzz.executors.fork_server`). Where that is not possible they are spawned.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-import re
 import select
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.executors import interpreter, messages
-from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.fork_server import (
+    END_TIMEOUT_S,
+    CannotFork,
+    ForkedProcess,
+    ServerEnded,
+    server_for,
+)
+from litmusfuzz.fuzz.executors.process_log import cause_of_death, last_lines
+from litmusfuzz.fuzz.executors.protocol import Forkable
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
-"""Additional time for the first reply of a process, which may import a framework."""
-KEPT_BYTES: Final = 8000
-"""Maximum number of bytes kept of an ended process's log."""
+"""Additional time for the first reply of a process: a framework may have to be imported."""
+_CHUNK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,15 @@ class Worker:
         Limit on the private memory of the process.
     python : str, optional
         Interpreter of another environment, as found by
-        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: `sys.executable`.
+        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: `sys.executable`. Its
+        workers are spawned.
+    spawn : bool
+        True to start a new interpreter even where a fork would do.
+
+    Attributes
+    ----------
+    starts : int
+        Processes started so far.
     """
 
     def __init__(
@@ -69,14 +91,21 @@ class Worker:
         executor: str,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         python: str | None = None,
+        *,
+        spawn: bool = False,
     ) -> None:
         self.executor = executor
         self.memory_bytes = memory_bytes
         self.python = python
+        self.spawn = spawn
         self.starts = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | SpawnedProcess | None = None
+        self._why_spawned = ""
         self._environment: dict[str, str] = {}
-        self._log: IO[bytes] | None = None
+        self._request = b""
+        self._unsent = memoryview(b"")
+        self._received = bytearray()
+        self._killed = ""
         self._answered = False
         self._deadline = 0.0
         self._timeout_s = 0.0
@@ -86,25 +115,16 @@ class Worker:
 
         The time that the process needs to start comes on top.
         """
-        executor = request.executor or self.executor
-        environment = dict(configuration(executor, request.config or None).environment)
-        if self._process is not None and environment != self._environment:
-            self._end()
-        if self._process is None:
-            self._environment = environment
-            self._start()
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
-        self._deadline = time.monotonic() + self._timeout_s
-        with contextlib.suppress(BrokenPipeError):  # the process has ended: `receive` reports how
-            messages.write(self._process.stdin, request)
+        self._begin(request, timeout_s)
+        while self._unsent and not self.overdue:
+            assert self._process is not None
+            select.select([], [self._process.requests], [], self._remaining_s)
+            self._write()
 
     def fileno(self) -> int:
         """File descriptor that becomes readable on a reply, or when the process ends."""
         assert self._process is not None
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
+        return self._process.replies
 
     @property
     def overdue(self) -> bool:
@@ -113,60 +133,112 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process; None if none is running."""
+        """Id of the process; None if none is running, or none has been forked yet."""
         return self._process.pid if self._process else None
+
+    @property
+    def start_method(self) -> str:
+        """How the last process was started: ``forked``, or ``spawned: `` and the reason."""
+        return f"spawned: {self._why_spawned}" if self._why_spawned else "forked"
 
     def receive(self) -> messages.Reply | Died:
         """Wait for the reply to the last request, until it is overdue."""
-        remaining = max(0.0, self._deadline - time.monotonic())
-        ready, _, _ = select.select([self], [], [], remaining)
-        if not ready:
-            log = self._end()
-            return Died(f"no answer in {self._timeout_s:g} s", log, timed_out=True)
-        assert self._process is not None
-        assert self._process.stdout is not None
-        reply = messages.read_reply(self._process.stdout)
-        if reply is None:
-            process = self._process
-            try:
-                code = process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                code = 0  # closed its output and lingers; `_end` kills it
-            log = self._end()
-            return Died(cause_of_death(code, log), log, timed_out=False)
-        self._answered = True
-        return reply
+        while (result := self._progress()) is None:
+            writing = [self._process.requests] if self._process and self._unsent else []
+            select.select([self], writing, [], self._remaining_s)
+        return result
 
     def ask(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
         """Send a request and wait for its reply."""
         self.send(request, timeout_s)
         return self.receive()
 
+    async def run(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
+        """Send a request and wait for its reply, while other tasks of the event loop run.
+
+        Cancelling it closes the worker: the reply of this request must not be taken for that
+        of the next.
+        """
+        try:
+            self._begin(request, timeout_s)
+            while (result := self._progress()) is None:
+                await self._change()
+        except BaseException:
+            self.close()
+            raise
+        return result
+
+    def kill(self, why: str) -> None:
+        """Kill the process. The result of its request is `Died` with that message."""
+        if self._process is not None:
+            self._killed = why
+            self._process.kill()
+
     def close(self) -> None:
-        """Kill the process."""
+        """Kill the process. A forked one may need another 0.2 s until it has ended."""
         if self._process is not None:
             self._end()
 
+    def _begin(self, request: messages.Request, timeout_s: float) -> None:
+        """Make sure that there is a process, and send as much of the request as it takes."""
+        executor = request.executor or self.executor
+        environment = dict(configuration(executor, request.config or None).environment)
+        if self._process is not None and environment != self._environment:
+            self._end()
+        self._request = messages.encoded(request)
+        if self._process is None:
+            self._environment = environment
+            self._start()
+        else:
+            self._unsent = memoryview(self._request)
+        self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
+        self._deadline = time.monotonic() + self._timeout_s
+        self._write()
+
     def _start(self) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        arguments = [self.executor, str(self.memory_bytes), str(os.getpid())]
-        # A new interpreter, not a fork, as frameworks have threads. A session of its own,
-        # so that Ctrl-C reaches the parent only.
-        self._process = subprocess.Popen(
-            [
-                *(self.python or sys.executable, "-P"),
-                *("-m", "litmusfuzz.fuzz.executors.worker_main"),
-                *arguments,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            bufsize=0,
-            env=self._variables(),
-            start_new_session=True,
-        )
+        """Start a process, with the present request as its first."""
+        variables = self._variables()
+        first = b""
+        try:
+            self._process = self._forked(variables)
+            self._why_spawned = ""
+            start = messages.Start.of(self.executor, self.memory_bytes, variables)
+            first = messages.encoded(start)
+        except CannotFork as error:
+            self._why_spawned = str(error)
+            self._process = SpawnedProcess(
+                self.python or sys.executable, [self.executor, str(self.memory_bytes)], variables
+            )
+        self._unsent = memoryview(first + self._request)
+        self._received.clear()
+        self._killed = ""
         self._answered = False
         self.starts += 1
+
+    def _forked(self, variables: Mapping[str, str]) -> ForkedProcess:
+        """A process forked from the fork server of the executor.
+
+        Raises
+        ------
+        CannotFork
+        """
+        if self.spawn:
+            raise CannotFork("as requested")
+        if self.python:
+            raise CannotFork("it has another interpreter")
+        try:
+            made = executor_class(self.executor)
+        except (ImportError, UnknownExecutor) as error:
+            raise CannotFork("the executor cannot be loaded") from error
+        if not isinstance(made, Forkable):
+            raise CannotFork("the executor has no `fork_after`")
+        try:
+            return server_for(made.fork_after, variables).fork()
+        except ServerEnded:  # since its last request
+            try:
+                return server_for(made.fork_after, variables).fork()
+            except ServerEnded as error:
+                raise CannotFork(str(error)) from None
 
     def _variables(self) -> dict[str, str]:
         """Environment variables of the process."""
@@ -175,41 +247,153 @@ class Worker:
             variables |= interpreter.environment()
         return variables | interpreter.safe_path(variables.get("PYTHONPATH", ""))
 
+    def _write(self) -> None:
+        """Write what the process takes of the request now."""
+        assert self._process is not None
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._process.requests, self._unsent) :]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # the process has ended: `_progress` reports how
+            self._unsent = memoryview(b"")
+
+    def _progress(self) -> messages.Reply | Died | None:
+        """Write and read what is possible now; the result, if it is there."""
+        assert self._process is not None
+        self._write()
+        ended = False
+        try:
+            while part := os.read(self._process.replies, _CHUNK):
+                self._received += part
+            ended = True
+        except BlockingIOError:
+            pass
+        reply = messages.complete_reply(self._received)
+        if reply is not None:
+            self._received = bytearray()
+            self._answered = True
+            return reply
+        if ended:
+            return self._died()
+        if not self.overdue:
+            return None
+        if isinstance(self._process, ForkedProcess):
+            self._process.give_up_server()
+        return Died(f"no answer in {self._timeout_s:g} s", self._end(), timed_out=True)
+
+    def _died(self) -> Died | None:
+        """The result of a process that has closed its output; None if another was started."""
+        assert self._process is not None
+        try:
+            code = self._process.exit_code()
+        except CannotFork:
+            self._end()
+            self._start()  # spawned; the process that was not forked does not count
+            self.starts -= 1
+            return None
+        except ServerEnded as error:
+            return Died(self._killed or str(error), self._end(), timed_out=False)
+        killed = self._killed
+        log = self._end()
+        # A process that lingers has closed its output as if it had ended.
+        return Died(killed or cause_of_death(code or 0, log), log, timed_out=False)
+
     def _end(self) -> str:
         """Kill the process and return the end of its log."""
         assert self._process is not None
-        assert self._log is not None
+        self._process.kill()
+        log = last_lines(self._process.log)
+        self._process.close()
+        self._process = None
+        return log
+
+    @property
+    def _remaining_s(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
+
+    async def _change(self) -> None:
+        """Wait until the process can be read from or written to, or is overdue."""
+        assert self._process is not None
+        loop = asyncio.get_running_loop()
+        changed = loop.create_future()
+
+        def change() -> None:
+            if not changed.done():
+                changed.set_result(None)
+
+        reads, writes = self._process.replies, self._process.requests if self._unsent else None
+        timer = loop.call_later(self._remaining_s, change)
+        loop.add_reader(reads, change)
+        if writes is not None:
+            loop.add_writer(writes, change)
+        try:
+            await changed
+        finally:
+            timer.cancel()
+            loop.remove_reader(reads)
+            if writes is not None:
+                loop.remove_writer(writes)
+
+
+class SpawnedProcess:
+    """A worker process with an interpreter of its own.
+
+    Parameters
+    ----------
+    python : str
+    arguments : list of str
+        Name of the executor, and its memory limit.
+    variables : mapping of str to str
+        All environment variables.
+
+    Attributes
+    ----------
+    requests, replies, log
+        As in `ForkedProcess`.
+    """
+
+    def __init__(self, python: str, arguments: list[str], variables: Mapping[str, str]) -> None:
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this
+        # A session of its own, so that Ctrl-C reaches the parent only.
+        self._process = subprocess.Popen(
+            [
+                *(python, "-P", "-m", "litmusfuzz.fuzz.executors.worker_main"),
+                *(*arguments, str(os.getpid())),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            bufsize=0,
+            env=variables,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.requests, self.replies = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self.requests, False)
+        os.set_blocking(self.replies, False)
+
+    @property
+    def pid(self) -> int:
+        """Process ID."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+
+    def exit_code(self) -> int | None:
+        """Exit status of a process that closed its output; None if it lingers."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(END_TIMEOUT_S)
+        return None
+
+    def close(self) -> None:
+        """Kill the process if it runs, and release everything here."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()
-        log = last_lines(self._log)
-        self._log.close()
-        self._process = self._log = None
-        return log
-
-
-def last_lines(log: IO[bytes]) -> str:
-    """The last complete lines of a log, or the end of the last line if it exceeds `KEPT_BYTES`."""
-    start = max(0, log.seek(0, os.SEEK_END) - KEPT_BYTES)
-    log.seek(start)
-    kept = log.read()
-    _, _, whole = kept.partition(b"\n")
-    return (whole if start and whole.strip() else kept).decode(errors="replace")
-
-
-def cause_of_death(code: int, log: str) -> str:
-    """How the process ended, with the last line of its log that may explain it.
-
-    Skips log lines of a framework (``I0000 00:00:...``, ``2026-11-21 10:00:00.1: W ...``) and the
-    second line of TensorFlow's message about the processor: they explain nothing.
-    """
-    how = f"signal {-code}" if code < 0 else f"exit {code}"
-    log = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log)  # colours
-    log = "".join(c if c.isprintable() or c in "\r\n" else " " for c in log)
-    logged = re.compile(
-        r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: |To enable the following instructions: "
-    )
-    said = [line.strip() for line in log.splitlines() if line.strip() and not logged.match(line)]
-    return f"{how}: {said[-1][:300]}" if said else how
+        self.log.close()

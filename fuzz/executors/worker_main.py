@@ -1,6 +1,7 @@
 """Main program of a worker process.
 
-``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES PARENT_PID``
+``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES PARENT_PID`` is the program
+of a spawned worker; a worker that is forked from a fork server calls `serve` alone.
 
 It reads requests from standard input and writes replies to standard output, until the
 input ends. A refusal is a reply. Any other exception ends the process with a traceback,
@@ -36,6 +37,7 @@ from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, exec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import IO
 
     from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
 
@@ -140,16 +142,32 @@ def die_with_parent(parent: int) -> None:
 def main() -> None:
     """Answer requests until the input ends."""
     name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    die_with_parent(parent)
+    serve(name, memory_bytes, sys.stdin.buffer)
+
+
+def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
+    """Answer requests until they end; of a spawned and of a forked worker.
+
+    Parameters
+    ----------
+    name : str
+        Name of the executor.
+    memory_bytes : int
+        Limit on the private memory of this process.
+    requests : file
+        Replies go to standard output.
+    """
     # Sent to the whole process group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # DATA, not AS: frameworks reserve far more address space than they use.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    die_with_parent(parent)
+    # A crash is a result here, and a framework's core has gigabytes.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Frameworks print to standard output; replies need a channel of their own.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    requests = sys.stdin.buffer
     answer: Callable[[messages.Request], messages.Reply]
     try:
         answer = _Server(name).answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Canary:
 
     name: ClassVar[str] = "mutant/canary"
     support: ClassVar[Support] = EVERYTHING
+    fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.mutants.canary",))
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.executors.protocol import Config, Refused
+from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter, Refused
 from litmusfuzz.fuzz.support import Support
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
 
@@ -64,6 +64,7 @@ class StaleReads:
 
     name: ClassVar[str] = "mutant/stale-reads"
     support: ClassVar[Support] = Support(features=frozenset())
+    fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.mutants.stale_reads",))
     stale: ClassVar[bool] = True
 
     @classmethod

@@ -40,8 +40,8 @@ def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signa
     for line in process.stdout:
         if line.startswith("finding:"):
             break
-    workers = psutil.Process(process.pid).children()
-    assert len(workers) == 2
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) == 4  # two fork servers, each with a worker
     process.send_signal(sent)
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -50,6 +50,7 @@ def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signa
     kept = list((tmp_path / "findings").glob("*.yaml"))
     assert kept
     assert all(load(path).finding is not None for path in kept)
+    psutil.wait_procs(workers, 10)  # a worker that ends after its server is an orphan first
     assert not any(worker.is_running() for worker in workers)
 
 

@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
 )
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.two_processes import devices_for
-from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused, Unavailable
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -73,6 +73,16 @@ class JaxClusteredExecutor:
 
     name: ClassVar[str] = "jax"
     support: ClassVar[Support] = EVERYTHING
+    fork_after: ClassVar[ForkAfter] = ForkAfter(
+        (
+            *("jax", "jax.numpy"),
+            "litmusfuzz.fuzz.executors.jax_clustered.backend",
+            "litmusfuzz.fuzz.executors.jax_clustered.executor",
+            "litmusfuzz.fuzz.executors.jax_clustered.functions",
+        ),
+        # JAX reads its options when it is imported; XLA_FLAGS is read with the first array.
+        ("JAX_*", "TF_CPP_*"),
+    )
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -23,7 +23,14 @@ from litmusfuzz.fuzz.executors.native.two_processes import (
     TwoProcessTest,
     devices_for,
 )
-from litmusfuzz.fuzz.executors.protocol import Config, Diverged, Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import (
+    Config,
+    Diverged,
+    ForkAfter,
+    Noise,
+    Refused,
+    Unavailable,
+)
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
@@ -209,6 +216,7 @@ class NativeExecutor:
 
     name: ClassVar[str] = "native"
     support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
+    fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.executors.native.executor",))
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

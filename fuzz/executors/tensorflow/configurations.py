@@ -156,8 +156,14 @@ for a process by its first session.
 """
 
 
-QUIET: Final = (("TF_CPP_MIN_LOG_LEVEL", "2"),)
-"""Without this, a cancelled queue logs a line for each op that waits at it."""
+QUIET: Final = (
+    ("TF_CPP_MIN_LOG_LEVEL", "2"),
+    # With it XLA dumps what it compiles, where a folder is set: for `clusters.read`.
+    ("TF_CPP_VMODULE", "xla_compiler=2"),
+)
+"""Variables of all configurations. TensorFlow reads them when it is imported: with the same values
+everywhere, one fork server is enough. At a lower level, a cancelled queue would log a line for
+each op that waits at it."""
 
 
 def configuration(
@@ -178,10 +184,7 @@ def clustering_configuration(name: str, *flags: str, **changed: int | str | bool
 
     Of a repeated flag the last value holds.
     """
-    environment = (
-        ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))),
-        ("TF_CPP_VMODULE", "xla_compiler=2"),  # for `clusters.read`
-    )
+    environment = (*QUIET, ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))))
     return configuration(name, "rfc", environment, compiled="clusters", **changed)
 
 

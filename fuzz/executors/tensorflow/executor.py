@@ -13,10 +13,10 @@ import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
-from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import ForkAfter, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
-from litmusfuzz.fuzz.executors.tensorflow.grpc_servers import GrpcServers
+from litmusfuzz.fuzz.executors.tensorflow.grpc_servers import grpc_servers
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.fuzz.support import Support
@@ -39,15 +39,27 @@ _CLUSTERED_COPIES: Final = 8
 _MOST_UNUSABLE: Final = 16
 
 
+_MODULES: Final = (
+    *("executor", "lowering", "session", "functional", "functions", "model_code", "regions"),
+    *("sections", "clusters", "forced", "grpc_server_main"),
+)
+"""Modules of this package that import TensorFlow, and that tests need."""
+
+
 class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
     support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
+    fork_after: ClassVar[ForkAfter] = ForkAfter(
+        ("tensorflow", *(f"litmusfuzz.fuzz.executors.tensorflow.{name}" for name in _MODULES)),
+        # TF_XLA_FLAGS and all others are read with the first graph.
+        ("TF_CPP_*", "TF_ENABLE_*", "TF_USE_*", "TF2_BEHAVIOR"),
+    )
+    damaging_ops: ClassVar[frozenset[str]] = frozenset({"ResourceStridedSliceAssign"})
 
     def __init__(self) -> None:
         self._clock = Clock()
-        self._servers: GrpcServers | None = None
 
     def counters(self) -> Mapping[str, float]:
         """Seconds of building graphs and sessions, of running, and of counting outcomes."""
@@ -79,9 +91,9 @@ class TensorFlowExecutor:
         """
         _import_tensorflow()
         settings = Settings.of(config)
-        if settings.workers and self._servers is None:
-            self._servers = GrpcServers(settings.workers, settings.inter_op_threads)
-        target = self._servers.target if settings.workers and self._servers else ""
+        target = ""
+        if settings.workers:
+            target = grpc_servers(settings.workers, settings.inter_op_threads).target
         return PreparedTest(test, config, self._clock, target)
 
 
