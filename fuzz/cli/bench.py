@@ -78,6 +78,20 @@ def bench_tensorflow(as_json: bool) -> None:
     _show_bench(measured, as_json)
 
 
+@bench.command("workers", epilog="Example: litmusfuzz bench workers --json")
+@json_option
+def bench_workers(as_json: bool) -> None:
+    """Measure how long a new worker takes to answer, forked and spawned.
+
+    Takes about a minute.
+    """
+    from litmusfuzz.fuzz.bench.workers import report
+
+    with progress_line() as progress:
+        measured = report(progress)
+    _show_bench(measured, as_json)
+
+
 def _show_bench(
     measured: BenchReport | ClustersReport | TargetsReport | SpeedReport, as_json: bool
 ) -> None:

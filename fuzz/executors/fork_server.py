@@ -5,8 +5,8 @@ takes milliseconds. The server makes nothing itself, and forks only while it has
 (`litmusfuzz.fuzz.executors.fork_server_main`). Where forking is not safe, it says why, and
 workers are spawned.
 
-Each worker has a status socket to the server. The server writes the worker's process ID and,
-later, its exit status. When this end is shut down or closed, the server kills the worker. So
+Each worker has a status socket to the server. It carries the worker's process ID and, later, its
+exit status. When this end is shut down or closed, the server kills the worker. So
 no process is ever killed by an ID that may belong to another by then: only the server, which
 has not reaped it yet, kills it.
 """
@@ -192,17 +192,8 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process ID; None until the server has forked it."""
+        """Process ID; None until it runs, at the latest when its first reply can be read."""
         self._read_status(0.0)
-        return self._number(b"pid")
-
-    def wait_pid(self, timeout_s: float) -> int | None:
-        """The process ID, once the server has forked it; None if it does not."""
-        deadline = time.monotonic() + timeout_s
-        while self._number(b"pid") is None:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._read_status(left):
-                break
         return self._number(b"pid")
 
     def kill(self) -> None:

@@ -125,8 +125,6 @@ class _Server:
             self.children[child.pidfd] = self.children[status.fileno()] = child
             self.poll.register(child.pidfd, select.POLLIN)
             self.poll.register(status, select.POLLIN)
-            with contextlib.suppress(OSError):  # given up already
-                status.sendall(b"pid %d\n" % pid)
         for stream in streams:
             os.close(stream)
 
@@ -151,6 +149,9 @@ class _Server:
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
                 os.close(stream)
+            # Here, not in the server: the parent knows it before the first reply.
+            with contextlib.suppress(OSError):  # given up already
+                status.sendall(b"pid %d\n" % os.getpid())
             # Sockets of the server, and of its other workers.
             self.requests.close()
             status.close()
@@ -194,7 +195,7 @@ def _imported(modules: Sequence[str]) -> str:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:
-        return f"this system has no descriptors of processes: {error.strerror}"
+        return f"this kernel has no descriptors of processes: {error.strerror}"
     return ""
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import (
         Config,
         Executor,
+        ForkAfter,
         Histogram,
         Noise,
         Prepared,
@@ -45,6 +46,7 @@ __all__ = [
     "Explorer",
     "FileError",
     "ForbiddenOutcome",
+    "ForkAfter",
     "Histogram",
     "LitmusTest",
     "MalformedTest",
@@ -79,7 +81,8 @@ _MODULES: Final = {
     "oracles.model": ("ACD", "EXECUTOR", "RFC", "Model"),
     "fuzz.support": ("Support",),
     "fuzz.executors.protocol": (
-        *("Config", "Executor", "Histogram", "Noise", "Prepared", "Refused", "Unavailable"),
+        *("Config", "Executor", "ForkAfter", "Histogram", "Noise", "Prepared", "Refused"),
+        "Unavailable",
     ),
     "fuzz.executors.single_execution": ("PreparedFunction",),
     "fuzz.testing": ("ForbiddenOutcome", "Undecided", "check", "resource_graphs"),

@@ -408,9 +408,8 @@ def test_grpc_servers_are_forked_and_end_with_their_worker(killed: str) -> None:
         below = process.children(recursive=True)
         assert [each.cmdline() for each in below] == [server.cmdline()] * 2
         (process if killed == "worker" else server).kill()
-        died = made.ask(request, 60)
-        assert isinstance(died, Died)
         assert gone([process, *below])
+        assert isinstance(made.ask(request, 60), Died)
 
 
 # --- memory ----------------------------------------------------------------------------
