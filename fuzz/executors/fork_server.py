@@ -202,8 +202,8 @@ class ForkedProcess:
         with contextlib.suppress(OSError):  # the server has ended, and the process with it
             self._status.shutdown(socket.SHUT_WR)
 
-    def exit_code(self) -> int | None:
-        """Exit status of a process that closed its output; None if it lingers.
+    def exit_code(self, wait_s: float) -> int | None:
+        """Exit status; None if the process does not end within that time.
 
         Raises
         ------
@@ -212,12 +212,12 @@ class ForkedProcess:
         ServerEnded
             If the server ended, and the process with it.
         """
-        deadline = time.monotonic() + END_TIMEOUT_S
+        deadline = time.monotonic() + wait_s
         while self._number(b"exit") is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            said = self._read_status(max(0.0, deadline - time.monotonic()))
+            if said is None:
                 return None
-            if not self._read_status(left):
+            if not said:
                 break
         if self._said.startswith(b"cannot fork: "):
             reason = self._said.partition(b": ")[2].decode(errors="replace").strip()
@@ -243,19 +243,19 @@ class ForkedProcess:
             self._status.close()
         self.log.close()
 
-    def _read_status(self, timeout_s: float) -> bool:
-        """Read what the server says next; False at the end, or if the time is over."""
+    def _read_status(self, timeout_s: float) -> bytes | None:
+        """Read what comes next from the status socket; None if nothing comes in time."""
         assert self._status is not None
         ready, _, _ = select.select([self._status], [], [], timeout_s)
         if not ready:
-            return False
+            return None
         try:
             said = self._status.recv(4096)
-        except OSError:  # reset: the server ended with our end unread
-            return False
+        except ConnectionResetError:  # the server ended before it read that we gave up
+            said = b""
         self._said += said
         self._server.forked = self._server.forked or self._number(b"pid") is not None
-        return bool(said)
+        return said
 
     def _number(self, word: bytes) -> int | None:
         """The number in a complete line of the status, ``pid 12`` or ``exit -9``."""

@@ -118,13 +118,20 @@ class _Server:
         else:
             sys.stdout.flush()
             sys.stderr.flush()
-            pid = os.fork()
-            if not pid:
-                self.become_worker(streams, status)
-            child = _Child(pid, os.pidfd_open(pid), status)
-            self.children[child.pidfd] = self.children[status.fileno()] = child
-            self.poll.register(child.pidfd, select.POLLIN)
-            self.poll.register(status, select.POLLIN)
+            try:
+                pid = os.fork()
+            except OSError as error:  # no memory, or too many processes: it may work again
+                os.write(streams[2], f"the fork failed: {error.strerror}\n".encode())
+                with contextlib.suppress(OSError):
+                    status.sendall(b"exit 1\n")
+                status.close()
+            else:
+                if not pid:
+                    self.become_worker(streams, status)
+                child = _Child(pid, os.pidfd_open(pid), status)
+                self.children[child.pidfd] = self.children[status.fileno()] = child
+                self.poll.register(child.pidfd, select.POLLIN)
+                self.poll.register(status, select.POLLIN)
         for stream in streams:
             os.close(stream)
 

@@ -40,6 +40,7 @@ DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
 """Additional time for the first reply of a process: a framework may have to be imported."""
 _CHUNK: Final = 1 << 16
+_POLL_S: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ class Worker:
         self._unsent = memoryview(b"")
         self._received = bytearray()
         self._killed = ""
+        self._closed_at = 0.0
         self._answered = False
         self._deadline = 0.0
         self._timeout_s = 0.0
@@ -161,7 +163,7 @@ class Worker:
         """
         try:
             self._begin(request, timeout_s)
-            while (result := self._progress()) is None:
+            while (result := self._progress(wait_s=0.0)) is None:
                 await self._change()
         except BaseException:
             self.close()
@@ -212,6 +214,7 @@ class Worker:
         self._unsent = memoryview(first + self._request)
         self._received.clear()
         self._killed = ""
+        self._closed_at = 0.0
         self._answered = False
         self.starts += 1
 
@@ -258,8 +261,11 @@ class Worker:
         except BrokenPipeError:  # the process has ended: `_progress` reports how
             self._unsent = memoryview(b"")
 
-    def _progress(self) -> messages.Reply | Died | None:
-        """Write and read what is possible now; the result, if it is there."""
+    def _progress(self, wait_s: float = END_TIMEOUT_S) -> messages.Reply | Died | None:
+        """Write and read what is possible now; the result, if it is there.
+
+        Waits for nothing but, at most `wait_s`, for the end of a process that closed its output.
+        """
         assert self._process is not None
         self._write()
         ended = False
@@ -275,18 +281,22 @@ class Worker:
             self._answered = True
             return reply
         if ended:
-            return self._died()
+            self._closed_at = self._closed_at or time.monotonic()
+            return self._died(wait_s)
         if not self.overdue:
             return None
         if isinstance(self._process, ForkedProcess):
             self._process.give_up_server()
         return Died(f"no answer in {self._timeout_s:g} s", self._end(), timed_out=True)
 
-    def _died(self) -> Died | None:
-        """The result of a process that has closed its output; None if another was started."""
+    def _died(self, wait_s: float) -> Died | None:
+        """The result of a process that has closed its output.
+
+        None if another was started instead, or if it has not ended yet.
+        """
         assert self._process is not None
         try:
-            code = self._process.exit_code()
+            code = self._process.exit_code(wait_s)
         except CannotFork:
             self._end()
             self._start()  # spawned; the process that was not forked does not count
@@ -294,6 +304,8 @@ class Worker:
             return None
         except ServerEnded as error:
             return Died(self._killed or str(error), self._end(), timed_out=False)
+        if code is None and time.monotonic() < self._closed_at + END_TIMEOUT_S:
+            return None
         killed = self._killed
         log = self._end()
         # A process that lingers has closed its output as if it had ended.
@@ -313,8 +325,15 @@ class Worker:
         return max(0.0, self._deadline - time.monotonic())
 
     async def _change(self) -> None:
-        """Wait until the process can be read from or written to, or is overdue."""
+        """Wait until the process can be read from or written to, or is overdue.
+
+        A process that has closed its output, but not ended, is looked at again soon: releasing
+        the memory of a framework takes a tenth of a second.
+        """
         assert self._process is not None
+        if self._closed_at:
+            await asyncio.sleep(_POLL_S)
+            return
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
 
@@ -383,10 +402,10 @@ class SpawnedProcess:
         """Kill the process."""
         self._process.kill()
 
-    def exit_code(self) -> int | None:
-        """Exit status of a process that closed its output; None if it lingers."""
+    def exit_code(self, wait_s: float) -> int | None:
+        """Exit status; None if the process does not end within that time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(END_TIMEOUT_S)
+            return self._process.wait(wait_s)
         return None
 
     def close(self) -> None:

@@ -503,6 +503,23 @@ def test_a_run_that_is_overdue_is_killed_and_one_that_is_cancelled_closes_its_wo
     assert gone([process])
 
 
+@pytest.mark.parametrize("spawn", [False, True])
+def test_a_crash_in_an_event_loop_is_reported(*, spawn: bool) -> None:
+    with closing(Worker("probe", spawn=spawn)) as made:
+        died = asyncio.run(made.run(ask("crash"), 60))
+        assert isinstance(died, Died)
+        assert died.message == "signal 11"
+        assert isinstance(asyncio.run(made.run(ask(), 60)), messages.Reply)
+
+
+@pytest.mark.parametrize("executor", ["threaded", "absent-module"])
+def test_where_forking_is_not_safe_an_event_loop_gets_its_reply_too(executor: str) -> None:
+    close_all()
+    with closing(Worker(executor)) as made:
+        assert isinstance(asyncio.run(made.run(ask(), 60)), messages.Reply)
+        assert made.start_method.startswith("spawned: ")
+
+
 def test_a_request_larger_than_a_pipe_does_not_block_the_event_loop() -> None:
     text = dumps(Entry(litmus("; ".join(f"X={i % 5}" for i in range(2000)))))
     assert len(text) > 1 << 16
