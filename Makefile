@@ -17,7 +17,7 @@ fuzz: setup
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]
 
 test: setup
-	$(VENV)/bin/python -m pytest -n auto --dist loadfile
+	$(VENV)/bin/python -m pytest -n auto --dist worksteal
 
 # Too long for each submission: ten thousand small random tests on which all oracles
 # must agree (a quarter of an hour on two free cores), some of full size, then ten

@@ -17,7 +17,7 @@ import threading
 
 import tensorflow as tf
 
-RUNS = 6
+RUNS = 2
 raw = tf.raw_ops
 
 

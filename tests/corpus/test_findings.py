@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -88,23 +89,29 @@ def test_the_page_has_a_section_for_each_cause() -> None:
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("name", sorted(SHOWS_QUICKLY))
-def test_a_finding_still_shows_on_tensorflow(name: str) -> None:
-    command = [sys.executable, "-m", "litmusfuzz", "replay", str(FILES[name]), "--time", LIMIT]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+@pytest.mark.timeout(900)
+def test_findings_still_show_on_tensorflow() -> None:
+    """One command for all, which imports TensorFlow once; the limit is that of each."""
+    files = [str(FILES[name]) for name in sorted(SHOWS_QUICKLY)]
+    command = [sys.executable, "-m", "litmusfuzz", "replay", *files, "--time", LIMIT, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "FORBIDDEN" in done.stdout
+    shown = {each["test"] for each in json.loads(done.stdout) if each["forbidden"]}
+    assert shown == SHOWS_QUICKLY
 
 
 @needs_tensorflow
 def test_closing_a_session_while_xla_compiles_still_crashes() -> None:
-    """Each of five processes ended with a signal when it was recorded; one is enough."""
-    script = FOLDER / "async-compilation-close.py"
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=600, check=False
-    )
-    codes = done.stdout.rpartition(": ")[2]
-    assert any(f"-{each:d}" in codes for each in (signal.SIGABRT, signal.SIGSEGV)), done.stdout
+    """Each of five processes ended with a signal when it was recorded; one of five is enough."""
+    command = [sys.executable, FOLDER / "async-compilation-close.py", "1"]
+    crashed = [f"[-{each:d}]" for each in (signal.SIGABRT, signal.SIGSEGV)]
+    printed = []
+    for _ in range(5):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        printed.append(done.stdout.rpartition(": ")[2].strip())
+        if printed[-1] in crashed:
+            break
+    assert printed[-1] in crashed, printed
 
 
 @needs_tensorflow

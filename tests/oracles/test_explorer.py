@@ -80,7 +80,7 @@ def check(
 ) -> None:
     """Compare sets, verdicts on allowed and nearby outcomes, and check witnesses.
 
-    `wanted` is the reference's set, if it is known already.
+    `wanted` is the exact set, if it is known already.
     """
     wanted = wanted or reference.allowed_outcomes(test, model)
     assert wanted.complete
@@ -120,6 +120,7 @@ def nearby(outcome: Outcome, outcomes: list[Outcome], rng: random.Random) -> lis
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
+    """The same set as the reference has (`test_reference.py`), which takes long to compute."""
     entry = load(path)
     for name, model in MODELS.items():
         expected = entry.allowed.get(name, entry.allowed["rfc"])
@@ -129,7 +130,7 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
             assert expected.matches(found.witnesses)
         else:
             assert set(found.witnesses) == expected
-        check(entry.test, model, random.Random(1))
+        check(entry.test, model, random.Random(1), found)
 
 
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
@@ -150,10 +151,10 @@ def test_agrees_where_reads_are_not_observed(test, rng) -> None:
 
 
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
-@settings(quiet, max_examples=60)
+@settings(quiet, max_examples=80)
 def test_agrees_under_other_axioms(test, rng) -> None:
     for model in (BARE, Model("dense", frozenset({Axiom.DENSE_UPDATES_INDIVISIBLE}))):
-        wanted = reference.allowed_outcomes(test, model, 2_000)
+        wanted = reference.allowed_outcomes(test, model, 1_000)
         if wanted.complete:  # with fewer edges, too
             check(test, model, rng, wanted)
 
@@ -243,12 +244,13 @@ def with_size_and_close(test: LitmusTest, rng: random.Random) -> LitmusTest:
 def test_agrees_on_blocked_and_failed_outcomes() -> None:
     """The last assertion makes sure that every status occurs."""
     seen: dict[Status, int] = dict.fromkeys(Status, 0)
-    for seed in range(200):
+    for seed in range(220):
         test = blocking(seed)
         if test is None:
             continue
         for model in (RFC, EXECUTOR):
-            allowed = reference.allowed_outcomes(test, model, 3_000)
+            # Most of the time goes into tests with more orders, which are then left out.
+            allowed = reference.allowed_outcomes(test, model, 1_000)
             if not allowed.complete:
                 continue
             check(test, model, random.Random(seed), allowed)

@@ -229,9 +229,10 @@ def test_commands_and_workers_run_beside_the_project(
     replayed = run(project, *command, "replay", "SB", "--executors", "native,mutant/stale-reads")
     assert replayed.returncode == 1, replayed.stderr
     assert "FORBIDDEN" in replayed.stdout
-    examined = run(project, *command, "doctor")
-    assert examined.returncode == 0, examined.stdout + examined.stderr
-    assert str(environment.parent) in examined.stdout
+    if shadowed:  # it starts all frameworks, which takes a while
+        examined = run(project, *command, "doctor")
+        assert examined.returncode == 0, examined.stdout + examined.stderr
+        assert str(environment.parent) in examined.stdout
 
 
 def test_tensorflow_runs_beside_the_project(environment: Path, project: Path) -> None:
