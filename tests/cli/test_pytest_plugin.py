@@ -119,8 +119,8 @@ def test_files_are_items_and_a_failure_says_what_happened(run) -> None:
         f"replay    litmusfuzz replay litmus/SB.yaml --executors {STALE}:plain --model executor",
     ):
         assert part in failure
-    for _ in range(2):
-        assert (code, reported) == ((again := run("-n2", *on))[0], results(again[1]))
+    distributed, output = run("-n2", *on)
+    assert (distributed, results(output)) == (code, reported)
 
 
 def found_on(executor: str) -> Finding:

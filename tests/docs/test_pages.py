@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pages import Command
 
 CUTS = (
-    (r"(nightly .*--time) \d+m", r"\1 20s", {0, 1, 2}),
+    (r"(nightly .*--time) \d+m", r"\1 12s", {0, 1, 2}),
     (r"(run .*--time) \d+\w+", r"\1 6s --tests 8", {0, 1, 3}),
     (r"(pytest .*corpus/litmus)$", r"\1/SB.yaml", set[int]()),
 )
