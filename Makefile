@@ -12,8 +12,8 @@ export CXX ?= c++
 
 fuzz: setup
 	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
-	  if [ $$code -eq 1 ]; then echo "litmusfuzz: the run ended with findings (exit 1), see ./findings"; fi; \
-	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, some tests unknown or timed out (exit 3)"; fi; \
+	  if [ $$code -eq 1 ]; then echo "litmusfuzz: the run ended with findings (exit 1), see ./findings/run-SEED"; fi; \
+	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, and left something undecided (exit 3)"; fi; \
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]
 
 test: setup

@@ -1,6 +1,7 @@
-"""Records in, pages out: terminal view, plain lines, JSON, scripts.
+"""Reports of campaigns and of single judgements: terminal, HTML, JSON, scripts.
 
-A record (`litmusfuzz.reports.records`) is what a run or a judgement came to, as plain
-frozen or counted data. This package knows the corpus and nobody else: it shows
-what it is given and decides nothing.
+A campaign is a stream of events (`litmusfuzz.reports.events`), and its report
+(`litmusfuzz.reports.report`) a fold over them, from which all outputs are written.
+This package knows the corpus and nobody else: it shows what it is given and
+decides nothing.
 """

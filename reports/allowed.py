@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.outcome import Outcome, Status
@@ -130,6 +130,16 @@ class Refuted:
     edges: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
 
+    def lines(self, title: str) -> list[str]:
+        """The title with the rules, then one step a line."""
+        rules = f" ({', '.join(self.rules)})" if self.rules else ""
+        lines = [f"{title}{rules}:", *(f"  {step}" for step in self.steps)]
+        if self.cycle:
+            lines.append("which is a cycle: no total order has all of it")
+        elif not self.steps:
+            lines.append("  no total order yields it: the search came to its end")
+        return lines
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictReport:
@@ -159,13 +169,7 @@ class VerdictReport:
         for why in self.reasons:
             stricter = [m for m in by_verdict.get("forbidden", ()) if m != why.model]
             also = f", and hence under {' and '.join(stricter)}" if stricter else ""
-            rules = f" ({', '.join(why.rules)})" if why.rules else ""
-            lines += ["", f"reason under {why.model}{also}{rules}:"]
-            lines += [f"  {step}" for step in why.steps]
-            if why.cycle:
-                lines.append("which is a cycle: no total order has all of it")
-            elif not why.steps:
-                lines.append("  no total order yields it: the search came to its end")
+            lines += ["", *why.lines(f"reason under {why.model}{also}")]
         if "unknown" in by_verdict:
             lines += ["", "unknown: the search ran out of its budget; see --budget"]
         return "\n".join(lines)
@@ -180,16 +184,7 @@ class VerdictReport:
                 {"model": w.model, "outcome": w.outcome.plain, "events": list(w.events)}
                 for w in self.witnesses
             ],
-            "reasons": [
-                {
-                    "model": why.model,
-                    "steps": list(why.steps),
-                    "cycle": why.cycle,
-                    "edges": list(why.edges),
-                    "rules": list(why.rules),
-                }
-                for why in self.reasons
-            ],
+            "reasons": [asdict(why) for why in self.reasons],
         }
 
 

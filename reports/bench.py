@@ -1,77 +1,118 @@
-"""Report of `litmusfuzz bench oracle`: figures, and curves of growing costs."""
+"""Report of `litmusfuzz bench`: measured figures, their limits, and curves of growing costs."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.reports.tables import counted, table
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COUNTS_FROM: Final = 0.25
+"""Least share of ops off the calling thread in a measurement that counts as one on two threads."""
+_WORDS: Final = ("figure", "bar", "state", "note")
+"""Columns that are no numbers."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _WIDTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report; times are CPU times in seconds.
+    """A measured value with its limits.
 
-    `seconds` is the median over `answered` of `asked` questions, each the best
-    of several calls, and `worst` the largest; None if none was answered. Questions
-    that the budget cut off are left out of both: their number is the difference,
-    their time `cut_off_s`. `limit_s` is the limit on `seconds`, if there is one;
-    `load_s` the time to load the test, `made_s` the time to make all outcomes as
-    Python objects, `ratio` the reference oracle's time over ours; `outcomes` the
-    size of a whole set.
+    Parameters
+    ----------
+    name : str
+    value : float or None
+        None if it could not be measured, with the reason in `note`.
+    unit : str
+        "s" for seconds, which are shown as milliseconds; "%" for a share of 1.
+    least, most : float, optional
+        Limits; without one the figure is only reported.
+    note : str
+    worst : float, optional
+        The largest of the values of which `value` is the median.
+    asked, unknown : int
+        Number of questions to the oracle, and of those that the budget cut off: they are in
+        neither `value` nor `worst`, but stated.
+    cut_off_s : float, optional
+        Median time of the questions that were cut off.
+    load_s : float, optional
+        Time to load a test.
+    outcomes : int, optional
+        Size of a whole set.
+    threads, copies : int, optional
+    elsewhere : float, optional
+        Share of ops that the measurement ran off the calling thread; None if unknown.
     """
 
     name: str
-    asked: int
-    answered: int
-    seconds: float | None
-    worst_s: float | None = None
-    limit_s: float | None = None
-    load_s: float | None = None
+    value: float | None
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+    note: str = ""
+    worst: float | None = None
+    asked: int = 0
+    unknown: int = 0
     cut_off_s: float | None = None
+    load_s: float | None = None
     outcomes: int | None = None
-    ratio: float | None = None
-    made_s: float | None = None
+    threads: int | None = None
+    copies: int | None = None
+    elsewhere: float | None = None
 
     @property
-    def unknown(self) -> float:
-        """The share of questions that the budget cut off."""
-        return 1 - self.answered / self.asked if self.asked else 0.0
+    def limited(self) -> bool:
+        """True if there is a limit."""
+        return self.least is not None or self.most is not None
+
+    @property
+    def counts(self) -> bool:
+        """True unless the measurement is known to have used fewer threads than it names."""
+        alone = self.threads is None or self.threads < 2
+        return alone or self.elsewhere is None or self.elsewhere >= COUNTS_FROM
 
     @property
     def met(self) -> bool:
-        """True if `seconds` is within its limit."""
-        return self.limit_s is None or (self.seconds is not None and self.seconds <= self.limit_s)
+        """True if the value is within its limits."""
+        if not self.limited:
+            return True
+        if self.value is None or not self.counts:
+            return False
+        low = self.least is None or self.value >= self.least
+        return low and (self.most is None or self.value <= self.most)
 
-    def cells(self) -> list[str]:
-        """One line of `figures_table`."""
-        notes = []
-        if self.outcomes is not None:
-            notes.append(counted(self.outcomes, "outcome"))
-        if self.answered < self.asked:
-            cost = f" after {milliseconds(self.cut_off_s)}" if self.cut_off_s is not None else ""
-            notes.append(
-                f"{self.asked - self.answered} of {self.asked} unknown{cost}, not in the times"
-            )
-        if self.made_s is not None:
-            notes.append(f"as objects {milliseconds(self.made_s)}")
-        if self.ratio is not None:
-            notes.append(f"{self.ratio:,.0f} times faster than the reference")
-        if not self.met:
-            notes.append("MISSED")
-        return [
-            self.name,
-            milliseconds(self.seconds),
-            milliseconds(self.worst_s),
-            milliseconds(self.limit_s),
-            milliseconds(self.load_s),
-            f"{self.unknown:.0%}",
-            "; ".join(notes),
+    def cells(self) -> dict[str, str]:
+        """Cells of one line of the table, by column; "-" or "" where the figure has nothing."""
+        limits = [
+            f"{sign} {shown(limit, self.unit)}"
+            for sign, limit in ((">=", self.least), ("<=", self.most))
+            if limit is not None
         ]
+        notes = [self.note]
+        if self.unknown:
+            after = f" after {shown(self.cut_off_s, 's')}" if self.cut_off_s is not None else ""
+            notes.append(f"{self.unknown} of {self.asked} unknown{after}, not in the times")
+        if not self.counts:
+            notes.append("not on two threads: does not count")
+        return {
+            "figure": self.name,
+            "threads": shown(self.threads),
+            "copies": shown(self.copies),
+            "measured": shown(self.value, self.unit),
+            "limit": ", ".join(limits) or "-",
+            "state": ("met" if self.met else "MISSED") if self.limited else "",
+            "worst": shown(self.worst, self.unit),
+            "load": shown(self.load_s, "s"),
+            "elsewhere": shown(self.elsewhere, "%"),
+            "outcomes": shown(self.outcomes),
+            "unknown": shown(self.unknown / self.asked if self.asked else None, "%"),
+            "note": "; ".join(filter(None, notes)),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,106 +125,62 @@ class Curve:
 
     def text(self) -> str:
         """A bar for each point; a time ten times as long has a bar longer by a fixed part."""
-        times = [f.seconds for _, f in self.points if f.seconds]
-        least, most = (min(times), max(times)) if times else (1.0, 1.0)
+        times = [figure.value for _, figure in self.points if figure.value]
+        least, most = min(times, default=1.0), max(times, default=1.0)
         decades = max(1.0, math.log10(most / least))
-        lines = [f"{self.name}, by {self.along}"]
         rows = []
         for size, figure in self.points:
-            if figure.seconds:
+            length = 0.0
+            if figure.value:
                 # The shortest keeps an eighth of the width: a bar, not a blank.
-                share = 0.125 + 0.875 * math.log10(figure.seconds / least) / decades
-                line = bar(share * _WIDTH)
-            else:
-                line = ""
-            note = ""
-            if figure.answered < figure.asked:
-                note = f"  {figure.asked - figure.answered} of {figure.asked} unknown"
-                if figure.cut_off_s is not None:
-                    note += f" after {milliseconds(figure.cut_off_s)}"
-            count = (
-                f"  {counted(figure.outcomes, 'outcome')}" if figure.outcomes is not None else ""
-            )
-            rows.append([f"{size:,}", milliseconds(figure.seconds), line + count + note])
-        widths = [max(len(row[i]) for row in rows) for i in range(2)]
-        lines += [
-            f"  {size.rjust(widths[0])}  {cost.rjust(widths[1])}  {rest}".rstrip()
-            for size, cost, rest in rows
-        ]
-        if len(times) > 1:
-            lines.append(f"  bars are logarithmic: tenfold is {0.875 * _WIDTH / decades:.0f} wide")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """Memory that the largest membership question took, above what its process had before."""
-
-    bytes: int | None
-    limit_bytes: int
-
-    @property
-    def met(self) -> bool:
-        """True unless the measured memory is above the budget's cap."""
-        return self.bytes is None or self.bytes <= self.limit_bytes
-
-    def text(self) -> str:
-        """One line."""
-        limit = f"{self.limit_bytes >> 20} MiB"
-        if self.bytes is None:
-            return f"peak memory of 256 ops with a loop: not measured on this system, cap {limit}"
-        used = f"{self.bytes / (1 << 20):.0f} MiB of {limit}"
-        return f"peak memory of 256 ops with a loop: {used}{'' if self.met else '  MISSED'}"
+                length = 0.125 + 0.875 * math.log10(figure.value / least) / decades
+            point = {self.along: f"{size:,}", "bar": bar(length * _WIDTH)}
+            rows.append(point | figure.cells() | {"figure": ""})  # the curve has a name
+        tenfold = f"bars are logarithmic: tenfold is {0.875 * _WIDTH / decades:.0f} wide"
+        return "\n".join([self.name, _table(rows), *([tenfold] if len(times) > 1 else [])])
 
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """All figures and curves; `budgets` describes the budget of each question."""
+    """The figures of a benchmark; `about` describes the measurement and the machine."""
 
     figures: tuple[Figure, ...]
-    curves: tuple[Curve, ...]
-    peak: Peak
-    budgets: tuple[str, ...]
-    repeats: int
+    about: tuple[str, ...]
+    curves: tuple[Curve, ...] = ()
 
     def text(self) -> str:
-        """Figures as a table, curves as bars."""
-        header = ["", "median", "worst", "limit", "load", "unknown", ""]
-        parts = [table(header, [f.cells() for f in self.figures]), self.peak.text()]
+        """The figures as a table, the curves as bars, and the number of limits that are met."""
+        limited = [figure for figure in self.figures if figure.limited]
+        met = sum(figure.met for figure in limited)
+        parts = [_table([figure.cells() for figure in self.figures])]
         parts += [curve.text() for curve in self.curves]
-        how = f"CPU times, best of {self.repeats}; long calls count once."
-        parts.append("\n".join([how, *self.budgets]))
-        return "\n\n".join(parts)
+        return "\n\n".join(
+            [*parts, "\n".join(self.about), f"{met} of {counted(len(limited), 'limit')} met"]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `text` has."""
-        return {
-            "repeats": self.repeats,
-            "budgets": list(self.budgets),
-            "figures": [_plain(figure) for figure in self.figures],
-            "peak": asdict(self.peak) | {"met": self.peak.met},
-            "curves": [
-                {
-                    "name": curve.name,
-                    "along": curve.along,
-                    "points": [{"at": size} | _plain(figure) for size, figure in curve.points],
-                }
-                for curve in self.curves
-            ],
-        }
+        figures = [asdict(each) | {"counts": each.counts, "met": each.met} for each in self.figures]
+        return asdict(self) | {"figures": figures}
 
 
-def _plain(figure: Figure) -> dict[str, Any]:
-    return asdict(figure) | {"unknown": round(figure.unknown, 4), "met": figure.met}
+def _table(rows: Sequence[dict[str, str]]) -> str:
+    """A table of the columns in which some row has something."""
+    titles = [title for title in rows[0] if any(row[title] not in ("", "-") for row in rows)]
+    lines = [[row[title] for title in titles] for row in rows]
+    return table(titles, lines, [title not in _WORDS for title in titles])
 
 
-def milliseconds(seconds: float | None) -> str:
-    """Milliseconds with three significant digits; "-" for none."""
-    if seconds is None:
+def shown(value: float | None, unit: str = "") -> str:
+    """A number to three significant digits or the nearest integer, and its unit; "-" for none."""
+    if value is None:
         return "-"
-    value = seconds * 1e3
-    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
-    return f"{value:,.{min(digits, 4)}f} ms"
+    if unit == "%":
+        return f"{value:.1%}"
+    if unit == "s":
+        value, unit = value * 1000, "ms"
+    number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()
 
 
 def bar(length: float) -> str:

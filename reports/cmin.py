@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.tables import counted
@@ -25,35 +25,30 @@ class Cover:
         Lower bound on the number of tests.
     things : int
         Number of covered things.
+    tests : int
+        Number of all tests.
     """
 
     kept: Mapping[str, tuple[str, ...]]
     least: int
     things: int
+    tests: int
 
     @property
     def proved(self) -> bool:
         """True if no smaller set exists."""
         return len(self.kept) == self.least
 
+    def text(self) -> str:
+        """A line for each kept test, then their number."""
+        lines = []
+        for name, alone in self.kept.items():
+            more = f", and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+            lines.append(f"{name}: {'; '.join(alone[:_NAMED])}{more}")
+        fewest = "none smaller does" if self.proved else f"at least {self.least} are needed"
+        kept = f"{len(self.kept)} of {counted(self.tests, 'test')} kept"
+        return "\n".join([*lines, f"{kept}, which show all {self.things} things; {fewest}"])
 
-def cover_text(cover: Cover, tests: int) -> str:
-    """A line for each kept test, then their number."""
-    lines = []
-    for name, alone in cover.kept.items():
-        more = f", and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
-        lines.append(f"{name}: {'; '.join(alone[:_NAMED])}{more}")
-    fewest = "none smaller does" if cover.proved else f"at least {cover.least} are needed"
-    kept = f"{len(cover.kept)} of {counted(tests, 'test')} kept"
-    return "\n".join([*lines, f"{kept}, which show all {cover.things} things; {fewest}"])
-
-
-def cover_json(cover: Cover, tests: int) -> dict[str, Any]:
-    """Plain data for ``--json``."""
-    return {
-        "tests": tests,
-        "things": cover.things,
-        "kept": {name: list(alone) for name, alone in cover.kept.items()},
-        "least": cover.least,
-        "proved": cover.proved,
-    }
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `text` has."""
+        return asdict(self) | {"proved": self.proved}

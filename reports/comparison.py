@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.herd.log import STATUS, LoggedTest, State
-from litmusfuzz.reports.tables import counted, table
+from litmusfuzz.reports.tables import counted, table, verdict_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -143,13 +143,11 @@ class Comparison:
                     "in_both": each.both,
                     "in_both_forbidden": each.both_forbidden,
                     "missing_in": each.missing or None,
-                    "not_compared": {file: list(p) for file, p in each.left_out.items()},
+                    "not_compared": dict(each.left_out),
                     "only": [
                         {
                             "in": only.file,
-                            "state": {
-                                n: list(c) if isinstance(c, tuple) else c for n, c in only.state
-                            },
+                            "state": dict(only.state),
                             "count": only.count,
                             "verdict": only.verdict,
                         }
@@ -176,17 +174,13 @@ def _test(each: TestComparison) -> str:
     for file, found in by_file.items():
         lines.append(f"  only in {file}:")
         rows = [
-            [spelled(only.state), str(only.count), _verdict(only.verdict)]
+            [spelled(only.state), str(only.count), verdict_cell(only.verdict)]
             for only in found[:MAX_SHOWN]
         ]
         lines += [f"    {line}" for line in table(["outcome", "count", ""], rows).splitlines()]
         if len(found) > MAX_SHOWN:
             lines.append(f"    and {len(found) - MAX_SHOWN} more; --json has all")
     return "\n".join(lines)
-
-
-def _verdict(verdict: str | None) -> str:
-    return "" if verdict is None else verdict if verdict == "allowed" else verdict.upper()
 
 
 def spelled(state: State) -> str:

@@ -1,14 +1,15 @@
-"""Differential comparison: one test on several executors, and totals over many tests."""
+"""Differential comparison: one test on several executors."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.tables import counted, outcome_table, table
+from litmusfuzz.reports.events import ExecutorTotals
+from litmusfuzz.reports.tables import outcome_table, verdict_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -40,8 +41,6 @@ class DifferentialComparison:
     verdicts : mapping
         By model, then outcome: every outcome that any executor showed, and those of
         `unseen`, under the model of every executor.
-    index, family
-        Number and family of the test in its campaign.
     unseen : tuple of Outcome
         Outcomes that one of the models allows and no executor showed.
     """
@@ -49,8 +48,6 @@ class DifferentialComparison:
     test: LitmusTest
     results: tuple[ExecutorResult, ...]
     verdicts: Mapping[str, Mapping[Outcome, str]]
-    index: int = 0
-    family: str = ""
     unseen: tuple[Outcome, ...] = ()
 
     @property
@@ -66,17 +63,36 @@ class DifferentialComparison:
         shown = sorted(total, key=lambda o: (o not in bad, -total[o], str(o)))
         return [*shown, *sorted(self.unseen, key=str)]
 
-    def table(self, most: int | None = None) -> str:
-        """A line for each outcome: its count on each executor, its verdict under each model."""
+    def table(self) -> str:
+        """A line for each outcome: its count on each executor, its verdict under each model.
+
+        Of one executor the titles are plain words.
+        """
         rows = []
-        for outcome in self.listed[:most]:
-            words = [verdicts[outcome] for verdicts in self.verdicts.values()]
+        for outcome in self.listed:
+            words = [verdict_cell(verdicts[outcome]) for verdicts in self.verdicts.values()]
             counts = [str(result.histogram.get(outcome, 0)) for result in self.results]
-            rows.append((outcome, [*counts, *(v if v == "allowed" else v.upper() for v in words)]))
+            rows.append((outcome, [*counts, *words]))
         titles = [*(result.title for result in self.results), *self.verdicts]
-        text = outcome_table(self.test.names, titles, rows)
-        more = len(self.listed) - len(rows)
-        return f"{text}\nand {counted(more, 'more outcome')}" if more else text
+        if len(self.results) == 1:
+            titles = ["count", "verdict"]
+        return outcome_table(self.test.names, titles, rows)
+
+    def totals(self) -> Mapping[str, ExecutorTotals]:
+        """Totals of each executor, by its title."""
+        made = {}
+        for result in self.results:
+            verdicts, mine = self.verdicts[result.model], set(result.histogram)
+            others = {o for each in self.results if each is not result for o in each.histogram}
+            made[result.title] = ExecutorTotals(
+                model=result.model,
+                executions=sum(result.histogram.values()),
+                outcomes=len(mine),
+                alone=len(mine - others),
+                missed=sum(verdicts[outcome] == "allowed" for outcome in others - mine),
+                forbidden=sum(verdicts[outcome] == "forbidden" for outcome in mine),
+            )
+        return made
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: the executors, and each outcome with all counts and verdicts."""
@@ -91,57 +107,3 @@ class DifferentialComparison:
                 for outcome in self.listed
             ],
         }
-
-
-@dataclass(slots=True)
-class DifferentialTotals:
-    """Totals of one executor over the graphs that several executors ran.
-
-    Each outcome counts once for each graph. `alone` counts outcomes that no other executor
-    showed; `missed` those that another executor showed and this one's model allows.
-    """
-
-    model: str
-    graphs: int = 0
-    executions: int = 0
-    outcomes: int = 0
-    alone: int = 0
-    missed: int = 0
-    forbidden: int = 0
-
-    def add(self, result: ExecutorResult, comparison: DifferentialComparison) -> None:
-        """Count one more graph."""
-        verdicts = comparison.verdicts[self.model]
-        others: set[Outcome] = set()
-        others = others.union(*(r.histogram for r in comparison.results if r is not result))
-        mine = set(result.histogram)
-        self.graphs += 1
-        self.executions += sum(result.histogram.values())
-        self.outcomes += len(mine)
-        self.alone += len(mine - others)
-        self.missed += sum(verdicts[outcome] == "allowed" for outcome in others - mine)
-        self.forbidden += sum(verdicts[outcome] == "forbidden" for outcome in mine)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
-
-_ROWS = (
-    ("judged by", "model"),
-    ("graphs", "graphs"),
-    ("executions", "executions"),
-    ("outcomes seen", "outcomes"),
-    ("by no other", "alone"),
-    ("missed, seen by another", "missed"),
-    ("forbidden", "forbidden"),
-)
-
-
-def totals_table(totals: Mapping[str, DifferentialTotals]) -> str:
-    """A column for each executor."""
-    columns: Sequence[str] = ["", *totals]
-    rows = [
-        [label, *(str(getattr(each, name)) for each in totals.values())] for label, name in _ROWS
-    ]
-    return table(columns, rows)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from litmusfuzz.reports.tables import counted, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +36,26 @@ class Check:
         return "ok" if self.good else "BROKEN" if self.basic else "missing"
 
 
-def works(checks: Sequence[Check]) -> bool:
-    """True if all basic checks passed."""
-    return all(check.good for check in checks if check.basic)
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """All checks of the environment."""
 
+    checks: tuple[Check, ...]
 
-def doctor_text(checks: Sequence[Check]) -> str:
-    """A line for each check, then instructions, then the verdict."""
-    lines = [table(["", "", ""], [[each.what, each.word, each.says] for each in checks]).lstrip()]
-    missing = [each for each in checks if not each.good]
-    lines += [f"{each.what}: {each.get}" for each in missing if each.get]
-    verdict = "the basics work" if works(checks) else "the basics do not work"
-    lines.append(f"{verdict}; {counted(len(missing), 'thing')} missing")
-    return "\n".join(lines)
+    @property
+    def works(self) -> bool:
+        """True if all basic checks passed."""
+        return all(check.good for check in self.checks if check.basic)
 
+    def text(self) -> str:
+        """A line for each check, then instructions, then the verdict."""
+        rows = [[each.what, each.word, each.says] for each in self.checks]
+        missing = [each for each in self.checks if not each.good]
+        lines = [table(["", "", ""], rows).lstrip()]
+        lines += [f"{each.what}: {each.get}" for each in missing if each.get]
+        verdict = "the basics work" if self.works else "the basics do not work"
+        return "\n".join([*lines, f"{verdict}; {counted(len(missing), 'thing')} missing"])
 
-def doctor_json(checks: Sequence[Check]) -> dict[str, Any]:
-    """Plain data for ``--json``."""
-    return {"works": works(checks), "checks": [asdict(each) for each in checks]}
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `text` has."""
+        return {"works": self.works} | asdict(self)

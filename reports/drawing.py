@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
     LoopAttrs,
-    Mutex,
     Queue,
     Variable,
     all_nodes,
@@ -21,7 +20,7 @@ from litmusfuzz.reports.tables import table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.model import LitmusTest, Node, Resource
     from litmusfuzz.reports.structure import Level, NestedBody
 
 
@@ -64,16 +63,19 @@ def text(test: LitmusTest) -> str:
     return "\n".join(lines)
 
 
+def shortened(test: LitmusTest, most: int) -> str:
+    """The first lines of `text`, and the number of the others."""
+    lines = text(test).splitlines()
+    more = len(lines) - most
+    return "\n".join([*lines[:most], *([f"and {more} more lines"] if more > 0 else [])])
+
+
 def declarations(test: LitmusTest) -> list[str]:
     """A line for each resource: its type and initial content."""
-    return [_declaration(resource) for resource in _resources(test)]
+    return [_declaration(resource) for resource in test.resources]
 
 
-def _resources(test: LitmusTest) -> list[Variable | Mutex | Queue]:
-    return [*test.variables, *test.mutexes, *test.queues]
-
-
-def _declaration(resource: Variable | Mutex | Queue) -> str:
+def _declaration(resource: Resource) -> str:
     content = "mutex"
     if isinstance(resource, Variable):
         content = f"{resource.type} = {literal(resource.init)}"
@@ -89,16 +91,6 @@ def _client(test: LitmusTest) -> Iterator[str]:
         after = f"   after {', '.join(run.after)}" if run.after else ""
         graph = f": graph {run.graph}" if run.name != run.graph else ""
         yield f"    {run.name}{graph}{after}"
-
-
-def statement(test: LitmusTest, node: Node) -> str:
-    """One effect, as a statement; of a loop or conditional, its first line."""
-    return Structure(test).statement(node)
-
-
-def expression(test: LitmusTest, name: str, *, top: bool = False) -> str:
-    """A node's value in terms of reads and constants."""
-    return Structure(test).expression(name, top=top)
 
 
 class _Text:
@@ -211,7 +203,7 @@ class _Dot:
         test = self.test
         lines = [
             _node(f"var {resource.name}", _declaration(resource), "cylinder")
-            for resource in _resources(test)
+            for resource in test.resources
         ]
         for graph in test.graphs:
             inside = self.level(graph.nodes)

@@ -1,4 +1,4 @@
-"""Report of a nightly run as JUnit XML, for tools that show test results.
+"""Report of a campaign as JUnit XML, for tools that show test results.
 
 Each configuration, each mutant and the canary is a test case. So is each finding: a new
 one is a failure, a known one is skipped, with the reason.
@@ -13,41 +13,33 @@ from litmusfuzz.reports.tables import printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
+    from litmusfuzz.reports.report import Report, ReportedFinding
 
 Case = tuple[dict[str, str], str, str, str]
 """Attributes of a test case; its inner element ("" if it passed), message and text."""
 
 
-def junit(report: NightlyReport) -> str:
+def junit(report: Report) -> str:
     """The whole file."""
     shown = [_finding(each) for each in report.findings]
     ran = [_case(each.name, "litmusfuzz.configurations", each.seconds) for each in report.by_config]
     ran += [
-        (_case(name, "litmusfuzz.configurations")[0], "skipped", why, "")
+        _case(name, "litmusfuzz.configurations", element="skipped", message=why)
         for name, why in report.unavailable.items()
     ]
-    tested = [_case("canary", "litmusfuzz.selftest")]
-    for kill in report.kills:
-        case = _case(kill.mutant, f"litmusfuzz.selftest.{kill.executor}", kill.seconds or 0)
-        if kill.seconds is None:
-            case = (case[0], "failure", f"not reported in {kill.graphs} graphs", "")
-        tested.append(case)
     runs, reported = report.canary
-    if reported < runs or (report.ended is not None and not runs):
-        tested[0] = (tested[0][0], "failure", f"reported in {reported} of {runs} runs", "")
+    missed = f"reported in {reported} of {runs} runs" if report.canary_failed else ""
+    tested = [_failure("canary", "litmusfuzz.selftest", missed)]
+    for kill in report.kills:
+        missed = f"not reported in {kill.graphs} graphs" if kill.seconds is None else ""
+        group = f"litmusfuzz.selftest.{kill.executor}"
+        tested.append(_failure(kill.mutant, group, missed, kill.seconds or 0))
     if report.undecided:
-        shown.append(
-            (
-                _case("not minimized", "litmusfuzz.findings")[0],
-                "failure",
-                f"{report.undecided} graphs that may be new: not minimized for lack of time",
-                "",
-            )
-        )
+        text = f"{report.undecided} graphs that may be new: not minimized for lack of time"
+        shown.append(_failure("not minimized", "litmusfuzz.findings", text))
     if report.problem:
-        tested.append((_case("nightly run", "litmusfuzz")[0], "error", report.problem, ""))
-    top = ElementTree.Element("testsuites", name="litmusfuzz nightly")
+        tested.append(_case("campaign", "litmusfuzz", element="error", message=report.problem))
+    top = ElementTree.Element("testsuites", name="litmusfuzz")
     started = stamp(report.started)
     lasted = {"findings": report.spent_s}
     for name, cases in (("findings", shown), ("configurations", ran), ("self-test", tested)):
@@ -56,31 +48,33 @@ def junit(report: NightlyReport) -> str:
         for attributes, element, message, text in cases:
             made = ElementTree.SubElement(suite, "testcase", attributes)
             if element:
-                ElementTree.SubElement(made, element, message=printable(message)).text = printable(
-                    text
-                )
+                inner = ElementTree.SubElement(made, element, message=printable(message))
+                inner.text = printable(text)
     top.attrib |= _counts([*shown, *ran, *tested]) | {"time": f"{lasted['findings']:.3f}"}
     ElementTree.indent(top)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(top, "unicode")}\n'
 
 
-def _case(name: str, group: str, seconds: float = 0) -> Case:
+def _case(
+    name: str, group: str, seconds: float = 0, element: str = "", message: str = "", text: str = ""
+) -> Case:
     attributes = {"name": printable(name), "classname": printable(group), "time": f"{seconds:.3f}"}
-    return attributes, "", "", ""
+    return attributes, element, message, text
 
 
-def _finding(finding: NightlyFinding) -> Case:
+def _failure(name: str, group: str, message: str, seconds: float = 0) -> Case:
+    """A case that passed if there is no message."""
+    return _case(name, group, seconds, "failure" if message else "", message)
+
+
+def _finding(finding: ReportedFinding) -> Case:
     group = f"litmusfuzz.findings.{finding.where.replace('/', '.')}"
-    attributes = _case(finding.entry.test.name, group)[0]
+    name = finding.entry.test.name
     if finding.known:
-        return attributes, "skipped", f"known: {finding.known}", ""
-    lines = [finding.title, f"seen: {finding.seen}"]
-    if finding.nearest is not None:
-        lines.append(f"nearest allowed under {finding.model}: {finding.nearest}")
-    lines += [f"because: {each}" for each in finding.reason]
-    lines += [f"rules: {', '.join(finding.rules)}"] if finding.rules else []
+        return _case(name, group, element="skipped", message=f"known: {finding.known}")
+    lines = [finding.title, *(f"{what}: {text}" for what, text in finding.evidence.items())]
     lines += [f"graphs: {finding.count}", f"replay: {finding.replay}"]
-    return attributes, "failure", f"{finding.kind}: {finding.seen}", "\n".join(lines)
+    return _case(name, group, 0, "failure", f"{finding.kind}: {finding.seen}", "\n".join(lines))
 
 
 def _counts(cases: list[Case]) -> dict[str, str]:

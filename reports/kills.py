@@ -10,7 +10,7 @@ from litmusfuzz.reports.tables import counted, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.reports.nightly_report import Kill
+    from litmusfuzz.reports.events import Kill
 
 
 @dataclass(slots=True)

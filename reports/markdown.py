@@ -1,4 +1,4 @@
-"""Report of a nightly run in Markdown: the summary of a CI job, or the text of an issue.
+"""Report of a campaign in Markdown: the summary of a CI job, or the text of an issue.
 
 GitHub takes 1 MiB at most: findings come first, new ones in full, and those that do not
 fit are counted. All text from files is escaped.
@@ -11,13 +11,17 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports import drawing
+from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.tables import counted, printable
+from litmusfuzz.reports.text import remarks
 from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from litmusfuzz.reports.nightly_report import Kill, NightlyFinding, NightlyReport, Share
+    from litmusfuzz.reports.events import Kill
+    from litmusfuzz.reports.report import Report, ReportedFinding
+    from litmusfuzz.reports.sections import Section
 
 MAX_BYTES: Final = 1_000_000
 """GitHub's limit is 1 MiB: 1,048,576."""
@@ -25,7 +29,7 @@ MAX_DRAWING_LINES: Final = 60
 """A longer drawing is cut; the HTML page has all of it."""
 
 
-def markdown(report: NightlyReport, max_bytes: int = MAX_BYTES) -> str:
+def markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     """The whole summary, `max_bytes` of UTF-8 at most."""
     ended = lasted(report.spent_s)
     head = [
@@ -34,13 +38,18 @@ def markdown(report: NightlyReport, max_bytes: int = MAX_BYTES) -> str:
         f" {short(report.graphs)} graphs, {short(report.outcomes)} outcomes;"
         f" {counted(len(report.findings), 'finding')}, {len(report.new)} of them new.",
     ]
-    if report.not_minimized:
-        graphs = counted(report.not_minimized, "graph")
+    if report.pending:
+        graphs = counted(len(report.pending), "graph")
         text = f"**{graphs} with a forbidden outcome: not minimized for lack of time.**"
-        known = report.not_minimized - report.undecided
+        known = len(report.pending) - report.undecided
         text += f" Of these, a known cause may explain {known}." if known else ""
         head.append(text)
-    tail = [*_known(report), *_selftest(report), *_costs(report), *_versions(report)]
+    tail = [
+        *_known(report),
+        *_selftest(report),
+        *map(_section, sections(report)),
+        _versions(report),
+    ]
     left = max_bytes - sum(_size(part) for part in (*head, *tail)) - 200
     parts = list(head)
     for number, finding in enumerate(report.new):
@@ -62,7 +71,7 @@ def _size(part: str) -> int:
     return len(part.encode()) + 2
 
 
-def _finding(finding: NightlyFinding) -> str:
+def _finding(finding: ReportedFinding) -> str:
     configs = sorted(finding.configs.items(), key=lambda each: -each[1])
     shown = ", ".join(f"{_code(name)} ({n})" for name, n in configs)
     lines = [
@@ -70,12 +79,9 @@ def _finding(finding: NightlyFinding) -> str:
         "",
         f"- {_inline(finding.kind)} on {_code(finding.where)}"
         + (f", judged by {_code(finding.model)}" if finding.model else ""),
-        f"- seen: {_code(finding.seen)}",
+        *(f"- {_inline(what)}: {_inline(text)}" for what, text in finding.evidence.items()),
     ]
-    if finding.nearest is not None:
-        lines.append(f"- nearest allowed: {_code(str(finding.nearest))}")
-    lines += [f"- because: {_inline('; '.join(finding.reason))}"] if finding.reason else []
-    lines += [f"- broken: {_inline(', '.join(finding.rules))}"] if finding.rules else []
+    lines += [f"- {_inline(each)}" for each in remarks(finding)]
     lines.append(
         f"- {counted(finding.count, 'graph')}, {finding.in_this_run} in this run;"
         f" first {moment(finding.first_seen)}, last {moment(finding.last_seen)}"
@@ -85,15 +91,12 @@ def _finding(finding: NightlyFinding) -> str:
         shows = "shows it" if finding.script_shows_it else "has not shown it"
         lines.append(f"- without LitmusFuzz: {_code(f'python {finding.script}')}, which {shows}")
     lines += ["", _fenced(finding.replay, "sh")]
-    graph = drawing.text(finding.entry.test).splitlines()
-    if len(graph) > MAX_DRAWING_LINES:
-        more = len(graph) - MAX_DRAWING_LINES
-        graph = [*graph[:MAX_DRAWING_LINES], f"and {more} more lines"]
-    lines += ["", "<details><summary>The test</summary>", "", _fenced("\n".join(graph), "text")]
+    graph = drawing.shortened(finding.entry.test, MAX_DRAWING_LINES)
+    lines += ["", "<details><summary>The test</summary>", "", _fenced(graph, "text")]
     return "\n".join([*lines, "", "</details>"])
 
 
-def _known(report: NightlyReport) -> list[str]:
+def _known(report: Report) -> list[str]:
     parts = []
     seen = [each for each in report.findings if each.known]
     if seen:
@@ -105,7 +108,7 @@ def _known(report: NightlyReport) -> list[str]:
     return parts
 
 
-def _selftest(report: NightlyReport) -> list[str]:
+def _selftest(report: Report) -> list[str]:
     if report.mutation_score is None:
         return []
     killed = sum(each.seconds is not None for each in report.kills)
@@ -120,25 +123,21 @@ def _selftest(report: NightlyReport) -> list[str]:
     return [f"{head}.\n\n{table}"]
 
 
-def _costs(report: NightlyReport) -> list[str]:
-    header = ("", "graphs", "outcomes", "seconds", "reached", "findings", "unknown", "refused")
-
-    def row(share: Share) -> tuple[str, ...]:
-        reached = "" if share.reached is None else f"{share.reached:.0%}"
-        return (
-            *(_code(share.name), f"{share.graphs:,}", f"{share.outcomes:,}"),
-            *(f"{share.seconds:,.0f}", reached, str(share.findings)),
-            *(f"{sum(share.unknown.values()):,}", f"{share.refused:,}"),
-        )
-
-    table = _table(header, map(row, report.by_config))
-    absent = [f"- {_code(n)} could not run: {_inline(w)}" for n, w in report.unavailable.items()]
-    return ["\n\n".join(["## Configurations", table, *(["\n".join(absent)] if absent else [])])]
+def _section(section: Section) -> str:
+    parts = [f"## {_inline(section.title)}"]
+    if section.rows:
+        cells = [(_code(name), *map(_inline, rest)) for name, *rest in section.rows]
+        parts.append(_table(section.header, cells))
+    notes = [f"- {_inline(subject)}: {_inline(note)}" for subject, note in section.notes]
+    parts += ["\n".join(notes)] if notes else []
+    return "\n\n".join([*parts, *([_fenced(section.command, "sh")] if section.command else [])])
 
 
-def _versions(report: NightlyReport) -> list[str]:
+def _versions(report: Report) -> str:
     versions = sorted({f"{n} {v}" for each in report.versions.values() for n, v in each.items()})
-    return [f"{_code(report.command)} · {_inline(', '.join(versions))}"]
+    return " · ".join(
+        [_code(report.command), *([_inline(", ".join(versions))] if versions else [])]
+    )
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ import builtins
 import keyword
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import BranchAttrs, Graph, LoopAttrs, bodies, steps
+from litmusfuzz.corpus.model import Graph, LoopAttrs, bodies, captures_of, enclosing, head, steps
 from litmusfuzz.corpus.ops import (
     BOOL,
     ConstAttrs,
@@ -24,7 +24,7 @@ from litmusfuzz.corpus.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.model import Body, LitmusTest, Node
     from litmusfuzz.corpus.ops import Nested
@@ -35,27 +35,18 @@ _OPERANDS: Final = {
     ("Relu", "x"): "features",
     ("Select", "t"): "x",
     ("Select", "e"): "y",
+    ("Send", "tensor"): "input",
+    ("Recv", "sent"): "input",
 }
 MAX_LINE: Final = 88
-_TARGET: Final = {"ResourceStridedSliceAssign": "ref"}
 _RESERVED: Final = {
     *keyword.kwlist,
     *dir(builtins),
     *("begin", "copy", "np", "os", "random", "raw", "sys", "tf", "time", "wait", "Counter"),
     *("build", "columns", "conditional", "config", "execute", "forbidden", "loop", "main", "rows"),
     *("COPIES", "STEPS", "SECONDS", "PADDING", "BLOCKED_S", "NAMES", "ALLOWED", "FORBIDDEN"),
-    *(
-        "VARIABLES",
-        "QUEUES",
-        "DEVICES",
-        "GRAPHS",
-        "RUNS",
-        "OBSERVED",
-        "OPTIONS",
-        "COMPILED",
-        "BACK",
-    ),
-    *("Copy", "ThreadPoolExecutor", "closing", "h0", "h1"),
+    *("VARIABLES", "QUEUES", "DEVICES", "GRAPHS", "RUNS", "OBSERVED", "OPTIONS", "COMPILED"),
+    *("BACK", "Copy", "ThreadPoolExecutor", "closing", "h0", "h1"),
 }
 """Names that mean something else in a script."""
 
@@ -64,11 +55,9 @@ class Names:
     """A Python name for everything in a test: its own, where that is free."""
 
     def __init__(self, test: LitmusTest) -> None:
-        self._given: dict[str, str] = {}
-        self._taken = set(_RESERVED) | {name for name in test.types if "." not in name}
-        for name in test.types:
-            if "." not in name and name not in _RESERVED:
-                self._given[name] = name
+        own = {name for name in test.types if "." not in name}
+        self._given = {name: name for name in own - _RESERVED}
+        self._taken = own | _RESERVED
 
     def of(self, name: str) -> str:
         """The name of a value, op, function or lock."""
@@ -87,13 +76,9 @@ class Names:
 
 def written(test: LitmusTest, graph: Graph, names: Names) -> str:
     """The function that builds a graph, below those for the bodies in it."""
-    keys = test.nodes_by_key()
-    observed = dict.fromkeys(keys[key] for key in test.observe)
-    mine = {f"{node.name}.": node for node in graph.nodes}
-    shown = [name for name in observed if f"{name.partition('.')[0]}." in mine]
     writer = _Writer(test, names)
     lines, rest = writer.level(graph.nodes, ())
-    values = ", ".join(names.of(name) for name in shown)
+    values = ", ".join(names.of(name) for name in _observed(test, graph))
     function = [
         f"def {names.graph(graph.name)}(copy, begin):",
         f'    """Graph {graph.name} of a copy: what is observed, and what else is to be done."""',
@@ -106,15 +91,19 @@ def written(test: LitmusTest, graph: Graph, names: Names) -> str:
 def shown_by(test: LitmusTest) -> list[tuple[str, int]]:
     """For each key of `LitmusTest.observe`: the run, and which value of its graph."""
     keys = test.nodes_by_key()
+    observed = {graph.name: _observed(test, graph) for graph in test.graphs}
     places = []
     for key in test.observe:
         run = next(r for r in test.runs if len(test.runs) == 1 or key.startswith(f"{r.name}."))
-        graph = next(graph for graph in test.graphs if graph.name == run.graph)
-        nodes = {node.name for node in graph.nodes}
-        observed = dict.fromkeys(keys[each] for each in test.observe)
-        mine = [name for name in observed if name.partition(".")[0] in nodes]
-        places.append((run.name, mine.index(keys[key])))
+        places.append((run.name, observed[run.graph].index(keys[key])))
     return places
+
+
+def _observed(test: LitmusTest, graph: Graph) -> list[str]:
+    """The observed values of a graph, each once."""
+    keys = test.nodes_by_key()
+    mine = {node.name for node in graph.nodes}
+    return [each for each in dict.fromkeys(keys[key] for key in test.observe) if head(each) in mine]
 
 
 def literal(value: Nested, shape: Sequence[int], dtype: str, *, whole: bool) -> str:
@@ -136,11 +125,6 @@ def compiles(node: Node) -> bool:
     return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
 
 
-def device(name: str) -> str:
-    """A device as TensorFlow calls it."""
-    return f"/{name}"
-
-
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"    {line}" if line else "" for line in lines]
 
@@ -154,79 +138,55 @@ class _Writer:
         self.functions: list[str] = []
         self.dtypes = {v.name: v.dtype for v in test.variables}
         self.dtypes |= {q.name: q.dtype for q in test.queues}
+        self.nests = {n.name for n in test.nodes if bodies(n)}
+        """Loops and conditionals."""
 
     def level(self, nodes: Sequence[Node], results: Iterable[str]) -> tuple[list[str], list[str]]:
         """The lines of a graph or body, and what in it nothing else waits for."""
-        sections = {n.name: n.attrs for n in nodes if isinstance(n.attrs, SectionAttrs)}
-        used = {name for section in sections.values() for name in section.members}
-        for node in nodes:
-            used.update((*node.inputs, *node.after, *(outer for _, outer in _takes(node))))
-        used.update(results)
+        sections = [node for node in nodes if isinstance(node.attrs, SectionAttrs)]
+        used = set(results).union(*((*node.references, *node.members) for node in nodes))
         lines: list[str] = []
         rest: list[str] = []
         for kind, step in steps(Graph("", tuple(nodes))):
             node = next(each for each in nodes if each.name == step.name)
-            outer = [
-                name
-                for name, section in sections.items()
-                if _inside(node, section.members) and name != node.name
-            ]
-            waits = [*self.waits(node, nodes), *(self.names.of(f"{n}.lock") for n in outer)]
+            around = [each for each in sections if node.name in each.members]
+            if node in sections:
+                around = enclosing(node, sections)
+            waits = self.done(node.after) + [self.names.of(f"{s.name}.lock") for s in around]
             if kind == "acquire":
                 lock = self.names.of(f"{node.name}.lock")
                 given = "".join(f", {wait}" for wait in waits)
                 lines.append(f'{lock} = copy.acquire("{node.resources[0]}", begin{given})')
                 continue
             if kind == "release":
-                assert isinstance(node.attrs, SectionAttrs)
-                lines += self.release(node, nodes, node.attrs.members, sections)
+                lines += self.release(node, sections)
             else:
                 lines += self.node(node, waits)
-            if node.definition.kind in (Kind.LOOP, Kind.BRANCH):
+            if node.name in self.nests:
                 # What leaves it by itself may depend on what nothing else waits for.
                 rest += [f"*{self.names.of(node.name)}", self.names.of(f"{node.name}.rest")]
             elif node.name not in used:
                 rest.append(self.names.of(node.name))
         return lines, rest
 
-    def waits(self, node: Node, nodes: Sequence[Node]) -> list[str]:
-        """Sources of its control edges."""
-        return [self.done(name, nodes) for name in node.after]
+    def done(self, names: Iterable[str]) -> list[str]:
+        """What to wait for, to come after these nodes."""
+        of = self.names.of
+        return [f"*{of(name)}" if name in self.nests else of(name) for name in names]
 
-    def done(self, name: str, nodes: Sequence[Node]) -> str:
-        """Names to wait for, to come after a node."""
-        value = self.names.of(name)
-        return f"*{value}" if self.is_nested(name, nodes) else value
-
-    @staticmethod
-    def is_nested(name: str, nodes: Sequence[Node]) -> bool:
-        """True for a loop or conditional of this graph or body."""
-        return any(n.name == name and n.definition.kind in (Kind.LOOP, Kind.BRANCH) for n in nodes)
-
-    def release(
-        self,
-        node: Node,
-        nodes: Sequence[Node],
-        members: Iterable[str],
-        sections: dict[str, SectionAttrs],
-    ) -> list[str]:
+    def release(self, node: Node, sections: Iterable[Node]) -> list[str]:
         """A section's end: its lock is free when its last reference is gone."""
-        inner = [
-            name
-            for name, each in sections.items()
-            if set(each.members) < set(sections[node.name].members)
-        ]
-        waits = [self.done(name, nodes) for name in (*members, *inner)]
+        inner = [each.name for each in sections if set(each.members) < set(node.members)]
+        waits = self.done([*node.members, *inner])
         # Of a loop or conditional all instances.
-        waits += [self.names.of(f"{name}.rest") for name in members if self.is_nested(name, nodes)]
+        waits += [self.names.of(f"{name}.rest") for name in node.members if name in self.nests]
         lock, name = self.names.of(f"{node.name}.lock"), self.names.of(node.name)
         call = f'{name} = raw.ConsumeMutexLock(mutex_lock={lock}, name="{node.name}")'
         return [f"with tf.control_dependencies([{', '.join(waits)}]):", f"    {call}"]
 
     def node(self, node: Node, waits: list[str]) -> list[str]:
         """The lines of one node."""
-        kind = node.definition.kind
-        if kind in (Kind.LOOP, Kind.BRANCH):
+        if node.name in self.nests:
             return self.nested(node, waits)
         lines: list[str] = []
         arguments: list[str] = []
@@ -241,12 +201,9 @@ class _Writer:
                 handles = [f"h{i}" for i in range(len(handles))]
             keys = node.definition.roles
             if keys == ("var",) and node.definition.kernel_class != "ResourceApply":
-                keys = (
-                    _TARGET.get(
-                        node.op,
-                        "ref" if node.definition.nd and node.definition.scatter else "resource",
-                    ),
-                )
+                nd_scatter = node.definition.nd and node.definition.scatter
+                is_ref = nd_scatter or node.op == "ResourceStridedSliceAssign"
+                keys = ("ref" if is_ref else "resource",)
             elif keys == ("queue",):
                 keys = ("handle",)
             arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
@@ -258,9 +215,7 @@ class _Writer:
             else:
                 arguments.append(f"{_OPERANDS.get((node.op, operand), operand)}={value}")
         arguments.append(f'name="{node.name}"')
-        op = "Identity" if kind is Kind.TRANSFER else node.op
-        if kind is Kind.TRANSFER:
-            arguments[0] = f"input={self.names.of(node.inputs[0])}"
+        op = "Identity" if node.definition.kind is Kind.TRANSFER else node.op
         call = f"raw.{op}({', '.join(arguments)})"
         if isinstance(node.attrs, ConstAttrs):
             attrs = node.attrs
@@ -270,7 +225,7 @@ class _Writer:
             )
         elif node.definition.takes:
             call += "[0]"
-        scopes = [f'tf.device("{device(node.device)}")'] if node.device else []
+        scopes = [f'tf.device("/{node.device}")'] if node.device else []
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
         if scopes:
@@ -299,31 +254,23 @@ class _Writer:
 
     def nested(self, node: Node, waits: list[str]) -> list[str]:
         """A loop or a conditional: its bodies are functions."""
-        attrs = node.attrs
-        assert isinstance(attrs, (LoopAttrs, BranchAttrs))
         made = [self.body(node, field, body) for field, body in bodies(node)]
         after = ", ".join(["begin", *waits])
-        outer = ", ".join(self.names.of(source) for _, source in attrs.captures)
+        outer = ", ".join(self.names.of(source) for _, source in captures_of(node))
         name, rest = self.names.of(node.name), self.names.of(f"{node.name}.rest")
-        if isinstance(attrs, LoopAttrs):
-            results = attrs.carried
+        if isinstance(node.attrs, LoopAttrs):
             first = ", ".join(self.names.of(source) for source in node.inputs)
             call = f'loop(copy, "{node.name}", [{after}], [{first}], [{outer}], {", ".join(made)}'
-            call += f", {attrs.parallel_iterations})"
+            call += f", {node.attrs.parallel_iterations})"
         else:
-            results = attrs.results
             predicate = self.lane(node.inputs[0])
             call = f"conditional(copy, [{after}], {predicate}, [{outer}], {', '.join(made)})"
-        each = "".join(f"{self.names.of(f'{node.name}.{result}')}, " for result in results)
+        each = "".join(f"{self.names.of(f'{node.name}.{result}')}, " for result in node.results)
         return [f"*{name}, {rest} = {call}", f"{each.strip()} = {name}"]
 
     def body(self, node: Node, field: str, body: Body) -> str:
         """Write a body's function; its name."""
-        attrs = node.attrs
-        assert isinstance(attrs, (LoopAttrs, BranchAttrs))
-        inside = [*(attrs.carried if isinstance(attrs, LoopAttrs) else ())]
-        inside += [inner for inner, _ in attrs.captures]
-        given = "".join(f", {self.names.of(name)}" for name in inside)
+        given = "".join(f", {self.names.of(name)}" for name in node.arguments)
         lines, rest = self.level(body.nodes, body.results)
         results = ", ".join(self.names.of(name) for name in body.results)
         if field == "condition":
@@ -353,16 +300,3 @@ def _wrapped(line: str) -> list[str]:
     head, _, rest = line.partition("(")
     arguments, _, tail = rest.rpartition(")")
     return [f"{head}(", f"    {arguments}", f"){tail}"]
-
-
-def _takes(node: Node) -> Iterator[tuple[str, str]]:
-    if isinstance(node.attrs, (LoopAttrs, BranchAttrs)):
-        yield from node.attrs.captures
-
-
-def _inside(node: Node, members: Iterable[str]) -> bool:
-    """True for a member, or for a section all of whose members are members."""
-    mine = set(members)
-    if isinstance(node.attrs, SectionAttrs):
-        return set(node.attrs.members) < mine
-    return node.name in mine

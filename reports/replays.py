@@ -5,13 +5,113 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.text import replay_line, replay_notes, replay_text
+from litmusfuzz.reports.differential import ExecutorResult
+from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.text import broken_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.differential import DifferentialComparison
-    from litmusfuzz.reports.text import ReplayReport
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport(ExecutorResult):
+    """Result of one test on one executor.
+
+    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed set, all of it
+    if `complete`; `died` has a message for each worker that died.
+    """
+
+    entry: Entry
+    file: str
+    verdicts: Mapping[Outcome, str]
+    allowed: tuple[Outcome, ...]
+    complete: bool
+    died: tuple[str, ...]
+    seconds: float
+    schedule: str = ""
+    """Result of the recorded execution, if it was followed."""
+
+    @property
+    def executions(self) -> int:
+        """Number of executions."""
+        return sum(self.histogram.values())
+
+    @property
+    def forbidden(self) -> int:
+        """Number of executions with a forbidden outcome."""
+        return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
+
+    @property
+    def unseen(self) -> list[Outcome]:
+        """Allowed outcomes that did not show."""
+        return [o for o in self.allowed if o not in self.histogram]
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
+        if self.forbidden:
+            return 1
+        undecided = self.died or "unknown" in self.verdicts.values()
+        return 3 if undecided or self.entry.finding else 0
+
+    def line(self) -> str:
+        """One line of many."""
+        seen = len(self.allowed) - len(self.unseen)
+        line = (
+            f"{self.entry.test.name}: {self.executions} executions, "
+            f"{self.forbidden} forbidden, {seen} of {len(self.allowed)} allowed outcomes seen"
+        )
+        line += f"; {self.schedule}" if self.schedule else ""
+        return line + "".join(f"; the worker died: {died}" for died in self.died)
+
+    def notes(self) -> list[str]:
+        """Totals and remarks below a histogram."""
+        lines = [
+            f"{counted(self.executions, 'execution')} on {self.title} "
+            f"in {self.seconds:.1f} s: {self.forbidden} forbidden under {self.model}",
+        ]
+        if self.schedule:
+            lines.append(self.schedule)
+        if not self.complete:
+            lines.append(
+                "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN"
+            )
+        lines += [f"the worker died: {died}" for died in self.died]
+        if self.died and self.forbidden:
+            lines.append(
+                "a process that dies of damaged memory may have shown wrong outcomes before"
+            )
+        if self.forbidden:
+            wrong = [o for o in self.histogram if self.verdicts[o] == "forbidden"]
+            lines.append(broken_rule(min(wrong, key=lambda o: (-self.histogram[o], str(o)))))
+        elif self.entry.finding:
+            lines.append("the finding did not show again")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `line` and `notes` have."""
+        return {
+            "test": self.entry.test.name,
+            "file": self.file,
+            "executor": self.executor,
+            "configuration": self.config,
+            "model": self.model,
+            "executions": self.executions,
+            "forbidden": self.forbidden,
+            "seconds": round(self.seconds, 3),
+            "observed": [
+                {"outcome": o.plain, "count": n, "verdict": self.verdicts[o]}
+                for o, n in self.histogram.items()
+            ],
+            "allowed_not_seen": [o.plain for o in self.unseen],
+            "schedule": self.schedule,
+            "died": list(self.died),
+            "exit_code": self.exit_code,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +135,18 @@ class Replays:
 
     def text(self) -> str:
         """Observed against allowed outcomes; of several executors as a comparison."""
-        if self.alone:
-            return replay_text(self.reports[0])
-        lines = [self.comparison.table(), ""]
-        for report in self.reports:
-            lines += replay_notes(report)
-        lines += [f"{title}: not run: {why}" for title, why in self.not_run.items()]
-        return "\n".join(lines)
+        notes = [line for report in self.reports for line in report.notes()]
+        return "\n".join([self.comparison.table(), "", *notes, *self._not_run()])
 
     def lines(self) -> str:
         """A line for each executor."""
         if self.alone:
-            return replay_line(self.reports[0])
-        lines = [f"{r.executor}/{r.config}: {replay_line(r)}" for r in self.reports]
-        lines += [f"{title}: not run: {why}" for title, why in self.not_run.items()]
-        return "\n".join(lines)
+            return self.reports[0].line()
+        lines = [f"{report.title}: {report.line()}" for report in self.reports]
+        return "\n".join([*lines, *self._not_run()])
+
+    def _not_run(self) -> list[str]:
+        return [f"{title}: not run: {why}" for title, why in self.not_run.items()]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `text` has."""

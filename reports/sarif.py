@@ -1,4 +1,4 @@
-"""Report of a nightly run as SARIF 2.1.0, for code scanning and editors.
+"""Report of a campaign as SARIF 2.1.0, for code scanning and editors.
 
 References
 ----------
@@ -11,11 +11,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from litmusfuzz.reports.nightly_report import FindingKind
+from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
+    from litmusfuzz.reports.report import Report, ReportedFinding
 
 _RULES: Final = {
     FindingKind.FORBIDDEN: "An executor showed an outcome that no total order of the events yields",
@@ -26,7 +26,7 @@ _RULES: Final = {
 }
 
 
-def sarif(report: NightlyReport) -> dict[str, Any]:
+def sarif(report: Report) -> dict[str, Any]:
     """The whole log, as plain data."""
     invocation = {
         "commandLine": report.command,
@@ -58,12 +58,11 @@ def _id(kind: FindingKind) -> str:
     return kind.replace(" ", "-")
 
 
-def _result(finding: NightlyFinding) -> dict[str, Any]:
+def _result(finding: ReportedFinding) -> dict[str, Any]:
     sentences = [f"{finding.title} on {finding.where}."]
-    sentences += [f"Seen: {finding.seen}."]
-    if finding.nearest is not None:
-        sentences.append(f"Nearest allowed under {finding.model}: {finding.nearest}.")
-    sentences += [f"Because: {'; '.join(finding.reason)}."] if finding.reason else []
+    sentences += [
+        f"{what[0].upper()}{what[1:]}: {text}." for what, text in finding.evidence.items()
+    ]
     sentences.append(f"Replay: {finding.replay}")
     result: dict[str, Any] = {
         "ruleId": _id(finding.kind),

@@ -24,7 +24,7 @@ from litmusfuzz.reports.text import broken_rule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest, Node, Queue
+    from litmusfuzz.corpus.model import LitmusTest, Queue
     from litmusfuzz.corpus.outcome import Value
     from litmusfuzz.corpus.textfile import Entry, Finding
 
@@ -83,7 +83,7 @@ def _missing(test: LitmusTest, found: Finding) -> str:
         return "clusters of the test's own"
     if found.model not in ("rfc", "executor"):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
-    put = {n.resources[0] for n in _nodes(test) if n.definition.puts}
+    put = {n.resources[0] for n in test.nodes if n.definition.puts}
     if test.mutexes and len(test.runs) > 1 and len(put) > 1:
         return "several full queues and critical sections in several runs"  # as in `LiveSession`
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
@@ -101,12 +101,7 @@ def _left_out(found: Finding) -> list[str]:
 
 def _devices(test: LitmusTest) -> list[str]:
     """Devices that the test names."""
-    return sorted({each.device for each in (*test.resources, *_nodes(test))} - {""})
-
-
-def _nodes(test: LitmusTest) -> list[Node]:
-    """All nodes of the test."""
-    return list(test.nodes)
+    return sorted({each.device for each in (*test.resources, *test.nodes)} - {""})
 
 
 class _Script:
@@ -133,11 +128,10 @@ class _Script:
         # One copy that is blocked, or fails, would hold up all those behind it.
         self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
         self.threads = self.alone or len(test.runs) > 1
-        self.nodes = _nodes(test)
-        self.kinds = {node.definition.kind for node in self.nodes}
+        self.kinds = {node.definition.kind for node in test.nodes}
         self.placed = _devices(test)
-        pool = found.settings.get("pool", "own")
-        self.options = pool in ("second", "caller", "run_handler")
+        self.pool = found.settings.get("pool", "own")
+        self.options = self.pool in ("second", "caller", "run_handler")
 
     def text(self) -> str:
         """The whole script."""
@@ -305,7 +299,7 @@ class _Script:
         test = self.test
         lines = _listed("GRAPHS", "{}", [f"{g.name!r}: {names.graph(g.name)}" for g in test.graphs])
         if self.clustered:
-            nodes = [repr(node.name) for node in self.nodes if compiles(node)]
+            nodes = [repr(node.name) for node in test.nodes if compiles(node)]
             lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
         if self.threads:
             runs = [f"{run.name!r}: ({run.graph!r}, {list(run.after)})" for run in test.runs]
@@ -327,11 +321,11 @@ class _Script:
             queues=fixed.BUILD_QUEUES if self.test.queues else "",
             edits=edits,
         )
-        yield "\n".join(_configuration(self.found, self.placed))
+        yield "\n".join(self.configuration())
         yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
         calls = fixed.CALL_OPTIONS if self.options else fixed.CALL
         if self.alone:
-            closes = any(node.definition.closes for node in self.nodes)
+            closes = any(node.definition.closes for node in self.test.nodes)
             queues = bool(self.test.queues)
             yield _filled(
                 fixed.EXECUTE_ALONE,
@@ -344,56 +338,55 @@ class _Script:
         yield fixed.FORBIDDEN_UNLESS if self.lists_allowed else fixed.FORBIDDEN_IF
         yield fixed.MAIN.replace("{known}", "allowed" if self.lists_allowed else "not listed")
 
-
-def _configuration(found: Finding, placed: Sequence[str]) -> Iterator[str]:
-    """The session's configuration as the executor makes it of the finding's settings."""
-    settings = found.settings
-    threads, pool = settings.get("inter_op_threads", 4), settings.get("pool", "own")
-    rewrites = str(settings.get("rewrites", "all" if settings.get("grappler") else ""))
-    cpus = 1 + max((int(name.partition(":")[2]) for name in placed), default=0)
-    yield "def config():"
-    yield '    """Of a session."""'
-    intra = settings.get("intra_op_threads", 1)
-    yield f"    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads={intra})"
-    yield f'    made.device_count["CPU"], made.device_count["GPU"] = {cpus}, 0'
-    if settings.get("executor_type"):
-        yield f"    made.experimental.executor_type = {settings['executor_type']!r}"
-    if pool in ("own", "second"):
-        if pool == "second":
-            yield "    made.session_inter_op_thread_pool.add(num_threads=1)"
-        yield f"    made.session_inter_op_thread_pool.add(num_threads={threads})"
-    else:
-        yield f"    made.inter_op_parallelism_threads = {threads}"
-        yield f"    made.use_per_session_threads = {pool == 'per_session'}"
-    yield "    rewrites = made.graph_options.rewrite_options"
-    if rewrites:
-        yield "    rewrites.min_graph_nodes = -1"
-        yield "    rewrites.meta_optimizer_iterations = rewrites.ONE"
-    else:
-        yield "    rewrites.disable_meta_optimizer = True"
-    if rewrites not in ("", "all"):
-        yield "    for field in rewrites.DESCRIPTOR.fields:"
-        yield "        if field.enum_type is not None and field.enum_type.name == 'Toggle':"
-        yield "            setattr(rewrites, field.name, rewrites.OFF)"
-        yield "    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True"
-        yield "    rewrites.memory_optimization = rewrites.NO_MEM_OPT"
-        for each in rewrites.split(","):
-            name, _, value = each.partition("=")
-            known = {"true": "True", "false": "False"}.get(value, f"rewrites.{value}")
-            yield f"    rewrites.{name} = {known}"
-    if rewrites != "all":
-        yield "    made.graph_options.optimizer_options.opt_level = -1"
-    if settings.get("compiled") == "clusters" or settings.get("clusters"):
-        yield "    made.graph_options.optimizer_options.global_jit_level = 2"
-    yield "    return made"
-    if pool in ("second", "caller", "run_handler"):
-        yield ""
-        yield ""
-        yield "OPTIONS = tf.compat.v1.RunOptions()"
-        if pool == "run_handler":
-            yield "OPTIONS.experimental.use_run_handler_pool = True"
+    def configuration(self) -> Iterator[str]:
+        """The session's configuration as the executor makes it of the finding's settings."""
+        settings, pool = self.found.settings, self.pool
+        threads = settings.get("inter_op_threads", 4)
+        rewrites = str(settings.get("rewrites", "all" if settings.get("grappler") else ""))
+        cpus = 1 + max((int(name.partition(":")[2]) for name in self.placed), default=0)
+        yield "def config():"
+        yield '    """Of a session."""'
+        intra = settings.get("intra_op_threads", 1)
+        yield f"    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads={intra})"
+        yield f'    made.device_count["CPU"], made.device_count["GPU"] = {cpus}, 0'
+        if settings.get("executor_type"):
+            yield f"    made.experimental.executor_type = {settings['executor_type']!r}"
+        if pool in ("own", "second"):
+            if pool == "second":
+                yield "    made.session_inter_op_thread_pool.add(num_threads=1)"
+            yield f"    made.session_inter_op_thread_pool.add(num_threads={threads})"
         else:
-            yield f"OPTIONS.inter_op_thread_pool = {1 if pool == 'second' else -1}"
+            yield f"    made.inter_op_parallelism_threads = {threads}"
+            yield f"    made.use_per_session_threads = {pool == 'per_session'}"
+        yield "    rewrites = made.graph_options.rewrite_options"
+        if rewrites:
+            yield "    rewrites.min_graph_nodes = -1"
+            yield "    rewrites.meta_optimizer_iterations = rewrites.ONE"
+        else:
+            yield "    rewrites.disable_meta_optimizer = True"
+        if rewrites not in ("", "all"):
+            yield "    for field in rewrites.DESCRIPTOR.fields:"
+            yield "        if field.enum_type is not None and field.enum_type.name == 'Toggle':"
+            yield "            setattr(rewrites, field.name, rewrites.OFF)"
+            yield "    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True"
+            yield "    rewrites.memory_optimization = rewrites.NO_MEM_OPT"
+            for each in rewrites.split(","):
+                name, _, value = each.partition("=")
+                known = {"true": "True", "false": "False"}.get(value, f"rewrites.{value}")
+                yield f"    rewrites.{name} = {known}"
+        if rewrites != "all":
+            yield "    made.graph_options.optimizer_options.opt_level = -1"
+        if self.clustered:
+            yield "    made.graph_options.optimizer_options.global_jit_level = 2"
+        yield "    return made"
+        if self.options:
+            yield ""
+            yield ""
+            yield "OPTIONS = tf.compat.v1.RunOptions()"
+            if pool == "run_handler":
+                yield "OPTIONS.experimental.use_run_handler_pool = True"
+            else:
+                yield f"OPTIONS.inter_op_thread_pool = {1 if pool == 'second' else -1}"
 
 
 def _filled(text: str, **parts: str) -> str:

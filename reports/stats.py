@@ -1,4 +1,4 @@
-"""File `stats` of a nightly run, and a table of several runs.
+"""File `stats` of a campaign, and a table of several campaigns.
 
 Each line is ``name : value``: for people, `grep`, and plotting tools. The file is updated
 while the run goes on.
@@ -7,6 +7,7 @@ while the run goes on.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports.tables import counted, table
@@ -15,7 +16,7 @@ from litmusfuzz.reports.times import lasted, moment, short
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.reports.nightly_report import Moment, NightlyReport
+    from litmusfuzz.reports.report import Moment, Report
 
 RECENT_S: Final = 300
 MOST_NEW: Final = 10
@@ -24,7 +25,7 @@ LAST: Final = 2e11
 Stats = dict[str, str]
 
 
-def plain(report: NightlyReport) -> Stats:
+def plain(report: Report) -> Stats:
     """The numbers of a run by name."""
     took = max(1.0, report.spent_s)
     recent = _recent(report.moments)
@@ -45,7 +46,7 @@ def plain(report: NightlyReport) -> Stats:
         "new_findings": str(len(report.new)),
         "known_not_seen": str(len(report.stale)),
         "unconfirmed": str(report.unconfirmed),
-        "not_minimized": str(report.not_minimized),
+        "not_minimized": str(len(report.pending)),
         "undecided": str(report.undecided),
         "unknown": str(sum(sum(each.unknown.values()) for each in report.by_config)),
         "refused": str(sum(each.refused for each in report.by_config)),
@@ -65,7 +66,7 @@ def plain(report: NightlyReport) -> Stats:
     return stats
 
 
-def text(report: NightlyReport) -> str:
+def text(report: Report) -> str:
     """Content of the file."""
     stats = plain(report)
     width = max(map(len, stats))
@@ -85,10 +86,7 @@ def together(runs: Mapping[str, Stats]) -> str:
     header += ["findings", "new", "unknown", "lost", "disk", "mutants"]
     rows = []
     for name, stats in runs.items():
-
-        def of(key: str, stats: Stats = stats) -> float:
-            return number(stats, key)
-
+        of = partial(number, stats)
         rows.append(
             [
                 name,
@@ -127,7 +125,7 @@ def together(runs: Mapping[str, Stats]) -> str:
     return "\n".join(lines)
 
 
-def _state(report: NightlyReport) -> str:
+def _state(report: Report) -> str:
     if report.complaint:
         return "broken"
     if report.interrupted:

@@ -13,6 +13,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     clusters_of,
+    head,
     predecessors,
 )
 from litmusfuzz.corpus.ops import (
@@ -97,10 +98,9 @@ class Structure:
 
     def __init__(self, test: LitmusTest) -> None:
         self.test = test
-        everything = list(test.nodes)
-        self.nodes = {n.name: n for n in everything}
+        self.nodes = {n.name: n for n in test.nodes}
         # Names inside bodies for values from outside.
-        self.outer = {inner: outer for n in everything for inner, outer in captures_of(n)}
+        self.outer = {inner: outer for n in test.nodes for inner, outer in captures_of(n)}
 
     @property
     def has_client(self) -> bool:
@@ -134,7 +134,7 @@ class Structure:
 
     def node_of(self, reference: str) -> str:
         """Name of the node that a reference leads to, for a result the node that has it."""
-        return self.source(reference).partition(".")[0]
+        return head(self.source(reference))
 
     def source(self, name: str) -> str:
         """The value that a name stands for outside of the bodies that capture it."""
@@ -214,11 +214,8 @@ class Level:
     def __init__(self, nodes: tuple[Node, ...], clusters: tuple[Cluster, ...]) -> None:
         self.nodes: Mapping[str, Node] = {n.name: n for n in nodes}
         sections = [n for n in nodes if isinstance(n.attrs, SectionAttrs)]
-        self.groups = {
-            n.name: frozenset(n.attrs.members)
-            for n in sections
-            if isinstance(n.attrs, SectionAttrs)
-        } | {c.name: frozenset(c.members) for c in clusters}
+        self.groups = {n.name: frozenset(n.members) for n in sections}
+        self.groups |= {c.name: frozenset(c.members) for c in clusters}
         self.before = _ordered(
             {n.name: above for n, above in predecessors(Graph("", nodes))}, self.groups
         )

@@ -21,14 +21,22 @@ def printable(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, with two blanks between."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()
+) -> str:
+    """Columns as wide as their widest cell, two blanks between; `numeric` ones end together."""
     lines = [list(header), *(list(row) for row in rows)]
+    aligned = [str.rjust if each else str.ljust for each in numeric or [False] * len(header)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        "  ".join(f(cell, n) for f, cell, n in zip(aligned, line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def verdict_cell(verdict: str | None) -> str:
+    """A verdict in a table, in capitals unless it is "allowed"; "" for none."""
+    return verdict if verdict == "allowed" else (verdict or "").upper()
 
 
 def cells(outcome: Outcome, names: Sequence[str]) -> list[str]:

@@ -1,147 +1,22 @@
-"""Plain text for tables of outcomes, replays and findings.
+"""Plain text for findings.
 
 Every function returns a string that ends without a newline.
 """
 
 from __future__ import annotations
 
+import os.path
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.outcome import Outcome, nearest
-from litmusfuzz.corpus.textfile import Script
-from litmusfuzz.reports.tables import counted, outcome_table
+from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.reports.records import ReportedFinding
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayReport:
-    """Result of one test on one executor.
-
-    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed set, all of it
-    if `complete`; `died` has a message for each worker that died.
-    """
-
-    entry: Entry
-    file: str
-    executor: str
-    config: str
-    model: str
-    histogram: Mapping[Outcome, int]
-    verdicts: Mapping[Outcome, str]
-    allowed: tuple[Outcome, ...]
-    complete: bool
-    died: tuple[str, ...]
-    seconds: float
-    schedule: str = ""
-    """Result of the recorded execution, if it was followed."""
-
-    @property
-    def executions(self) -> int:
-        """Number of executions."""
-        return sum(self.histogram.values())
-
-    @property
-    def forbidden(self) -> int:
-        """Number of executions with a forbidden outcome."""
-        return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
-
-    @property
-    def shown(self) -> list[Outcome]:
-        """Observed outcomes: forbidden ones first, then the most frequent."""
-        return sorted(
-            self.histogram,
-            key=lambda o: (self.verdicts[o] != "forbidden", -self.histogram[o], str(o)),
-        )
-
-    @property
-    def unseen(self) -> list[Outcome]:
-        """Allowed outcomes that did not show."""
-        return [o for o in self.allowed if o not in self.histogram]
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
-        if self.forbidden:
-            return 1
-        undecided = self.died or "unknown" in self.verdicts.values()
-        return 3 if undecided or self.entry.finding else 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data with everything that `replay_text` has."""
-        return {
-            "test": self.entry.test.name,
-            "file": self.file,
-            "executor": self.executor,
-            "configuration": self.config,
-            "model": self.model,
-            "executions": self.executions,
-            "forbidden": self.forbidden,
-            "seconds": round(self.seconds, 3),
-            "observed": [
-                {"outcome": o.plain, "count": n, "verdict": self.verdicts[o]}
-                for o, n in self.histogram.items()
-            ],
-            "allowed_not_seen": [o.plain for o in self.unseen],
-            "schedule": self.schedule,
-            "died": list(self.died),
-            "exit_code": self.exit_code,
-        }
-
-
-def replay_line(report: ReplayReport) -> str:
-    """One line of many."""
-    seen = len(report.allowed) - len(report.unseen)
-    line = (
-        f"{report.entry.test.name}: {report.executions} executions, "
-        f"{report.forbidden} forbidden, {seen} of {len(report.allowed)} allowed outcomes seen"
-    )
-    line += f"; {report.schedule}" if report.schedule else ""
-    return line + "".join(f"; the worker died: {died}" for died in report.died)
-
-
-def replay_text(report: ReplayReport) -> str:
-    """Observed against allowed: forbidden outcomes, then by count, then unseen ones."""
-    verdicts = report.verdicts
-    rows = [
-        (
-            o,
-            (
-                str(report.histogram[o]),
-                verdicts[o].upper() if verdicts[o] != "allowed" else "allowed",
-            ),
-        )
-        for o in report.shown
-    ]
-    rows += [(o, ("0", "allowed")) for o in sorted(report.unseen, key=str)]
-    shown = outcome_table(report.entry.test.names, ["count", "verdict"], rows)
-    return "\n".join([shown, "", *replay_notes(report)])
-
-
-def replay_notes(report: ReplayReport) -> list[str]:
-    """Totals and remarks below a histogram."""
-    lines = [
-        f"{counted(report.executions, 'execution')} on {report.executor}/{report.config} "
-        f"in {report.seconds:.1f} s: {report.forbidden} forbidden under {report.model}",
-    ]
-    if report.schedule:
-        lines.append(report.schedule)
-    if not report.complete:
-        lines.append("the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN")
-    lines += [f"the worker died: {died}" for died in report.died]
-    if report.died and report.forbidden:
-        lines.append("a process that dies of damaged memory may have shown wrong outcomes before")
-    if report.forbidden:
-        lines.append(broken_rule(report.shown[0]))
-    elif report.entry.finding:
-        lines.append("the finding did not show again")
-    return lines
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.reports.report import ReportedFinding
 
 
 def broken_rule(outcome: Outcome) -> str:
@@ -151,42 +26,65 @@ def broken_rule(outcome: Outcome) -> str:
     return "no total order of the events yields it (RFC, rules 1 to 4)"
 
 
-def finding(reported: ReportedFinding) -> str:
-    """A finding: shape, observed outcome, nearest allowed one, rule, replay command."""
-    entry = reported.entry
-    found = entry.finding
-    assert found is not None
-    seen, _ = found.forbidden[0]
-    on, near = f"{found.executor}/{found.configuration}", nearest(seen, _listed(entry, found.model))
+def finding(reported: ReportedFinding, folder: str = "", python: str | None = None) -> str:
+    """A finding: shape, observed outcome, nearest allowed one, rule, replay command.
+
+    Parameters
+    ----------
+    reported : ReportedFinding
+    folder : str
+        Folder of its campaign: the finding's script is in it.
+    python : str or None
+        Interpreter of another environment, which ran it.
+    """
+    found, more = reported.entry.finding, reported.count - 1
     lines = [headline(reported)]
-    lines += violation(found.forbidden, found.executions, on, near, found.model)
-    if reported.allowed_by:
-        allow = "allows" if len(reported.allowed_by) == 1 else "allow"
-        weaker = " and ".join(reported.allowed_by)
-        lines.append(f"  only      {found.model} forbids it; {weaker} {allow} it")
-    if reported.reason and not seen.torn:
-        lines.append(f"  because   {reported.reason}")
-    if not found.minimized:
-        lines.append("  minimized in part: the time was up")
-    if not found.confirmed:
-        lines.append("  not yet confirmed in a fresh process: replay it")
-    if reported.more:
-        more = counted(reported.more, "more graph")
-        contains = "contains" if reported.more == 1 else "contain"
-        lines.append(f"  also      {more} that {contains} the same ops in the same relation")
+    if found is None:
+        lines += ended_or_unsound(reported)
+    else:
+        on = f"{found.executor}/{found.configuration}"
+        counts = [(outcome, reported.observed[outcome][0]) for outcome in reported.forbidden]
+        lines += violation(counts, reported.executions, on, reported.nearest, found.model)
+        if reported.reason and not reported.forbidden[0].torn:
+            lines.append(f"  because   {'; '.join(reported.reason)}")
+        lines += [f"  {each}" for each in remarks(reported)]
+    if more:
+        contains = "contains" if more == 1 else "contain"
+        graphs = counted(more, "more graph")
+        lines.append(f"  also      {graphs} that {contains} the same ops in the same relation")
     if len(reported.configs) > 1:
-        counts = ", ".join(f"{name} {number}" for name, number in reported.configs.most_common())
-        lines.append(f"  in        {counts}")
+        ordered = sorted(reported.configs.items(), key=lambda each: -each[1])
+        lines.append(f"  in        {', '.join(f'{name} {number}' for name, number in ordered)}")
+    if reported.script:
+        shows = "shows it" if reported.script_shows_it else "unconfirmed by script"
+        command = shlex.join([python or "python", os.path.join(folder, reported.script)])
+        lines.append(f"  script    {command}   {shows}")
+    return "\n".join([*lines, f"  replay    {reported.replay}"])
+
+
+def remarks(reported: ReportedFinding) -> list[str]:
+    """Models that allow it, and how certain it is."""
+    found, weaker = reported.entry.finding, reported.allowed_by
+    if found is None:
+        return []
+    allow = "allows" if len(weaker) == 1 else "allow"
+    lines = [f"only {found.model} forbids it: {' and '.join(weaker)} {allow} it"] if weaker else []
+    lines += [] if found.minimized else ["minimized in part: the time was up"]
+    lines += [] if found.confirmed else ["not yet confirmed in a fresh process: replay it"]
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")
-        lines.append(f"  schedule  one execution of {steps} is in the file, and shows it again")
-    if found.script is not None:
-        path = shlex.quote(reported.path.removesuffix(".yaml") + ".py")
-        shows = "shows it" if found.script is Script.SHOWS_IT else "unconfirmed by script"
-        lines.append(f"  script    {shlex.quote(reported.python or 'python')} {path}   {shows}")
-    replay = f"  replay    litmusfuzz replay {shlex.quote(reported.path)}"
-    lines.append(replay + (f" --python {shlex.quote(reported.python)}" if reported.python else ""))
-    return "\n".join(lines)
+        lines.append(f"one execution of {steps} is in the file, and shows it again")
+    return lines
+
+
+def ended_or_unsound(reported: ReportedFinding) -> list[str]:
+    """Evidence of a finding without an outcome: unsound clusters, or the end of a worker."""
+    on = ", ".join(f"{reported.executor}/{name}" for name in reported.configs)
+    if reported.kind is not FindingKind.UNSOUND:
+        return [f"  {reported.kind:9} on {on}: {'; '.join(reported.reason)}"]
+    clusters = [f"    {k.name}: {', '.join(k.members)}" for k in reported.entry.test.clusters]
+    reason = [f"  because   {'; '.join(reported.reason)}"] if reported.reason else []
+    return [f"  clusters  chosen by {on}", *clusters, *reason]
 
 
 def violation(
@@ -221,17 +119,12 @@ def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]
     """
     groups: dict[tuple[str, str], list[ReportedFinding]] = {}
     for each in findings:
-        assert each.entry.finding is not None
-        groups.setdefault((each.entry.finding.executor, each.cause), []).append(each)
+        groups.setdefault((each.executor, each.cause), []).append(each)
     return [sorted(group, key=_rate, reverse=True) for group in groups.values()]
 
 
 def _rate(reported: ReportedFinding) -> tuple[bool, float]:
     found = reported.entry.finding
-    assert found is not None
+    if found is None:
+        return True, float(reported.count)
     return found.minimized, found.count / max(1, found.executions)
-
-
-def _listed(entry: Entry, model: str) -> Iterable[Outcome]:
-    outcomes = entry.allowed.get(model)
-    return outcomes if isinstance(outcomes, frozenset) else ()

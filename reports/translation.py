@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.allowed import ended_as, numbered
@@ -67,13 +67,7 @@ class TranslationReport:
             lines += ["witness, a total order of the clustered graph:"]
             lines += numbered(self.witness.events) or ["  of no event at all"]
         if self.reason is not None:
-            rules = f" ({', '.join(self.reason.rules)})" if self.reason.rules else ""
-            lines += ["", f"forbidden without them{rules}:"]
-            lines += [f"  {step}" for step in self.reason.steps]
-            if self.reason.cycle:
-                lines.append("which is a cycle: no total order has all of it")
-            elif not self.reason.steps:
-                lines.append("  no total order yields it: the search came to its end")
+            lines += ["", *self.reason.lines("forbidden without them")]
         if self.witness is not None and self.pairwise:
             lines += ["", "the pairwise analysis permits them"]
         if self.broken:
@@ -110,10 +104,5 @@ class TranslationReport:
             plain["added"] = self.witness.outcome.plain
             plain["witness"] = list(self.witness.events)
         if self.reason is not None:
-            plain["reason"] = {
-                "steps": list(self.reason.steps),
-                "cycle": self.reason.cycle,
-                "edges": list(self.reason.edges),
-                "rules": list(self.reason.rules),
-            }
+            plain["reason"] = asdict(self.reason)
         return plain

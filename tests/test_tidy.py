@@ -207,7 +207,8 @@ def test_no_test_returns_early() -> None:
         while todo:
             node = todo.pop()
             assert not isinstance(node, ast.Return), f"{path}:{node.lineno}"
-            if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+            if not isinstance(node, nested):
                 todo += ast.iter_child_nodes(node)
 
 

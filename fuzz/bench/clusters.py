@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.bench.oracle import REPEATS, best
+from litmusfuzz.fuzz.bench.oracle import REPEATS, best, timed
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import Clustering, cluster
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.translation import Soundness, validate
-from litmusfuzz.reports.bench import Figure
-from litmusfuzz.reports.clusters import ClustersReport
+from litmusfuzz.reports.bench import BenchReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.reports.bench import Figure
 
 TESTS: Final = 50
 OPS: Final = 12
@@ -77,16 +78,8 @@ def validation(
         else:
             times.append(seconds)
             outcomes.append(found.outcomes)
-    return Figure(
-        name=name,
-        asked=TESTS,
-        answered=len(times),
-        seconds=median(times) if times else None,
-        worst_s=max(times, default=None),
-        limit_s=limit_s,
-        cut_off_s=median(cut_off) if cut_off else None,
-        outcomes=round(median(outcomes)) if outcomes else None,
-    )
+    middle = round(median(outcomes)) if outcomes else None
+    return replace(timed(name, times, cut_off, limit_s), outcomes=middle)
 
 
 def choosing() -> Figure:
@@ -95,10 +88,10 @@ def choosing() -> Figure:
     for number in range(TESTS):
         test = racing(random.Random(number))
         times.append(best(partial(cluster, test))[0])
-    return Figure("to choose clusters", TESTS, TESTS, median(times), max(times))
+    return timed("to choose clusters", times)
 
 
-def report(progress: Callable[[str], None]) -> ClustersReport:
+def report(progress: Callable[[str], None]) -> BenchReport:
     """Run the whole benchmark.
 
     Parameters
@@ -116,11 +109,12 @@ def report(progress: Callable[[str], None]) -> ClustersReport:
     progress("the executor jax")
     from litmusfuzz.fuzz.bench.compiled import COPIES, GRAPHS, overhead  # it imports JAX
 
-    speeds = overhead(ours)
+    figures += overhead(ours)
     about = (
+        f"CPU times, best of {REPEATS}; of outcomes the median. Execution on the clock.",
         f"{TESTS} random graphs of {OPS} reads, writes and updates of three variables, "
         f"clustered; budget {BUDGET.states:,} states.",
         f"Executed: {GRAPHS} of them, {COPIES} copies on one thread, compared with a loop of the "
         "same calls of JAX, reads of the outcome included.",
     )
-    return ClustersReport(tuple(figures), about, REPEATS, tuple(speeds))
+    return BenchReport(tuple(figures), about)

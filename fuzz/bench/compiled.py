@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.reports.speed import Speed, Unit
+from litmusfuzz.reports.bench import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ def _per_copy(work: Callable[[], object], copies: int) -> float:
     return (time.perf_counter() - start) / copies
 
 
-def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Speed]:
+def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Figure]:
     """Seconds for a copy, compared with a loop of only the same JAX calls."""
     (config,) = (c for c in JaxClusteredExecutor.configurations() if c.name == "inline")
     compiler = Compiler()
@@ -120,10 +120,10 @@ def overhead(make: Callable[[random.Random], LitmusTest]) -> list[Speed]:
         bare_s += of_bare / GRAPHS
     seconds = compiler.statistics.seconds / compiler.statistics.compiled
     return [
-        Speed("an executed copy", Unit.SECONDS, copy_s, copies=COPIES),
-        Speed("the JAX calls that it makes, alone", Unit.SECONDS, bare_s, copies=COPIES),
-        Speed(
-            "a copy, relative to its JAX calls, largest ratio", Unit.TIMES, max(ratios), limit=LIMIT
+        Figure("an executed copy", copy_s, "s", copies=COPIES),
+        Figure("the JAX calls that it makes, alone", bare_s, "s", copies=COPIES),
+        Figure(
+            "a copy, relative to its JAX calls, largest ratio", max(ratios), "times", most=LIMIT
         ),
-        Speed("to compile one structure", Unit.SECONDS, seconds),
+        Figure("to compile one structure", seconds, "s"),
     ]

@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
 from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
-from litmusfuzz.reports.speed import COUNTS_FROM, Speed, SpeedReport, Unit
+from litmusfuzz.reports.bench import COUNTS_FROM, BenchReport, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,7 @@ TWO_THREADS_NS: Final = 80.0
 WALKS_PER_SECOND: Final = 3e6
 IRIW_S: Final = 1.0
 RATIO: Final = 5.0
+COPIES_PER_SECOND: Final = "copies/s"
 
 IRIW: Final = "X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X"
 IRIW_OUTCOMES: Final = 15
@@ -100,10 +101,10 @@ def ops(test: LitmusTest) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """One measurement; `share` as in `reports.speed.Speed`."""
+    """One measurement; `elsewhere` as in `reports.bench.Figure`."""
 
     seconds: float
-    share: float | None = None
+    elsewhere: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +114,26 @@ class Contender:
     `amount` counts the ops or copies of a lap.
     """
 
-    figure: Speed
+    figure: Figure
     amount: int
     lap: Callable[[], Lap]
 
-    def best(self, laps: list[Lap]) -> Speed:
+    def best(self, laps: list[Lap]) -> Figure:
         """The fastest lap; among the laps that used two threads, if there are any."""
-        figures = [replace(self.figure, value=self._value(lap), share=lap.share) for lap in laps]
+        one = self.figure
+        figures = [replace(one, value=self._value(lap), elsewhere=lap.elsewhere) for lap in laps]
         counting = [figure for figure in figures if figure.counts] or figures
         # All laps do the same amount: the fastest has the most per second.
-        fastest = max if self.figure.unit is Unit.PER_SECOND else min
+        fastest = max if self.figure.unit == COPIES_PER_SECOND else min
         return fastest(counting, key=lambda figure: figure.value or 0.0)
 
     def _value(self, lap: Lap) -> float:
-        if self.figure.unit is Unit.PER_SECOND:
+        if self.figure.unit == COPIES_PER_SECOND:
             return self.amount / lap.seconds
         return lap.seconds / self.amount * 1e9
 
 
-def race(contenders: list[Contender], repeats: int) -> list[Speed]:
+def race(contenders: list[Contender], repeats: int) -> list[Figure]:
     """The best lap of each contender; the contenders alternate."""
     laps: dict[int, list[Lap]] = defaultdict(list)
     for contender in contenders:
@@ -145,6 +147,11 @@ def race(contenders: list[Contender], repeats: int) -> list[Speed]:
 # --- contenders ------------------------------------------------------------------------
 
 
+def _unmeasured(name: str, threads: int, copies: int = COPIES, note: str = "") -> Figure:
+    """The figure of a contender before the race, or of one that is missing."""
+    return Figure(name, None, "ns/op", note=note, threads=threads, copies=copies)
+
+
 def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
     start = time.perf_counter()
     _, here, elsewhere = threads.run(count, STILL.shuffle, 0, 1)
@@ -153,7 +160,7 @@ def _engine_lap(threads: _executor.Threads, count: int) -> Lap:
 
 def _engines(
     test: LitmusTest, effort: Effort, open_until: ExitStack
-) -> tuple[list[Contender], list[Speed]]:
+) -> tuple[list[Contender], list[Figure]]:
     """Contenders for all available engines, and a figure for each missing one."""
     core = _executor.load(lower(test, split_updates=False))
     size, _ = ops(test)
@@ -163,12 +170,12 @@ def _engines(
             settings = EngineSettings(name, threads)
             engine = open_until.enter_context(closing(RunningEngine(settings)))
         except Unavailable as error:
-            missing.append(Speed(name, Unit.NS_PER_OP, None, threads, COPIES, note=str(error)))
+            missing.append(_unmeasured(name, threads, note=str(error)))
             continue
         for copies in (1, COPIES):
-            figure = Speed(name, Unit.NS_PER_OP, None, threads, copies)
+            figure = _unmeasured(name, threads, copies)
             if (name, copies) == ("inline", COPIES):
-                figure = replace(figure, limit=INLINE_NS)
+                figure = replace(figure, most=INLINE_NS)
             # One copy at a time is slow, above all if a thread must be woken for it. An
             # engine that takes the GIL for each op is always slow.
             wanted = effort.ops if copies > 1 else effort.ops // 10
@@ -189,9 +196,8 @@ def _schedulers(effort: Effort) -> list[Contender]:
 
     contenders = []
     for name, depth in SCHEDULERS:
-        figure = Speed(f"SB, controlled, {name}", Unit.PER_SECOND, None)
-        if name == "random":
-            figure = replace(figure, limit=WALKS_PER_SECOND)
+        least = WALKS_PER_SECOND if name == "random" else None
+        figure = Figure(f"SB, controlled, {name}", None, COPIES_PER_SECOND, least, threads=1)
         contenders.append(Contender(figure, effort.walks, partial(lap, name, depth)))
     return contenders
 
@@ -227,7 +233,7 @@ def tensorflow_contenders(
             loop = open_until.enter_context(
                 closing(UnobservedLoop(test, COPIES, threads=threads, executor_type=executor_type))
             )
-            figure = Speed(name, Unit.NS_PER_OP, None, threads, COPIES)
+            figure = _unmeasured(name, threads)
             contenders.append(Contender(figure, calls * size, partial(lap, loop)))
     return contenders
 
@@ -235,13 +241,14 @@ def tensorflow_contenders(
 # --- all outcomes of IRIW --------------------------------------------------------------
 
 
-def iriw(effort: Effort) -> Speed:
+def iriw(effort: Effort) -> Figure:
     """Time until the engine `pool` has shown all outcomes of IRIW.
 
     One round before the measurement starts its threads; its outcomes do not count.
     """
     core = _executor.load(lower(litmus(IRIW), split_updates=False))
-    figure = Speed("IRIW, pool, until all 15 outcomes", Unit.SECONDS, None, 2, COPIES, limit=IRIW_S)
+    name = "IRIW, pool, until all 15 outcomes"
+    figure = Figure(name, None, "s", most=IRIW_S, threads=2, copies=COPIES)
     found = []
     with closing(RunningEngine(EngineSettings("pool", 2))) as engine:
         threads = _executor.Threads(core, [engine.core], COPIES)
@@ -254,7 +261,7 @@ def iriw(effort: Effort) -> Speed:
     return replace(best, note=f"{best.note}; the slowest of {len(found)} took {slowest:.4f} s")
 
 
-def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure: Speed) -> Speed:
+def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure: Figure) -> Figure:
     """Run until all outcomes are seen and enough ops ran on another thread to count."""
     seen: set[tuple[int, ...]] = set()
     here = elsewhere = copies = 0
@@ -273,7 +280,7 @@ def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure:
     return replace(
         figure,
         value=seconds if len(seen) == IRIW_OUTCOMES else None,
-        share=share,
+        elsewhere=share,
         note=f"{copies:,} copies showed {len(seen)}",
     )
 
@@ -283,7 +290,7 @@ def _until_all(threads: _executor.Threads, seed: int, patience_s: float, figure:
 
 def report(
     progress: Callable[[str], None], *, compare: bool = True, effort: Effort = Effort()
-) -> SpeedReport:
+) -> BenchReport:
     """Run the whole benchmark.
 
     Parameters
@@ -298,7 +305,7 @@ def report(
     size, on_variables = ops(test)
     assert size == 36
     assert on_variables >= 24
-    missing: list[Speed] = []
+    missing: list[Figure] = []
     with ExitStack() as open_until:
         progress("starting engines")
         contenders, absent = _engines(test, effort, open_until)
@@ -308,32 +315,32 @@ def report(
             try:
                 contenders += tensorflow_contenders(test, effort, open_until)
             except Unavailable as error:
-                absent_tf = Speed("TensorFlow", Unit.NS_PER_OP, None, 2, COPIES)
-                missing.append(replace(absent_tf, note=str(error)))
+                missing.append(_unmeasured("TensorFlow", 2, note=str(error)))
         progress("engines, alternating" + (", with TensorFlow" if compare else ""))
         engines = race(contenders, effort.repeats)
         del contenders  # before their engines
     progress("schedulers, alternating")
     schedulers = race(_schedulers(effort), effort.repeats)
     progress("all outcomes of IRIW")
-    return SpeedReport(
+    return BenchReport(
         figures=(*engines, *missing, *_compared(engines), *schedulers, iriw(effort)),
         about=(
+            f"Wall-clock times, best of {effort.repeats}, interleaved. Elsewhere: the share of ops "
+            "run off the calling thread.",
             f"Graph: {size} ops, {on_variables} of them on variables; constants are not counted.",
             "TensorFlow: session.run of concurrent copies in one graph, built before; it does not "
             "report which thread ran which op.",
             f"A figure on two threads counts if {COUNTS_FROM:.0%} of the ops ran on the second.",
         ),
-        repeats=effort.repeats,
     )
 
 
-def _compared(figures: list[Speed]) -> list[Speed]:
+def _compared(figures: list[Figure]) -> list[Figure]:
     """The best engine on two threads, and the ratio of TensorFlow's time to its time."""
     many = [figure for figure in figures if figure.copies == COPIES]
     ours = [figure for figure in many if figure.name in OURS]
     two = min(ours, key=lambda figure: (not figure.counts, figure.value or math.inf))
-    found = [replace(two, name=f"best on two threads: {two.name}", limit=TWO_THREADS_NS)]
+    found = [replace(two, name=f"best on two threads: {two.name}", most=TWO_THREADS_NS)]
     inline = next(figure for figure in many if figure.name == "inline")
     for mine in (inline, two):
         for theirs in many:
@@ -344,6 +351,6 @@ def _compared(figures: list[Speed]) -> list[Speed]:
             # The limit holds for TensorFlow's default executor; the other is for information.
             limit = RATIO if theirs.name == EXECUTORS[0][1] else None
             name = f"{mine.name}, compared with {theirs.name}"
-            ratio = theirs.value / mine.value
-            found.append(replace(mine, name=name, unit=Unit.RATIO, value=ratio, limit=limit))
+            ratio = replace(mine, name=name, value=theirs.value / mine.value, unit="times faster")
+            found.append(replace(ratio, least=limit, most=None))
     return found

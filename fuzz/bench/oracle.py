@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -17,7 +18,7 @@ from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simu
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import RFC
-from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak
+from litmusfuzz.reports.bench import BenchReport, Curve, Figure, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,22 @@ def best(action: Callable[[], _T], repeats: int = REPEATS) -> tuple[float, _T]:
             return min(times), result
 
 
+def timed(
+    name: str, times: Sequence[float], cut_off: Sequence[float] = (), limit_s: float | None = None
+) -> Figure:
+    """Median and largest of the times of answered questions; `cut_off` has those of the others."""
+    return Figure(
+        name,
+        median(times) if times else None,
+        "s",
+        most=limit_s,
+        worst=max(times) if len(times) > 1 else None,
+        asked=len(times) + len(cut_off),
+        unknown=len(cut_off),
+        cut_off_s=median(cut_off) if cut_off else None,
+    )
+
+
 # --- whole sets ------------------------------------------------------------------------
 
 
@@ -57,24 +74,15 @@ def whole_set(
     load_s, explorer = best(lambda: Explorer(test, RFC))
     seconds, allowed = best(explorer.allowed_outcomes)
     made_s, _ = best(lambda: frozenset(explorer.allowed_outcomes().witnesses), 3)
-    ratio = None
+    note = f"as objects {shown(made_s, 's')}"
     if compare:
         # Once: it takes many seconds, so that its noise is small.
         slow_s, slow = best(lambda: reference.allowed_outcomes(test, RFC, 1 << 40), 1)
         assert set(slow.witnesses) == set(allowed.witnesses)
-        ratio = slow_s / (load_s + seconds)
-    return Figure(
-        name=name,
-        asked=1,
-        answered=int(allowed.complete),
-        seconds=seconds if allowed.complete else None,
-        limit_s=limit_s,
-        load_s=load_s,
-        cut_off_s=None if allowed.complete else seconds,
-        outcomes=len(allowed.witnesses),
-        ratio=ratio,
-        made_s=made_s,
-    )
+        note += f"; {slow_s / (load_s + seconds):,.0f} times faster than the reference"
+    times, cut_off = ([seconds], []) if allowed.complete else ([], [seconds])
+    figure = timed(name, times, cut_off, limit_s)
+    return replace(figure, load_s=load_s, outcomes=len(allowed.witnesses), note=note)
 
 
 # --- membership ------------------------------------------------------------------------
@@ -121,18 +129,8 @@ def judged(
         asked = [each for each in found if each[0] == what]
         times = [seconds for _, verdict, seconds in asked if verdict is not Verdict.UNKNOWN]
         cut_off = [seconds for _, verdict, seconds in asked if verdict is Verdict.UNKNOWN]
-        figures.append(
-            Figure(
-                name=f"{name}, {what}",
-                asked=len(asked),
-                answered=len(times),
-                seconds=median(times) if times else None,
-                worst_s=max(times, default=None),
-                limit_s=limit_s,
-                load_s=median(loads),
-                cut_off_s=median(cut_off) if cut_off else None,
-            )
-        )
+        figure = timed(f"{name}, {what}", times, cut_off, limit_s)
+        figures.append(replace(figure, load_s=median(loads)))
     return figures
 
 
@@ -176,6 +174,14 @@ def large(number: int) -> tuple[float, list[Answer], int | None]:
     result = json.loads(done.stdout)
     found = [(what, Verdict(verdict), seconds) for what, verdict, seconds in result["answers"]]
     return result["load_s"], found, result["peak_bytes"]
+
+
+def peak_memory(peaks_bytes: Sequence[int]) -> Figure:
+    """The most that a large test took, above what its process had before; the budget limits it."""
+    name, cap = "256 ops with a loop, peak memory", LARGE_BUDGET.memory_bytes / (1 << 20)
+    if not peaks_bytes:
+        return Figure(name, None, note=f"not measured on this system; cap {shown(cap, 'MiB')}")
+    return Figure(name, max(peaks_bytes) / (1 << 20), "MiB", most=cap)
 
 
 # --- growth ----------------------------------------------------------------------------
@@ -304,21 +310,20 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         loads.append(load_s)
         peaks.append(peak)
     figures += judged("256 ops with a loop of 8", found, loads)
+    figures.append(peak_memory([peak for peak in peaks if peak is not None]))
     curves = []
     for number, measure in enumerate(CURVES, 1):
         progress(f"growth, {number} of {len(CURVES)}")
         curves.append(measure())
-    measured = [peak for peak in peaks if peak is not None]
     return BenchReport(
         figures=tuple(figures),
         curves=tuple(curves),
-        peak=Peak(max(measured, default=None), LARGE_BUDGET.memory_bytes),
-        budgets=(
+        about=(
+            f"CPU times, medians, each the best of {REPEATS}; long calls count once.",
             f"Budgets: {_budget(BUDGET)}; 256 ops {_budget(LARGE_BUDGET)}; "
             f"growth {_budget(POINT_BUDGET)}.",
             "The outcome of a run is allowed; no verdict called one forbidden.",
         ),
-        repeats=REPEATS,
     )
 
 

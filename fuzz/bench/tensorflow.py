@@ -7,9 +7,11 @@ crashes the process. The campaign uses the family `dag`, which users run too.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,13 +28,15 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
-from litmusfuzz.reports.targets import Target, TargetsReport
+from litmusfuzz.reports.bench import BenchReport, Figure
+from litmusfuzz.reports.events import Executed, Generated, ReductionEnded, ShardStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+    from litmusfuzz.reports.events import Event
 
 GRAPHS: Final = 6
 STEPS: Final = 48
@@ -61,7 +65,7 @@ def graphs(first: int, count: int) -> list[LitmusTest]:
     return found
 
 
-def loop(executor: TensorFlowExecutor) -> Target:
+def loop(executor: TensorFlowExecutor) -> Figure:
     """Throughput of steps with counting and judging, relative to a bare session loop.
 
     Both run the same built graph; `campaign` reports the cost of building.
@@ -98,7 +102,7 @@ def loop(executor: TensorFlowExecutor) -> Target:
         ours += min(lap for lap, _ in laps)
         theirs += min(lap for _, lap in laps)
     copies = GRAPHS * STEPS * noise.copies
-    return Target(
+    return Figure(
         "copies per second, judged, relative to a bare session loop",
         theirs / ours,
         "%",
@@ -107,7 +111,7 @@ def loop(executor: TensorFlowExecutor) -> Target:
     )
 
 
-def copies(executor: TensorFlowExecutor) -> Target:
+def copies(executor: TensorFlowExecutor) -> Figure:
     """Outcomes per second with many copies in a run, relative to one; building included."""
     many = one = 0.0
     for number, test in enumerate(graphs(10_000, GRAPHS)):
@@ -122,7 +126,7 @@ def copies(executor: TensorFlowExecutor) -> Target:
             laps = [(_seconds(together), _seconds(alone)) for _ in range(REPEATS)]
         many += min(lap for lap, _ in laps) / COUNT
         one += min(lap for _, lap in laps) / SINGLE
-    return Target(
+    return Figure(
         "outcomes per second, relative to one copy in a run",
         one / many,
         "times",
@@ -131,37 +135,45 @@ def copies(executor: TensorFlowExecutor) -> Target:
     )
 
 
-def campaign() -> list[Target]:
+def campaign() -> list[Figure]:
     """Shares of a campaign's time by activity."""
+    events: list[Event] = []
     with tempfile.TemporaryDirectory() as folder:
         chosen = (("tf", configuration("tf")),)
         settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
         start = time.process_time()
-        record = Campaign(settings, lambda _: None).run()
+        asyncio.run(Campaign(settings, events.append).run())
         own_s = time.process_time() - start
-    state = record.executors[0]
-    elapsed = record.elapsed_s
+    executed = [each for each in events if isinstance(each, Executed) and each.executor == "tf"]
+    generated = [each for each in events if isinstance(each, Generated)]
+    generating_s = sum(each.generating_s for each in generated)
+    judging_s = sum(each.judging_s for each in generated)
+    judging_s += sum(each.judging_s for each in executed)
+    # Starting TensorFlow does not count.
+    (started,) = (each for each in events if isinstance(each, ShardStarted))
+    elapsed = events[-1].at - started.at
+    counters: Counter[str] = Counter()
+    for each in events:
+        if isinstance(each, Executed | ReductionEnded):
+            counters.update(each.counters)
 
-    def counted(name: str) -> float:
-        return state.counters.get(name, 0.0)
-
-    rest = own_s - record.generating_s + counted("counting_s")
+    rest = own_s - generating_s + counters["counting_s"]
     return [
-        Target(
+        Figure(
             "judging, hashing, bookkeeping",
             rest / elapsed,
             "%",
             most=0.15,
-            note=f"of a campaign of {elapsed:.0f} s, {state.tests} graphs;"
-            f" judging alone {record.judging_s / elapsed:.1%}",
+            note=f"of a campaign of {elapsed:.0f} s, {len(executed)} graphs;"
+            f" judging alone {judging_s / elapsed:.1%}",
         ),
-        Target("generating graphs", record.generating_s / elapsed, "%", most=0.10),
-        Target("building graphs and sessions", counted("building_s") / elapsed, "%"),
-        Target("TensorFlow's runs", counted("running_s") / elapsed, "%"),
+        Figure("generating graphs", generating_s / elapsed, "%", most=0.10),
+        Figure("building graphs and sessions", counters["building_s"] / elapsed, "%"),
+        Figure("TensorFlow's runs", counters["running_s"] / elapsed, "%"),
     ]
 
 
-def iriw(executor: TensorFlowExecutor) -> Target:
+def iriw(executor: TensorFlowExecutor) -> Figure:
     """Number of tries in which IRIW shows all outcomes in two seconds, building included."""
     found = []
     with closing(executor.prepare(litmus(IRIW), configuration("tf"))) as prepared:
@@ -178,7 +190,7 @@ def iriw(executor: TensorFlowExecutor) -> Target:
     done = [seconds for seconds, _ in found if seconds is not None and seconds <= IRIW_S]
     late = f"; others showed {min(shown for _, shown in found)} or more" if len(done) < 10 else ""
     longest = f"; the slowest of these took {max(done):.2f} s" if done else ""
-    return Target(
+    return Figure(
         f"IRIW shows 15 of 15 outcomes within {IRIW_S:g} s",
         len(done),
         f"of {IRIW_TRIES} tries",
@@ -193,7 +205,7 @@ def _seconds(call: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def report(progress: Callable[[str], None]) -> TargetsReport:
+def report(progress: Callable[[str], None]) -> BenchReport:
     """Run the whole benchmark.
 
     Parameters
@@ -219,4 +231,4 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
         f"Elapsed times, best of {REPEATS}, alternating; {GRAPHS} random graphs of {SEVERAL} "
         f"outcomes or more, {COUNT:,} executions of each; configuration plain.",
     )
-    return TargetsReport(tuple(figures), about)
+    return BenchReport(tuple(figures), about)

@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
-from litmusfuzz.reports.targets import Target, TargetsReport
+from litmusfuzz.reports.bench import BenchReport, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,12 +122,12 @@ def _end(worker: Worker) -> None:
 
 def figure(
     name: str, measure: Callable[..., float], executor: str, most_ms: float | None = None
-) -> Target:
+) -> Figure:
     """Median of a measurement with forked workers; with spawned ones in the note."""
     forked = [measure(executor, spawn=False) for _ in range(REPEATS)]
     spawned = statistics.median(measure(executor, spawn=True) for _ in range(SPAWNS))
     median = statistics.median(forked)
-    return Target(
+    return Figure(
         f"{executor}: {name}",
         median * 1000,
         "ms",
@@ -137,7 +137,7 @@ def figure(
     )
 
 
-def report(progress: Callable[[str], None]) -> TargetsReport:
+def report(progress: Callable[[str], None]) -> BenchReport:
     """Run the whole benchmark.
 
     Parameters
@@ -162,7 +162,7 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
             progress(f"{executor}: {name}")
             figures.append(figure(name, measure, executor, most_ms if limited else None))
         figures.append(
-            Target(
+            Figure(
                 f"{executor}: first worker",
                 imported_s * 1000,
                 "ms",
@@ -178,4 +178,4 @@ def report(progress: Callable[[str], None]) -> TargetsReport:
         "segmentation fault; until it is reported, and a new process has run SB in its first "
         "session.",
     )
-    return TargetsReport(tuple(figures), about)
+    return BenchReport(tuple(figures), about)

@@ -95,7 +95,7 @@ def key(
     test : LitmusTest
         The minimized test, under any names.
     kind : str
-        The kind of finding, `reports.nightly_report.FindingKind`.
+        The kind of finding, `reports.events.FindingKind`.
     rules : iterable of str
         The broken rules, `oracles.reason.Reason.broken`; none for a finding that breaks no rule.
     executor_class : str
@@ -123,6 +123,11 @@ def key_of(entry: Entry) -> str:
         executor_class=executor_class(finding.executor, finding.settings, finding.model),
         model=model,
     )
+
+
+def digest(test: LitmusTest) -> str:
+    """SHA-256 of a test's bytes: equal if the test is generated again."""
+    return hashlib.sha256(dumps(Entry(test)).encode()).hexdigest()
 
 
 def executor_class(executor: str, settings: Mapping[str, int | str | bool], model: str) -> str:

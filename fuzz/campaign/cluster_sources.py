@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model import Cluster, FreshNames, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
-from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import cluster
 
 if TYPE_CHECKING:
@@ -31,26 +31,15 @@ EXECUTOR_SOURCES: Final = MappingProxyType(
 _TIMEOUT_S: Final = 60.0
 
 
-def _clusters_of_file(test: LitmusTest) -> LitmusTest:
-    return test
-
-
-def _clusters_of_pass(test: LitmusTest) -> LitmusTest:
-    return cluster(replace(test, clusters=()))
-
-
-def _clusters_of_mutant(mutant: ClusteringMutant, test: LitmusTest) -> LitmusTest:
-    return mutant.cluster(replace(test, clusters=()))
+def _clustered_by(clusterer: Callable[[LitmusTest], LitmusTest], test: LitmusTest) -> LitmusTest:
+    return clusterer(replace(test, clusters=()))
 
 
 CLUSTERINGS: Final[Mapping[str, Callable[[LitmusTest], LitmusTest]]] = MappingProxyType(
     {
-        "file": _clusters_of_file,
-        "ours": _clusters_of_pass,
-        **{
-            name: partial(_clusters_of_mutant, mutant)
-            for name, mutant in CLUSTERING_MUTANTS.items()
-        },
+        "file": lambda test: test,
+        "ours": partial(_clustered_by, cluster),
+        **{name: partial(_clustered_by, each.cluster) for name, each in CLUSTERING_MUTANTS.items()},
     }
 )
 """Source name to a function from a test to the test with clusters of that source."""

@@ -8,29 +8,32 @@ without clusters; if they may, that is a finding even before a run.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.textfile import Entry, save
+from litmusfuzz.corpus.textfile import Entry, dumps, save
+from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated
-from litmusfuzz.reports.records import Unsound
+from litmusfuzz.reports.events import ClustersChosen, FindingAdded, FindingKind, SeenAgain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.event_log import EventLog
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters, Config
-    from litmusfuzz.reports.records import ExecutorState, RunRecord
+    from litmusfuzz.reports.events import Event
 
 REDUCTION_S: Final = 2.0
 """Seconds for each unsound clustering. The campaign waits meanwhile."""
 MAX_REDUCED: Final = 8
-"""Unsound clusterings that are reduced and stored; further ones are only counted."""
+"""Unsound clusterings that are reduced; further ones are only counted."""
 
 
 def validate(test: LitmusTest, settings: Settings) -> Translation:
@@ -41,58 +44,92 @@ def validate(test: LitmusTest, settings: Settings) -> Translation:
         return Translation(Soundness.UNKNOWN, 0)
 
 
-class Validator:
-    """Judges clusters as tests are generated, and stores unsound ones."""
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """Verdict on a test's clusters; `racing` if one of several resource ops races."""
 
-    def __init__(self, settings: Settings, record: RunRecord, log: EventLog) -> None:
+    verdict: Soundness
+    racing: bool
+
+
+class Validator:
+    """Judges clusters as tests are generated, and stores unsound ones.
+
+    Parameters
+    ----------
+    settings : Settings
+    log : callable
+        Receives the events.
+    """
+
+    def __init__(self, settings: Settings, log: Callable[[Event], None]) -> None:
         self.settings = settings
-        self.record = record
         self.log = log
         self.reduced = 0
+        self.names: dict[str, str] = {}
+        """Names of its findings by key."""
 
-    def count_given(self, test: LitmusTest) -> None:
-        """Judge the clusters that a test was generated with."""
-        start = time.monotonic()
-        self.record.clusterings[validate(test, self.settings).verdict] += 1
-        self.record.racing += races(test)
-        self.record.validating_s += time.monotonic() - start
+    def given(self, test: LitmusTest) -> Clustering:
+        """The verdict on clusters that a test was generated with."""
+        return Clustering(validate(test, self.settings).verdict, races(test))
 
-    def count_chosen(
-        self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
+    def judge_chosen(
+        self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
     ) -> None:
         """Judge the clusters that an executor chooses for a test without clusters."""
         start = time.monotonic()
-        clustered = made.clustered(test, config)
-        if clustered.clusters:
-            verdict = validate(clustered, self.settings).verdict
-            state.clusterings[verdict] += 1
-            state.racing += races(clustered)
-            if verdict is Soundness.UNSOUND:
-                self._found(test, made, state, config)
-        self.record.validating_s += time.monotonic() - start
+        clustered = made.clustered(test, sampled.config)
+        if not clustered.clusters:
+            return
+        verdict = validate(clustered, self.settings).verdict
+        if verdict is Soundness.UNSOUND and self.reduced < MAX_REDUCED:
+            self.reduced += 1
+            self._found(index, test, made, sampled)
+        self.log(
+            ClustersChosen(
+                index=index,
+                executor=sampled.executor,
+                configuration=sampled.config.name,
+                verdict=verdict,
+                racing=races(clustered),
+                seconds=round(time.monotonic() - start, 6),
+            )
+        )
 
     def _found(
-        self, test: LitmusTest, made: type[Clusters], state: ExecutorState, config: Config
+        self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
     ) -> None:
-        """Reduce and store a test that is clustered unsoundly, unless there are many."""
-        if self.reduced >= MAX_REDUCED:
+        """Reduce and store a test that is clustered unsoundly."""
+        smallest = normalized(self._reduced(test, made, sampled.config), "unsound")
+        added = validate(smallest, self.settings).added
+        assert added is not None
+        executor, config, of = sampled.executor, sampled.config.name, sampled.executor_class
+        found = key(smallest, kind=FindingKind.UNSOUND, rules=(), executor_class=of)
+        if found in self.names:
+            self.log(SeenAgain(index=None, executor=executor, configuration=config, key=found))
             return
-        self.reduced += 1
-        smallest = normalized(self._reduced(test, made, config), "unsound")
-        found = validate(smallest, self.settings)
-        assert found.added is not None
         name = name_for("unsound", smallest)
-        path = self.settings.out / f"{name}.yaml"
-        about = f"{state.title} chose these clusters; they add {found.added}"
-        smallest = replace(smallest, name=name, description=about)
-        for known in self.record.unsound:
-            if known.path == str(path):
-                known.more += 1
-                self.log.unsound_clusters(smallest, path, config.name, found.added)
-                return
-        save(Entry(smallest), path)
-        self.log.unsound_clusters(smallest, path, config.name, found.added)
-        self.record.unsound.append(Unsound(str(path), smallest, state.title, found.added))
+        if name in self.names.values():  # of another executor
+            name += f"-{len(self.names)}"
+        self.names[found] = name
+        about = f"{sampled.title} chose these clusters; they add {added}"
+        entry = Entry(replace(smallest, name=name, description=about))
+        file = f"findings/{name}{self.settings.suffix}.yaml"
+        save(entry, self.settings.out / file)
+        self.log(
+            FindingAdded(
+                index=index,
+                key=found,
+                file=file,
+                entry=dumps(entry),
+                kind=FindingKind.UNSOUND,
+                executor=executor,
+                configuration=config,
+                executor_class=of,
+                cause="unsound clusters",
+                reason=(f"the clusters add {added}",),
+            )
+        )
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:
         """The smallest test found that the executor clusters unsoundly, with those clusters."""

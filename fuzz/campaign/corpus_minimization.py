@@ -17,21 +17,18 @@ clock, so that the answer is repeatable.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import z3
 
-from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.causes import likely_cause
 from litmusfuzz.fuzz.campaign.family_weights import pairs
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none
+from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.native import NativeMutant
@@ -41,6 +38,7 @@ from litmusfuzz.reports.cmin import Cover
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.oracles.allowed import AllowedSet
 
 Shown = frozenset[str]
@@ -109,19 +107,13 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
     if executor_class(name).support.lacking(entry.test):
         return False
     config = configuration(name, _CONFIG)
-    request = messages.Request(
-        test=dumps(Entry(entry.test)),
-        executor=name,
-        config=config.name,
-        count=_COUNT,
-        noise=asdict(Noise()),
-    )
-    reply = worker.ask(request, _TIMEOUT_S)
+    job = Job(entry.test, _COUNT, executor=name)
+    reply = worker.ask(job.request(config), _TIMEOUT_S)
     if isinstance(reply, Died):
         return True  # a kill without an outcome
     oracle = explorer_or_none(entry.test, GUARANTEES[config.guarantees], CAMPAIGN_BUDGET)
     seen = messages.histogram(entry.test, reply)
-    return oracle is not None and any(oracle.judge(o) is Verdict.FORBIDDEN for o in seen)
+    return oracle is not None and bool(judge(oracle, seen).forbidden)
 
 
 def minimum(sets: Mapping[str, Shown]) -> Cover:
@@ -141,7 +133,8 @@ def minimum(sets: Mapping[str, Shown]) -> Cover:
         for name in chosen
     }
     total = len(frozenset().union(*sets.values()))
-    return Cover({name: tuple(sorted(alone[name])) for name in sorted(chosen)}, least, total)
+    kept = {name: tuple(sorted(alone[name])) for name in sorted(chosen)}
+    return Cover(kept, least, total, len(sets))
 
 
 def _greedy(sets: Mapping[str, Shown]) -> list[str]:

@@ -42,13 +42,12 @@ if TYPE_CHECKING:
 _ORDERS: Final = 2_000
 """Further total orders that are tried for a test with many-ops, after the oracle's witnesses."""
 
+# Why an allowed outcome is not forced:
 FAILS: Final = "an op fails: nothing is specified"
 STRICTER: Final = "blocks only where an executor is stricter with a loop or conditional"
 ITERATIONS: Final = "needs more iterations at once than parallel_iterations"
 ELEMENTS: Final = "needs elements of a many-op split"
 SPLIT: Final = "needs an update split in two"
-REASONS: Final = (SPLIT, ELEMENTS, ITERATIONS, STRICTER, FAILS)
-"""Why an allowed outcome is not forced."""
 
 
 @dataclass(frozen=True, slots=True)

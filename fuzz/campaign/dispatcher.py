@@ -9,29 +9,29 @@ misses are counted. See ``docs/decisions/0008-same-graphs.md``.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.fuzz.campaign.cluster_validation import Validator
-from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
+from litmusfuzz.reports.events import Compared, Generated, NotRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.corpus.outcome import Verdict
+    from litmusfuzz.fuzz.campaign.cluster_validation import Validator
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.fuzz.executors.protocol import Clusters, Noise
     from litmusfuzz.fuzz.support import Support
-    from litmusfuzz.reports.records import RunRecord
+    from litmusfuzz.reports.events import Event
 
 MAX_WAITING: Final = 16
 """Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
@@ -40,6 +40,8 @@ MOST_FAMILIES: Final = 32
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
 minimizes or hangs. A campaign limited by a number of tests waits without limit."""
+MAX_COMPARED_BYTES: Final = 1 << 25
+"""Bytes of outcomes that a campaign keeps of its comparisons: some ten thousand tests."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +62,6 @@ class GeneratedTest:
         Executors that have not run the test yet.
     judgements : dict of CampaignExecutor to Judgement
         Of the executors that have run it.
-    verdicts : set of Verdict
-        All verdicts on its outcomes so far.
     """
 
     index: int
@@ -72,7 +72,6 @@ class GeneratedTest:
     sampled: dict[CampaignExecutor, SampledConfiguration]
     pending: set[CampaignExecutor]
     judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
-    verdicts: set[Verdict] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,14 +85,18 @@ class CampaignExecutor:
         Picks the configuration in which a test runs.
     families : tuple of str
         Families that are generated for it. The canary has none: it runs what the others run.
-    features : frozenset of str
-        Features of tests that it supports.
+    support : Support
+        What it takes.
     clusterer : type of Clusters, optional
         The executor's class, if it chooses clusters itself.
     fast : SampledConfiguration, optional
         A configuration in which findings are minimized but no test is fuzzed.
+    damaging_ops : frozenset of str
+        Ops whose kernels may damage the memory of their process.
     minimizing_s : float
         Seconds spent on minimizing.
+    versions : mapping of str to str
+        Versions of its frameworks, once a worker has started.
     waiting : deque of GeneratedTest
     """
 
@@ -103,7 +106,9 @@ class CampaignExecutor:
     support: Support
     clusterer: type[Clusters] | None = None
     fast: SampledConfiguration | None = None
+    damaging_ops: frozenset[str] = frozenset()
     minimizing_s: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
     """Time of the last `take`, on the monotonic clock."""
@@ -121,6 +126,37 @@ class CampaignExecutor:
         return len(self.waiting) >= MAX_WAITING
 
 
+@dataclass(slots=True, eq=False)
+class UnreducedFinding:
+    """A test with a forbidden outcome, as it was executed.
+
+    It is `suspect` if its process crashed later: then it counts only after a fresh process has
+    shown it. It is `settled` once a fresh process has shown it, or has not.
+    """
+
+    generated: GeneratedTest
+    executor: CampaignExecutor
+    judgement: Judgement
+    noise: Noise
+    seed: int
+    suspect: bool = False
+    settled: bool = False
+
+    @property
+    def sampled(self) -> SampledConfiguration:
+        """The configuration that showed it."""
+        return self.generated.sampled[self.executor]
+
+    @property
+    def event_fields(self) -> dict[str, Any]:
+        """Fields of every event about it: its test, executor and configuration."""
+        return {
+            "index": self.generated.index,
+            "executor": self.executor.name,
+            "configuration": self.sampled.config.name,
+        }
+
+
 class Dispatcher:
     """Generates tests and puts each into the queue of every executor that supports it.
 
@@ -135,39 +171,44 @@ class Dispatcher:
     settings : Settings
     executors : iterable of CampaignExecutor
         All, the canary included.
-    record : RunRecord
-        Counts what is generated and refused.
-    compared : callable
-        Called with the comparison of each test that several executors ran.
-    log : EventLog, optional
-        Receives unsound clusters.
+    validator : Validator
+        Judges clusters.
+    log : callable
+        Receives an event for each generated test, and for each comparison of executors.
+    earlier : mapping of int to set of str
+        By index, the tests that earlier processes of the same campaign have generated, each with
+        the titles of the configurations that have yet to run it. It is for a campaign limited by
+        a number of tests, which so continues as if it had never been interrupted.
     """
 
     def __init__(
         self,
         settings: Settings,
         executors: Iterable[CampaignExecutor],
-        record: RunRecord,
-        compared: Callable[[DifferentialComparison], None],
-        log: EventLog | None = None,
+        validator: Validator,
+        log: Callable[[Event], None],
+        earlier: Mapping[int, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self.settings = settings
+        self.earlier = earlier
         self.executors = tuple(executors)
         self.fuzzed = [executor for executor in self.executors if executor.families]
-        self.record = record
-        self.compared = compared
-        self.validator = Validator(settings, record, log or EventLog())
+        self.validator = validator
+        self.log = log
         names = {name for executor in self.fuzzed for name in executor.families}
         self.weights = FamilyWeights(
             {name: settings.weight(name) for name in names}, learning=settings.tests is None
         )
         self.dispatched = 0
+        self.numbers: Counter[str] = Counter()
+        """Tests generated so far, by family."""
+        self.compared_bytes = 0
         self.unfinished: set[GeneratedTest] = set()
 
     @property
     def all_generated(self) -> bool:
         """True once the requested number of tests has been generated."""
-        return self.settings.tests is not None and self.record.graphs >= self.settings.tests
+        return self.settings.tests is not None and self.numbers.total() >= self.settings.tests
 
     @property
     def all_dispatched(self) -> bool:
@@ -188,62 +229,75 @@ class Dispatcher:
         chooser = self.fuzzed[place]
         family = self.weights.choose(place, chooser.families)
         start = time.monotonic()
-        self._generate(family, chooser.support)
-        self.add_time(family, time.monotonic() - start)
+        self._generate(family, chooser)
+        self.weights.add_time(family, time.monotonic() - start)
         return True
-
-    def add_time(self, family: str, seconds: float) -> None:
-        """Add seconds spent on generating, running or judging tests of a family."""
-        self.record.families[family].seconds += seconds
-        self.weights.add_time(family, seconds)
 
     def _blocks(self, executor: CampaignExecutor) -> bool:
         """True if no test may be generated because this executor's queue is full."""
         patient = self.settings.tests is not None
         return executor.full and (patient or time.monotonic() - executor.last_taken_at < PATIENCE_S)
 
-    def _generate(self, family: str, support: Support) -> None:
-        """Generate a test within a support and queue it for every executor that supports it."""
-        record = self.record
+    def _generate(self, family: str, chooser: CampaignExecutor) -> None:
+        """Generate a test within an executor's support, and queue it for all that support it."""
         start = time.monotonic()
-        number = self.settings.first_index + record.families[family].graphs
+        number = self.settings.first_index + self.numbers[family]
         # Indices are unique, and equal in all campaigns with this seed. A new family is the last
         # in the table, and so changes no index of the others.
         index = number * MOST_FAMILIES + tuple(FAMILIES).index(family)
-        record.graphs += 1
-        record.families[family].graphs += 1
+        self.numbers[family] += 1
+        left = self.earlier.get(index)
+        if left is not None and not left and not any(e.sampler.several for e in self.fuzzed):
+            return  # it is known which configuration is next
         try:
-            test = generate(family, self.settings.seed, index, support)
+            test = generate(family, self.settings.seed, index, chooser.support)
         except NotGenerated:
             return  # for this index only; the next one has other random choices
-        record.ops.update(n.op for n in test.effects)
-        running = {}
+        running: dict[CampaignExecutor, SampledConfiguration] = {}
+        lacking: dict[str, tuple[str, ...]] = {}
+        busy = []
         for executor in self.fuzzed:
-            lacking = executor.support.lacking(test)
-            accepts = not (lacking or executor.full)
-            sampled = executor.sampler.next() if accepts else executor.sampler.current
-            sampled.state.graphs += 1
-            if lacking:
-                sampled.state.refuse(lacking)
-            elif accepts:
-                running[executor] = sampled
-        record.generating_s += time.monotonic() - start
+            if lacks := executor.support.lacking(test):
+                lacking[executor.sampler.current.title] = tuple(lacks)
+            elif executor.full:
+                busy.append(executor.sampler.current.title)
+            else:
+                sampled = executor.sampler.next()
+                if left is None or sampled.title in left:
+                    running[executor] = sampled
+                else:
+                    executor.sampler.add_run(sampled, 0.0)
+        generated_at = time.monotonic()
         oracles, allowed = self._oracles(test, index, running.values())
         for executor, sampled in tuple(running.items()):
             if sampled.model.name not in oracles:
-                sampled.state.refuse({"program order"})
+                lacking[sampled.title] = ("program order",)
                 executor.sampler.add_run(sampled, 0.0)
                 del running[executor]
+        judged_at = time.monotonic()
+        if left is None:
+            given = self.validator.given(test) if test.clusters and running else None
+            self.log(
+                Generated(
+                    index=index,
+                    family=family,
+                    executor=chooser.name,
+                    ops=Counter(node.op for node in test.effects),
+                    lacking=lacking,
+                    not_run=tuple(busy),
+                    given=tuple(sampled.title for sampled in running.values()),
+                    clusters=str(given.verdict) if given else "",
+                    racing=bool(given and given.racing),
+                    generating_s=round(generated_at - start, 6),
+                    judging_s=round(judged_at - generated_at, 6),
+                    validating_s=round(time.monotonic() - judged_at, 6),
+                )
+            )
+            for executor, sampled in running.items():
+                if executor.clusterer is not None and not test.clusters:
+                    self.validator.judge_chosen(index, test, executor.clusterer, sampled)
         if not running:
             return
-        if test.clusters:
-            self.validator.count_given(test)
-        else:
-            for executor, sampled in running.items():
-                if executor.clusterer is not None:
-                    self.validator.count_chosen(
-                        test, executor.clusterer, sampled.state, sampled.config
-                    )
         generated = GeneratedTest(index, family, test, oracles, allowed, running, set(running))
         self.unfinished.add(generated)
         for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):
@@ -256,7 +310,6 @@ class Dispatcher:
 
         A model with program order may say nothing about a test; then it has no oracle.
         """
-        start = time.monotonic()
         oracles: dict[str, Oracle] = {}
         allowed: dict[str, int] = {}
         for model in {each.model.name: each.model for each in configurations}.values():
@@ -269,7 +322,6 @@ class Dispatcher:
             number = number_allowed(test, model)
             if number is not None:
                 allowed[model.name] = number
-        self.record.judging_s += time.monotonic() - start
         return oracles, allowed
 
     def done(
@@ -284,11 +336,17 @@ class Dispatcher:
             self._finish(generated)
 
     def finish(self) -> None:
-        """Count what was not run, and compare the outcomes of tests that some executors ran."""
-        for state in self.record.executors:
-            state.not_run = state.graphs - state.tests - state.refused_graphs
+        """Note what was not run, and compare the outcomes of tests that some executors ran."""
         for generated in sorted(self.unfinished, key=lambda each: each.index):
+            for executor, sampled in generated.sampled.items():
+                if executor in generated.pending:
+                    self.not_run(generated, sampled)
             self._finish(generated)
+
+    def not_run(self, generated: GeneratedTest, sampled: SampledConfiguration) -> None:
+        """Note that a configuration did not run a test."""
+        name = sampled.config.name
+        self.log(NotRun(index=generated.index, executor=sampled.executor, configuration=name))
 
     def _finish(self, generated: GeneratedTest) -> None:
         self.unfinished.remove(generated)
@@ -306,8 +364,14 @@ class Dispatcher:
             result.model: {o: str(generated.oracles[result.model].judge(o)) for o in outcomes}
             for result in shown
         }
-        self.compared(
-            DifferentialComparison(
-                generated.test, shown, verdicts, generated.index, generated.family
+        comparison = DifferentialComparison(generated.test, shown, verdicts)
+        kept = comparison.as_json()["outcomes"]
+        self.compared_bytes += len(str(kept))
+        self.log(
+            Compared(
+                index=generated.index,
+                family=generated.family,
+                totals=comparison.totals(),
+                outcomes=tuple(kept) if self.compared_bytes <= MAX_COMPARED_BYTES else (),
             )
         )

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class, names
@@ -30,20 +29,12 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 10.0
 """Timeout of a worker's answer, not counting the start of its framework."""
-_PACKAGES: Final = {
-    "tensorflow-cpu": ("tensorflow_cpu", "tensorflow", "tf-nightly"),
-    "jax": ("jax",),
-    "numpy": ("numpy",),
-    "hypothesis": ("hypothesis",),
-    "msgspec": ("msgspec",),
-    "pyyaml": ("pyyaml",),
-    "click": ("click",),
-    "rich": ("rich",),
-    "z3-solver": ("z3-solver",),
-    "psutil": ("psutil",),
-    "tbb": ("tbb",),
-}
-"""Required packages: the name to install, and names under which each may be installed."""
+_PACKAGES: Final = (
+    *("tensorflow-cpu", "jax", "numpy", "hypothesis", "msgspec"),
+    *("pyyaml", "click", "rich", "z3-solver", "psutil", "tbb"),
+)
+_OTHER_NAMES: Final = {"tensorflow-cpu": ("tensorflow_cpu", "tensorflow", "tf-nightly")}
+"""Names under which a required package may be installed, if not its own."""
 _TOOLS: Final = (
     ("herd7", ("herd7",), "sets of other models: `herd`", "opam install herdtools7"),
     ("graphviz", ("dot",), "DOT as a picture: `show --format dot`", "apt install graphviz"),
@@ -101,11 +92,12 @@ def _machine() -> Iterator[Check]:
 
 
 def _packages() -> Iterator[Check]:
-    for wanted, known_as in _PACKAGES.items():
+    for wanted in _PACKAGES:
+        known_as = _OTHER_NAMES.get(wanted, (wanted,))
         there = ", ".join(f"{name} {found}" for name in known_as if (found := _version(name)))
         yield Check(wanted, there or "missing", f"pip install {wanted}", good=bool(there))
     there = _version("distributed")
-    says = there or "missing: campaigns on several machines"
+    says = there or "for campaigns on several machines"
     yield Check("distributed", says, "pip install 'litmusfuzz[dask]'", good=bool(there))
 
 
@@ -119,7 +111,7 @@ def _version(package: str) -> str:
 def _tools() -> Iterator[Check]:
     for what, commands, purpose, get in _TOOLS:
         path = next((found for each in commands if (found := shutil.which(each))), None)
-        yield Check(what, path or f"missing: {purpose}", get, good=path is not None)
+        yield Check(what, path or f"for {purpose}", get, good=path is not None)
 
 
 def _others() -> Iterator[Check]:
@@ -163,7 +155,7 @@ def _engines(executor: str) -> list[Check]:
                 works.append(config.name)
                 continue
             what = f"{executor}/{config.name}"
-            found.append(Check(what, why, _how_to_get(config.name), good=False))
+            found.append(Check(what, why, _how_to_get(executor, config.name), good=False))
     basic = executor == "native"
     says = f"{len(works)} configurations: {', '.join(works)}; workers are {worker.start_method}"
     return [
@@ -172,9 +164,10 @@ def _engines(executor: str) -> list[Check]:
     ]
 
 
-def _how_to_get(config: str) -> str:
+def _how_to_get(executor: str, config: str) -> str:
     if "gpu" in config:
-        return "an NVIDIA GPU; for jax: pip install 'jax[cuda12]'"
+        gpu = "an NVIDIA GPU"
+        return f"{gpu}, and pip install 'jax[cuda12]'" if executor == "jax" else gpu
     if "tbb" in config:
         return "pip install tbb; building it needs tbb-devel (make setup)"
     return "apt install g++, then make setup" if "openmp" in config else "make setup"
@@ -183,14 +176,9 @@ def _how_to_get(config: str) -> str:
 def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
     """Run a test in a new worker."""
     made = configuration(executor, config)
-    request = messages.Request(
-        test=dumps(Entry(litmus(_SB))),
-        config=config,
-        count=8,
-        noise=asdict(Noise(copies=2, steps=4)),
-    )
+    job = Job(litmus(_SB), 8, Noise(copies=2, steps=4))
     with closing(Worker(executor)) as worker:
-        reply = worker.ask(request, _TIMEOUT_S)
+        reply = worker.ask(job.request(made), _TIMEOUT_S)
     flags = [v for name, v in made.environment if name.endswith("XLA_FLAGS")]
     if isinstance(reply, Died):
         ran, says = False, reply.message

@@ -1,32 +1,64 @@
-"""The findings of a campaign: unreduced, minimized, unconfirmed and known; each is a file."""
+"""The findings of a campaign: unreduced, minimized, unconfirmed and known; each is a file.
+
+Each method that stores something writes the file first, then the event that names it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, Finding, save
-from litmusfuzz.fuzz.campaign.canonical import form
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
+from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
-from litmusfuzz.reports.records import ReportedFinding
+from litmusfuzz.reports.events import (
+    FindingAdded,
+    FindingKind,
+    SeenAgain,
+    Unconfirmed,
+    WorkerDied,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
-    from litmusfuzz.fuzz.campaign.event_log import EventLog
+    from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, UnreducedFinding
     from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.minimizer import UnreducedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.reports.records import RunRecord
+    from litmusfuzz.fuzz.campaign.slots import Job, Slot
+    from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.reports.events import Event
+
+_MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
+
+
+@dataclass(slots=True, eq=False)
+class MinimizedFinding:
+    """A minimized finding, and the configurations of its executor that have shown it.
+
+    `file` is relative to the campaign's folder. `reason` says why its outcome is forbidden; "" if
+    that is not known, or another shard found it.
+    """
+
+    entry: Entry
+    key: str
+    configurations: set[str] = field(default_factory=set)
+    file: str = ""
+    reason: str = ""
+
+    @property
+    def finding(self) -> Finding:
+        """How to reproduce it."""
+        assert self.entry.finding is not None
+        return self.entry.finding
 
 
 class Findings:
@@ -35,59 +67,52 @@ class Findings:
     Parameters
     ----------
     settings : Settings
-    record : RunRecord
-        Receives the findings.
-    log : EventLog
+    log : callable
+        Receives the events.
     dispatcher : Dispatcher
         Receives which families still find something new.
-    known : sequence of ReportedFinding
+    known : sequence of MinimizedFinding
     """
 
     def __init__(
         self,
         settings: Settings,
-        record: RunRecord,
-        log: EventLog,
+        log: Callable[[Event], None],
         dispatcher: Dispatcher,
-        known: Sequence[ReportedFinding],
+        known: Sequence[MinimizedFinding],
     ) -> None:
         self.settings = settings
-        self.record = record
         self.log = log
         self.dispatcher = dispatcher
-        self.known = tuple(known)
+        self.known = list(known)
+        self.causes: set[str] = set()
+        self.deaths = 0
 
-    def explained_by(self, unreduced: UnreducedFinding, *, exact: bool) -> ReportedFinding | None:
+    def explained_by(self, unreduced: UnreducedFinding, *, exact: bool) -> MinimizedFinding | None:
         """A minimized finding, shown in the same configuration, whose shape this test contains."""
         return next(self.contained(unreduced, exact=exact, other_configurations=False), None)
 
-    def across_configurations(self, unreduced: UnreducedFinding) -> bool:
-        """True if a finding may also belong to other configurations of its executor."""
-        return unreduced.executor.sampler.several or self.settings.defers_minimization
-
     def contained(
         self, unreduced: UnreducedFinding, *, exact: bool, other_configurations: bool
-    ) -> Iterator[ReportedFinding]:
+    ) -> Iterator[MinimizedFinding]:
         """Minimized findings of the same executor whose shapes this test contains.
 
         With `other_configurations`, those that this configuration has not shown yet; else the
         others.
         """
-        for known in (*self.known, *self.record.findings):
-            finding = known.entry.finding
-            assert finding is not None
-            if finding.executor != unreduced.executor.name or not finding.minimized:
+        for known in self.known:
+            if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
                 continue
-            if (unreduced.sampled.config.name in known.configs) is other_configurations:
+            shown_here = unreduced.sampled.config.name in known.configurations
+            if shown_here is other_configurations:
                 continue
             if explains(known.entry.test, unreduced.generated.test, exact=exact):
                 yield known
 
-    def add_sighting(self, unreduced: UnreducedFinding, known: ReportedFinding) -> None:
-        """Count a test that shows a known finding."""
-        config = unreduced.sampled.config.name
-        known.again(config)
-        self.log.seen_again(unreduced.generated.index, config, known)
+    def add_sighting(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
+        """Note that a test shows a known finding."""
+        known.configurations.add(unreduced.sampled.config.name)
+        self.log(SeenAgain(**unreduced.event_fields, key=known.key))
 
     def _entry(
         self,
@@ -108,7 +133,7 @@ class Findings:
             executions=judgement.executions,
             noise=asdict(unreduced.noise),
             settings=dict(unreduced.sampled.config.settings),
-            versions=self.record.versions[unreduced.executor.name],
+            versions=unreduced.executor.versions,
             seed=self.settings.seed,
             index=unreduced.generated.index,
             family=unreduced.generated.family,
@@ -126,80 +151,129 @@ class Findings:
         fuzzed = self.dispatcher.fuzzed
         return name if len(fuzzed) == 1 else f"{name}-{1 + fuzzed.index(unreduced.executor)}"
 
-    def unreduced_name(self, unreduced: UnreducedFinding) -> str:
-        """Name of the test's file in ``unreduced/``."""
-        return self._numbered("unreduced", unreduced)
+    def _save(self, entry: Entry, folder: str) -> str:
+        """Write an entry's file; its path relative to the campaign's folder."""
+        file = f"{folder}/{entry.test.name}{self.settings.suffix}.yaml"
+        save(entry, self.settings.out / file)
+        return file
 
-    def store_unreduced(self, unreduced: UnreducedFinding) -> Path:
-        """Store a test with a forbidden outcome as it was executed."""
-        name = self.unreduced_name(unreduced)
+    def store_unreduced(self, unreduced: UnreducedFinding) -> str:
+        """Store a test with a forbidden outcome as it was executed; return its file."""
+        name = self._numbered("unreduced", unreduced)
         best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
         best.judgement = unreduced.judgement  # whatever its cause
         entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
-        path = self.settings.out / "unreduced" / f"{name}.yaml"
-        save(entry, path)
-        return path
+        return self._save(entry, "unreduced")
 
     def store_unconfirmed(self, unreduced: UnreducedFinding, best: Best) -> None:
-        """Store, apart, a minimized test that a fresh process does not show; it is not reported."""
-        self.record.unconfirmed += 1
+        """Store, apart, a test that a fresh process does not show; it is not reported."""
         name = self._numbered("unconfirmed", unreduced)
         entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
-        path = self.settings.out / "unconfirmed" / f"{name}.yaml"
-        save(entry, path)
-        self.log.unconfirmed(unreduced.generated.index, path)
+        file = self._save(entry, "unconfirmed")
+        self.log(Unconfirmed(**unreduced.event_fields, file=file))
 
     def store(
         self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
-    ) -> ReportedFinding | None:
+    ) -> MinimizedFinding | None:
         """Store a finding and report it; None if it is known already."""
-        best.normalize(unreduced.sampled.model, self.settings.budget)
+        sampled, executor = unreduced.sampled, unreduced.executor.name
+        model = sampled.model
+        best.normalize(model, self.settings.budget)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
-        cause = likely_cause(entry.test, seen)
-        reported = ReportedFinding(entry, "", cause, python=self.settings.python)
-        across, model = self.across_configurations(unreduced), unreduced.sampled.model
-        shape, by = form(entry.test, model), _shown_by(reported, across=across)
-        for known in (*self.known, *self.record.findings):
-            if _shown_by(known, across=across) == by and form(known.entry.test, model) == shape:
+        shape = form(entry.test, model)
+        for known in self.known:
+            if known.finding.executor == executor and form(known.entry.test, model) == shape:
                 self.add_sighting(unreduced, known)
                 return None
-        path = self.settings.out / f"{name}.yaml"
-        if any(known.path == str(path) for known in (*self.known, *self.record.findings)):
-            # Of another executor.
-            name += f"-{len(self.record.findings)}"
-            path = self.settings.out / f"{name}.yaml"
-            reported.entry = replace(entry, test=replace(entry.test, name=name))
-        save(reported.entry, path)
-        reported.path = str(path)
-        why = explain(entry.test, unreduced.sampled.model, seen)
-        reported.reason = str(why or "")
-        reported.allowed_by = self._allowed_by(entry.test, best.judgement)
-        if all(known.cause != reported.cause for known in self.record.findings):
+        if any(known.entry.test.name == name for known in self.known):  # of another executor
+            name += f"-{len(self.known)}"
+            entry = replace(entry, test=replace(entry.test, name=name))
+        file = self._save(entry, "findings")
+        why = explain(entry.test, model, seen)
+        cause = likely_cause(entry.test, seen)
+        if cause not in self.causes:
+            self.causes.add(cause)
             self.dispatcher.weights.add_find(unreduced.generated.family)
-        self.record.families[unreduced.generated.family].findings += 1
-        self.record.findings.append(reported)
-        verdicts = {
-            outcome: (count, str(best.judgement.oracle.judge(outcome)))
-            for outcome, count in best.judgement.histogram.items()
-        }
-        self.log.finding_added(unreduced.generated.index, reported, verdicts, why)
-        return reported
+        rules = why.broken if why else ()
+        found = key(
+            entry.test,
+            kind=FindingKind.FORBIDDEN,
+            rules=rules,
+            executor_class=sampled.executor_class,
+            model=model,
+        )
+        histogram = best.judgement.histogram.items()
+        self.log(
+            FindingAdded(
+                **unreduced.event_fields,
+                key=found,
+                file=file,
+                entry=dumps(entry),
+                executor_class=sampled.executor_class,
+                model=model.name,
+                cause=cause,
+                reason=tuple(why.steps) if why else (),
+                is_cycle=bool(why and why.cycle),
+                arcs=tuple(why.arcs) if why else (),
+                edges=tuple((each.source, each.target) for each in why.edges) if why else (),
+                rules=tuple(rules),
+                histogram=tuple(
+                    (o.plain, count, str(best.judgement.oracle.judge(o))) for o, count in histogram
+                ),
+                allowed_by=self._allowed_by(entry, best.judgement),
+            )
+        )
+        minimal = MinimizedFinding(entry, found, {sampled.config.name}, file, str(why or ""))
+        self.known.append(minimal)
+        return minimal
 
-    def _allowed_by(self, test: LitmusTest, judgement: Judgement) -> tuple[str, ...]:
+    def path(self, file: str) -> Path:
+        """Path of a file that an event names."""
+        return self.settings.out / file
+
+    def store_death(
+        self, slot: Slot, job: Job, died: Died, suspects: Sequence[UnreducedFinding]
+    ) -> None:
+        """Store the test on which a worker crashed or hung."""
+        assert job.test is not None
+        self.deaths += 1
+        seed, sampled = self.settings.seed, slot.sampled
+        what = "timed-out" if died.timed_out else "crashed"
+        name = f"{what}-{seed}-{self.deaths}"
+        doing = "minimizing" if slot.minimizing else "fuzzing"
+        description = (
+            f"{sampled.title}: {died.message}\n"
+            f"seed {seed}, while {doing}, "
+            f"after {slot.jobs_run - 1} other jobs in the same process\n"
+            + ", ".join(f"{k} {v}" for k, v in slot.executor.versions.items())
+        )
+        entry = Entry(replace(job.test, name=name, description=description))
+        ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
+        self.log(
+            WorkerDied(
+                kind=FindingKind.TIMED_OUT if died.timed_out else ended,
+                executor=sampled.executor,
+                configuration=sampled.config.name,
+                executor_class=sampled.executor_class,
+                message=died.message,
+                file=self._save(entry, what),
+                entry=dumps(entry),
+                ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
+                minimizing=slot.minimizing,
+                suspects=tuple(
+                    (each.generated.index, each.sampled.config.name) for each in suspects
+                ),
+            )
+        )
+
+    def _allowed_by(self, entry: Entry, judgement: Judgement) -> tuple[str, ...]:
         """Models, weaker than the one that judges, that allow all the forbidden outcomes."""
         forbidden = dict(judgement.forbidden)
         return tuple(
             name
             for name, model in MODELS.items()
-            if set(judge(Explorer(test, model, self.settings.budget), forbidden).verdicts)
+            if set(judge(Explorer(entry.test, model, self.settings.budget), forbidden).verdicts)
             == {Verdict.ALLOWED}
         )
-
-
-def _shown_by(reported: ReportedFinding, *, across: bool) -> tuple[str, ...]:
-    """The executor, and its configuration where findings are distinguished by configuration."""
-    finding = reported.entry.finding
-    assert finding is not None
-    return (finding.executor,) if across else (finding.executor, finding.configuration)

@@ -299,19 +299,11 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
 
 def _written(entry: KnownFinding) -> str:
     """An entry with a key as YAML lines."""
-    texts = {"name": entry.name, "why": entry.why}
-    days = {"since": entry.since, "expires": entry.expires}
-    return (
-        "\n    ".join(
-            [
-                f"  - key: {entry.key}",
-                *(
-                    f"{n}: {json.dumps(text, ensure_ascii=False)}"
-                    for n, text in texts.items()
-                    if text
-                ),
-                *(f"{n}: {day.isoformat()}" for n, day in days.items() if day),
-            ]
-        )
-        + "\n"
-    )
+    lines = f"  - key: {entry.key}\n"
+    for field, text in (("name", entry.name), ("why", entry.why)):
+        if text:
+            lines += f"    {field}: {json.dumps(text, ensure_ascii=False)}\n"
+    for field, day in (("since", entry.since), ("expires", entry.expires)):
+        if day:
+            lines += f"    {field}: {day.isoformat()}\n"
+    return lines

@@ -1,125 +1,162 @@
-"""The campaign loop: generate, run, judge, minimize and store until the time is over.
+"""The campaign: generate, run, judge, minimize and store until the time is over.
 
-One thread, many processes. The loop gives each idle worker a task (`fuzz.campaign.jobs`) and waits
-for the first worker to answer. `fuzz.campaign.dispatcher` generates the tests,
-`fuzz.campaign.minimizer` minimizes findings, and `fuzz.campaign.findings` stores them.
+Plain asyncio: one task for each worker slot, each of which takes the next test or finding, and
+one that generates tests ahead while nobody waits for an answer. All of it runs in one thread, and
+what happens is written as events (`litmusfuzz.reports.events`). `fuzz.campaign.dispatcher`
+generates the tests, `fuzz.campaign.minimizer` minimizes findings, and `fuzz.campaign.findings`
+stores them.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import os
 import random
-import select
+import re
 import time
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec import structs
+
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, Schedule, Script, dumps, save, write_text
+from litmusfuzz.corpus.textfile import Script, save
+from litmusfuzz.fuzz.campaign.canonical import digest
+from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, Dispatcher, GeneratedTest
-from litmusfuzz.fuzz.campaign.event_log import EventLog, ExecutedTest
-from litmusfuzz.fuzz.campaign.findings import Findings
-from litmusfuzz.fuzz.campaign.jobs import Job, Slot
+from litmusfuzz.fuzz.campaign.cluster_validation import Validator
+from litmusfuzz.fuzz.campaign.dispatcher import (
+    CampaignExecutor,
+    Dispatcher,
+    GeneratedTest,
+    UnreducedFinding,
+)
+from litmusfuzz.fuzz.campaign.findings import Findings, MinimizedFinding
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.minimizer import Best, Minimizer, UnreducedFinding, expected_cost_s
+from litmusfuzz.fuzz.campaign.minimizer import Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
-from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
+from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
+from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
-from litmusfuzz.reports.records import Death, ExecutorState, ReportedFinding, RunRecord
+from litmusfuzz.reports.events import (
+    CanaryRun,
+    ConfigurationUnavailable,
+    Confirmed,
+    Executed,
+    ReductionEnded,
+    ReductionStarted,
+    ScriptRun,
+    ShardEnded,
+    ShardStarted,
+)
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
-    from litmusfuzz.fuzz.campaign.jobs import Result, Task
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
-    from litmusfuzz.reports.differential import DifferentialComparison
+    from litmusfuzz.reports.events import Event
 
-JOB_TIMEOUT_S: Final = 60.0
-SAVE_S: Final = 30.0
-"""Seconds between two writes of the record during a campaign."""
-ENVIRONMENT_SWITCH_S: Final = 8.0
-"""Seconds to start a framework in another environment, and later again in this one."""
-MAX_KEPT_BYTES: Final = 1 << 25
-"""Limit of the file of compared histograms: some ten thousand tests."""
+POLL_S: Final = 0.25
+"""Seconds after which a waiting task looks again: what it waits for may be a matter of time."""
+ENVIRONMENT_SWITCH_S: Final = 0.5
+"""Seconds to begin in another environment, and later again in this one."""
+_PARENT: Final = re.compile(r"mutation of (\S+):")
 
 
 class Campaign:
-    """One campaign; `record` has its state at any moment.
+    """One campaign, or one shard of it.
 
     Parameters
     ----------
     settings : Settings
-    show : callable
-        Called repeatedly with the record, for a view; it must not change the record.
-    log : EventLog, optional
+    log : callable
         Receives each event.
-    known : sequence of ReportedFinding, optional
-        Minimized findings of other campaigns: what they explain is not minimized again.
-    stop : callable, optional
-        Called several times a second; the campaign ends early when it returns True.
+    known : sequence of MinimizedFinding
+        Minimized findings of earlier shards: what they explain is not minimized again.
+    pending : sequence of Entry
+        Unreduced findings of earlier shards, which this one minimizes.
+    suspects : sequence of Entry
+        Further ones, whose processes crashed later.
+    earlier : mapping of int to set of str
+        As of `Dispatcher`.
+
+    Attributes
+    ----------
+    problem : str
+        Why the campaign has ended before its time; "" if there is no reason.
     """
 
     def __init__(
         self,
         settings: Settings,
-        show: Callable[[RunRecord], None],
-        log: EventLog | None = None,
-        known: Sequence[ReportedFinding] = (),
-        stop: Callable[[], bool] = lambda: False,
+        log: Callable[[Event], None],
+        known: Sequence[MinimizedFinding] = (),
+        pending: Sequence[Entry] = (),
+        suspects: Sequence[Entry] = (),
+        earlier: Mapping[int, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self.settings = settings
-        self.show = show
-        self.log = log or EventLog()
-        self.stop = stop
-        self.record = RunRecord(settings.seed, str(settings.out))
-        self.record.command, self.record.python = settings.command, settings.python
-        self.record.noise = noise_text(settings.noise)
+        self.log = log
         self.slots: list[Slot] = []
         executors = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
-            made = executor_class(name)
-            fast = settings.fast.get(name)
-            number = len(configs) + (fast is not None)
-            configurations = [self._add_configuration(name, config, number) for config in configs]
-            counted = settings.tests is not None
-            sampler = ConfigurationSampler(
-                configurations, settings.tests or settings.time_s, counted=counted
-            )
-            families = () if name == CANARY else settings.families_for_executor(name)
-            clusterer = made if issubclass(made, Clusters) else None
-            fast_sampled = None if fast is None else self._add_configuration(name, fast, number)
-            executor = CampaignExecutor(
-                name, sampler, families, made.support, clusterer, fast_sampled
-            )
+            executor = self._executor(name, configs)
             executors.append(executor)
             for _ in range(1 if name == CANARY else settings.workers):
                 python = None if name == CANARY else settings.python
-                worker = Worker(name, settings.memory_bytes, python)
-                self.slots.append(Slot(worker, executor, sampler.current))
-        self.dispatcher = Dispatcher(settings, executors, self.record, self._compared, self.log)
-        self.findings = Findings(settings, self.record, self.log, self.dispatcher, known)
+                worker = Worker(name, settings.memory_bytes, python, spawn=settings.spawn)
+                slot = Slot(worker, executor, executor.sampler.current, self._note_death)
+                self.slots.append(slot)
+        validator = Validator(settings, log)
+        self.dispatcher = Dispatcher(settings, executors, validator, log, earlier)
+        self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
-        self.kept_bytes = 0
         self.unreduced: list[UnreducedFinding] = []
-        self.saved = 0.0
+        self.minimizing: dict[Slot, UnreducedFinding] = {}
+        self.started = time.monotonic()
+        self.stopping = False
+        self.problem = ""
+        self._change = asyncio.Event()
+        for entry in pending:
+            self._add_pending(entry, suspect=False)
+        for entry in suspects:
+            self._add_pending(entry, suspect=True)
 
-    def _add_configuration(self, name: str, config: Config, of: int) -> SampledConfiguration:
-        """A configuration of an executor, with a line of its own in the record."""
+    def _executor(self, name: str, configs: Sequence[Config]) -> CampaignExecutor:
+        settings, made = self.settings, executor_class(name)
+        sampler = ConfigurationSampler(
+            [self._configuration(name, config) for config in configs],
+            settings.tests or settings.time_s,
+            counted=settings.tests is not None,
+        )
+        fast = settings.fast.get(name)
+        return CampaignExecutor(
+            name,
+            sampler,
+            () if name == CANARY else settings.families_for_executor(name),
+            made.support,
+            made if issubclass(made, Clusters) else None,
+            None if fast is None else self._configuration(name, fast),
+            getattr(made, "damaging_ops", frozenset()),
+        )
+
+    def _configuration(self, name: str, config: Config) -> SampledConfiguration:
         model = self.settings.model or GUARANTEES[config.guarantees]
-        state = ExecutorState(name, config.name, config.guarantees, model.name, spread=of > 1)
-        self.record.executors.append(state)
-        return SampledConfiguration(config, model, state)
+        of = class_of(name, dict(config.settings), model.name)
+        return SampledConfiguration(config, model, name, of)
 
-    def add_unreduced(self, entry: Entry) -> None:
-        """Add an unreduced finding that another campaign left as a file in ``unreduced/``."""
+    def _add_pending(self, entry: Entry, *, suspect: bool) -> None:
+        """Add an unreduced finding that an earlier shard left as a file in ``unreduced/``."""
         finding = entry.finding
         assert finding is not None
         executor, sampled = next(
@@ -146,447 +183,376 @@ class Campaign:
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
         self.unreduced.append(
-            UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0)
+            UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0, suspect)
         )
 
     def set_earlier_costs(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Set the seconds that a test took in each configuration in an earlier campaign."""
+        """Set the seconds that a test took in each configuration in earlier shards."""
         for executor in self.dispatcher.executors:
             fast = () if executor.fast is None else (executor.fast,)
             for sampled in (*executor.sampler.configurations, *fast):
                 sampled.seconds_earlier = seconds.get((executor.name, sampled.config.name), 0.0)
 
-    # --- the loop ----------------------------------------------------------------------
+    # --- start, end, and what is next ------------------------------------------------------
 
-    def run(self) -> RunRecord:
-        """Run until the time is over or Ctrl-C; then store the rest.
+    def stop(self) -> None:
+        """End the campaign soon; what is not minimized stays in ``unreduced/``."""
+        self.stopping = True
+        self._notify()
 
-        Ctrl-C is not an error: everything found is kept and reported.
+    async def run(self) -> None:
+        """Run until the time is over, or `stop` is called.
+
+        Raises
+        ------
+        OSError
+            If a file or event cannot be written: the disk is full.
         """
+        begun = time.monotonic()
         try:
-            if self._start():
-                self._loop()
-        except KeyboardInterrupt:
-            self.record.interrupted = True
-        except OSError as error:
-            self._note_error(error)
+            await self._start()
+            if not self.stopping:
+                await self._run_tasks()
         finally:
             for slot in self.slots:
-                if slot.task is not None and not self.record.problem:
-                    slot.task.close()  # a reduction stores its best test so far
                 slot.worker.close()
-                slot.state.state = "ended"
-            self.record.minimizing = ""
-            try:
-                self.dispatcher.finish()
-            except OSError as error:
-                self._note_error(error)
-            self._note_not_minimized()
-            self._check_canary()
-            try:
-                self._save()
-            except OSError as error:
-                self._note_error(error)
-            self.show(self.record)
-        return self.record
+        self.dispatcher.finish()
+        self.log(ShardEnded(seconds=round(time.monotonic() - begun, 3), problem=self.problem))
 
-    def _note_error(self, error: OSError) -> None:
-        """Note an error such as a full disk; what was found so far is still reported."""
-        self.record.problem = f"{error.filename or self.settings.out}: {error.strerror}"
-
-    def _start(self) -> bool:
-        """Start every worker; False if an executor cannot run here."""
-        for slot in self.slots:
-            slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
+    async def _start(self) -> None:
+        """Start every worker."""
         for _ in self.dispatcher.fuzzed:
             self.dispatcher.dispatch_next()
-        for slot in self.slots:
-            self.show(self.record)
-            while why := self._why_unavailable(slot, reply := slot.worker.receive()):
-                others = self._drop_configuration(slot.executor, slot.sampled, why)
-                if not others:
-                    self.record.problem = f"{slot.state.name}{why}"
-                    return False
-                slot.sampled = others[0]
-                slot.worker.send(messages.Request(config=slot.config.name), JOB_TIMEOUT_S)
-            assert isinstance(reply, messages.Reply)
-            self.record.versions[slot.state.name] = reply.versions
-            slot.state.state = "idle"
+        starts = [asyncio.create_task(self._start_worker(slot)) for slot in self.slots]
+        await self._run_until(lambda: self.stopping or all(each.done() for each in starts), starts)
         # Starting the frameworks does not count as fuzzing time.
-        self.record.started = time.monotonic()
+        self.started = time.monotonic()
         for slot in self.slots:
-            slot.executor.last_taken_at = self.record.started
-        self.log.started(self.record.versions)
-        return True
+            slot.executor.last_taken_at = self.started
+        self.log(
+            ShardStarted(
+                host=os.uname().nodename,
+                pid=os.getpid(),
+                versions={slot.executor.name: dict(slot.executor.versions) for slot in self.slots},
+            )
+        )
 
-    @staticmethod
-    def _why_unavailable(slot: Slot, reply: Result) -> str:
-        """Why a worker cannot run its configuration; "" if it can."""
-        if isinstance(reply, Died):
-            return f" does not start: {reply.message}"
-        if isinstance(reply, messages.Reply) and reply.unavailable:
-            return f": {reply.unavailable}"
-        slot.checked.add(slot.config.name)
-        return ""
+    async def _start_worker(self, slot: Slot) -> None:
+        """Start a worker, in the first configuration that can run here."""
+        while why := await slot.why_unavailable():
+            self._drop_configuration(slot, why)
+            if self.problem:
+                return
+            slot.switch_to(slot.executor.sampler.running[0])
+        self._notify()
 
-    def _drop_configuration(
-        self, executor: CampaignExecutor, sampled: SampledConfiguration, why: str
-    ) -> list[SampledConfiguration]:
-        """Drop a configuration that cannot run here; return the remaining ones."""
-        sampled.state.unavailable = why.removeprefix(":").strip()
-        sampled.state.state = "unavailable"
-        self.log.unavailable(sampled.config.name, sampled.state.unavailable)
-        return executor.sampler.running
+    def _drop_configuration(self, slot: Slot, why: str) -> None:
+        """Do not use a slot's configuration, which cannot run here; end if it was the last one."""
+        sampled, executor = slot.sampled, slot.executor
+        if not sampled.unavailable:
+            sampled.unavailable = why
+            name = sampled.config.name
+            self.log(ConfigurationUnavailable(executor=executor.name, configuration=name, why=why))
+        if not executor.sampler.running:
+            self.problem = self.problem or f"{executor.name}: {why}"
+            self.stop()
 
     @property
     def time_left_s(self) -> float:
         """Seconds until no more tests are generated."""
-        return self.settings.time_s - (time.monotonic() - self.record.started)
+        return self.settings.time_s - (time.monotonic() - self.started)
 
     @property
-    def _finishing(self) -> bool:
-        """True while the time for new tests is over but findings are still minimized."""
-        minimizing = any(s.task is not None and s.state.state == "minimizing" for s in self.slots)
-        left = self.time_left_s + self.settings.extra_minimizing_s > 0
-        return left and (minimizing or bool(self.unreduced))
+    def _over(self) -> bool:
+        """True once nothing more is to be done, or no time is left for it."""
+        if self.stopping or self.time_left_s + self.settings.extra_minimizing_s <= 0:
+            return True
+        left = bool(self.unreduced or self.minimizing)
+        if self.time_left_s <= 0:
+            return not left
+        busy = any(slot.busy for slot in self.slots)
+        return not (busy or left) and self.dispatcher.all_dispatched
 
-    def _loop(self) -> None:
-        while (self.time_left_s > 0 or self._finishing) and not self.stop():
-            for slot in self.slots:
-                if slot.task is None:
-                    self._assign(slot)
-            busy = [slot for slot in self.slots if slot.task is not None]
-            if not (busy or self.unreduced) and self.dispatcher.all_dispatched:
-                return  # all requested tests are done, and nothing is left to minimize
-            ready = self._wait(busy, 0.0)
-            if (
-                not ready
-                and self.time_left_s > 0
-                and self.dispatcher.running_low
-                and self.dispatcher.dispatch_next()
-            ):
+    async def _run_tasks(self) -> None:
+        """Serve all slots until the campaign is over."""
+        tasks = [asyncio.create_task(self._serve(slot)) for slot in self.slots]
+        tasks.append(asyncio.create_task(self._generate_ahead()))
+        tasks.append(asyncio.create_task(self._watch_memory()))
+        await self._run_until(lambda: self._over, tasks)
+
+    async def _run_until(
+        self, over: Callable[[], bool], tasks: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """Run tasks until one fails, or it is over; cancel the rest, and raise what failed."""
+        try:
+            while not (over() or any(each.done() and each.exception() for each in tasks)):
+                await self._changed()
+        finally:
+            for each in tasks:
+                each.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in ended:
+            if isinstance(result, Exception):  # not a cancellation
+                raise result
+
+    def _notify(self) -> None:
+        """Wake the tasks that wait for something to do."""
+        self._change.set()
+        self._change = asyncio.Event()
+
+    async def _changed(self) -> None:
+        """Wait until something has changed, or a while."""
+        # Not `wait_for`, which may lose a cancellation in Python 3.11.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S):
+                await self._change.wait()
+
+    async def _generate_ahead(self) -> None:
+        """Generate tests while a queue is nearly empty, one between two looks at the workers."""
+        while self.time_left_s > 0:
+            if self.dispatcher.running_low and self.dispatcher.dispatch_next():
+                self._notify()
+                await asyncio.sleep(0)
+            else:
+                await self._changed()
+
+    async def _watch_memory(self) -> None:
+        """Keep all workers together within the memory that they may use."""
+        cap = MemoryCap(int(self.settings.machine_share * available_bytes()))
+        await watch(lambda: [slot.worker for slot in self.slots], cap)
+
+    async def _serve(self, slot: Slot) -> None:
+        """Give a worker one task after another."""
+        while True:
+            task = self._next_task(slot)
+            if task is None:
+                await self._changed()
                 continue
-            until_end = self.time_left_s if self.time_left_s > 0 else 0.25
-            for slot in ready or self._wait(busy, min(0.25, until_end)):
-                self._advance(slot)
-            self.record.elapsed_s = time.monotonic() - self.record.started
-            self.show(self.record)
-            if self.record.elapsed_s - self.saved > SAVE_S:
-                self._save()
-        self.record.interrupted = self.time_left_s > 0
+            slot.busy = True
+            try:
+                await task
+            finally:
+                slot.busy = False
+                self._notify()
 
-    def _save(self) -> None:
-        """Write the record anew; its file is complete at any moment."""
-        if not self.settings.writes_record:
-            return
-        self.saved = self.record.elapsed_s
-        write_text(json.dumps(self.record.as_json(), indent=1) + "\n", Path(self.record.path))
-
-    @staticmethod
-    def _wait(busy: list[Slot], timeout_s: float) -> list[Slot]:
-        """Slots whose worker has answered, ended, or is overdue."""
-        readable, _, _ = select.select([slot.awaited for slot in busy], [], [], timeout_s)
-        return [slot for slot in busy if slot.awaited in readable or slot.awaited.overdue]
-
-    def _assign(self, slot: Slot) -> None:
-        """Give an idle worker its next task, if there is one."""
+    def _next_task(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
+        """What a worker does next; None if there is nothing, or no time for it."""
         unreduced = self._next_to_minimize(slot)
         if unreduced is not None:
-            self._start_task(slot, unreduced.sampled, self._minimize(slot, unreduced))
-            return
+            return self._minimize(slot, unreduced)
         if self.time_left_s <= 0:
-            return  # only findings in progress are completed
-        if not (slot.executor.waiting or slot.state.canary):
+            return None
+        if not (slot.executor.waiting or slot.canary):
             self.dispatcher.dispatch_next()
         generated = slot.executor.take()
-        if generated is not None:
-            sampled = generated.sampled.get(slot.executor, slot.sampled)
-            task = self._run_canary if slot.state.canary else self._fuzz
-            self._start_task(slot, sampled, task(slot, generated))
+        if generated is None:
+            return None
+        return (self._run_canary if slot.canary else self._fuzz)(slot, generated)
 
-    def _start_task(self, slot: Slot, sampled: SampledConfiguration, task: Task) -> None:
-        slot.switch_to(sampled)
-        slot.task = task
-        try:
-            self._send(slot, next(task))
-        except StopIteration:
-            slot.task = None
+    # --- tests -----------------------------------------------------------------------------
 
-    def _send(self, slot: Slot, job: Job | ScriptRun) -> None:
-        if isinstance(job, ScriptRun):
-            slot.script = job
-            return
-        if job.fresh:
-            # No second process is prepared in the background: a framework's import on
-            # one of two cores keeps racing ops from meeting.
-            slot.worker.close()
-            slot.note_restart()
-        slot.jobs_run += 1
-        slot.job = job
-        slot.job_started = time.monotonic()
-        slot.worker.send(job.request(slot.config), JOB_TIMEOUT_S)
-
-    def _compared(self, comparison: DifferentialComparison) -> None:
-        """Count the outcomes of a test on several executors, and keep them in a file.
-
-        The file's size is limited (`MAX_KEPT_BYTES`).
-        """
-        record = self.record
-        record.compare(comparison)
-        line = json.dumps(
-            {
-                "seed": record.seed,
-                "index": comparison.index,
-                "family": comparison.family,
-                "test": dumps(Entry(comparison.test)),
-                **comparison.as_json(),
-            }
-        )
-        if record.problem or self.kept_bytes + len(line) > MAX_KEPT_BYTES:
-            return
-        path = self.settings.out / f"histograms-{record.seed}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a" if record.kept else "w", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-        self.kept_bytes += len(line)
-        record.kept += 1
-        record.kept_in = str(path)
-
-    def _advance(self, slot: Slot) -> None:
-        """Pass a worker's answer to its task, and send the task's next job."""
-        assert slot.task is not None
-        if slot.script is not None:
-            slot.script = None
-            self._resume(slot, {})
-            return
-        assert slot.job is not None
-        reply = slot.worker.receive()
-        slot.state.busy_s += time.monotonic() - slot.job_started
-        result: Result = reply
-        if isinstance(reply, Died):
-            self._note_death(slot, reply)
-        else:
-            slot.count(reply.counters)
-            slot.seconds = reply.seconds
-        if isinstance(reply, messages.Reply) and reply.rows:
-            assert slot.job.test is not None
-            seen = messages.histogram(slot.job.test, reply)
-            result = seen
-            if slot.job.wanted:
-                (outcome,) = seen
-                result = Schedule(outcome, tuple(reply.choices))
-            count = sum(seen.values())
-            slot.state.outcomes += count
-            if slot.state.state == "minimizing":
-                slot.state.minimizing_outcomes += count
-        self._resume(slot, result)
-
-    def _resume(self, slot: Slot, result: Result) -> None:
-        """Resume a task with the result it waited for, and send its next job."""
-        assert slot.task is not None
-        try:
-            self._send(slot, slot.task.send(result))
-        except StopIteration:
-            slot.task = None
-            slot.state.state = "unavailable" if slot.state.unavailable else "idle"
-
-    def _note_death(self, slot: Slot, died: Died) -> None:
-        """Count a crash or timeout, and store the test on which it happened."""
-        assert slot.job is not None
-        what = "timed-out" if died.timed_out else "crashed"
-        if died.timed_out:
-            slot.state.timed_out += 1
-        else:
-            slot.state.crashed += 1
-        slot.state.restarts += 1
-        ran = slot.jobs_run - 1
-        slot.note_restart()
-        if slot.job.test is None:
-            return  # `_drop_configuration` reports it
-        seed = self.settings.seed
-        test = replace(
-            slot.job.test,
-            name=f"{what}-{seed}-{len(self.record.deaths) + 1}",
-            description=f"{slot.state.name}/{slot.config.name}: {died.message}\n"
-            f"seed {seed}, while {slot.state.state}, "
-            f"after {ran} other jobs in the same process\n"
-            + ", ".join(f"{k} {v}" for k, v in self.record.versions[slot.state.name].items()),
-        )
-        path = self.settings.out / what / f"{test.name}.yaml"
-        save(Entry(test), path)
-        self.record.deaths.append(Death(str(path), died.message, died.timed_out))
-        self.log.worker_died(
-            Entry(test), path, died.message, config=slot.config.name, timed_out=died.timed_out
-        )
-
-    # --- tasks -------------------------------------------------------------------------
-
-    def _run_canary(self, _: Slot, generated: GeneratedTest) -> Task:
-        result = yield Job(generated.test, 1, Noise(), 0)
+    async def _run_canary(self, slot: Slot, generated: GeneratedTest) -> None:
+        result = await slot.run(Job(generated.test, 1, Noise(), 0))
         if isinstance(result, dict):
             oracle = next(iter(generated.oracles.values()))  # every model forbids its outcome
             judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
-                reported = judgement.forbidden_count > 0
-                self.record.canary_runs += 1
-                self.record.canary_reported += reported
-                self.log.canary_run(reported=reported)
+                self.log(CanaryRun(reported=judgement.forbidden_count > 0))
 
-    def _fuzz(self, slot: Slot, generated: GeneratedTest) -> Task:
+    async def _fuzz(self, slot: Slot, generated: GeneratedTest) -> None:
         """Run one generated test and judge its outcomes."""
-        sampled, executor, sampler = slot.sampled, slot.executor, slot.executor.sampler
-        if sampler.several and not (
-            sampled.state.unavailable or sampled.config.name in slot.checked
-        ):
-            # A job of its own, so that no configuration pays for a framework's start.
-            why = self._why_unavailable(slot, (yield Job(None)))
-            if why:
-                self._drop_configuration(executor, sampled, why)
-        if sampled.state.unavailable:
-            sampled.state.refuse([sampled.state.unavailable])
-            sampler.add_run(sampled, 0.0)
+        executor = slot.executor
+        sampled = generated.sampled[executor]
+        slot.switch_to(sampled)
+        # A job of its own, so that no configuration pays for a framework's start.
+        if not sampled.unavailable and (why := await slot.why_unavailable()):
+            self._drop_configuration(slot, why)
+        if sampled.unavailable:
+            executor.sampler.add_run(sampled, 0.0)
+            self.dispatcher.not_run(generated, sampled)
             self.dispatcher.done(generated, executor, None)
             return
-        sampled.state.state = "fuzzing"
-        asked = time.monotonic()
         run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
-        noise = self.settings.noise
-        result = yield Job(generated.test, self.settings.count, noise, run_seed)
+        asked = time.monotonic()
+        job = Job(generated.test, self.settings.count, self.settings.noise, run_seed)
+        result = await slot.run(job)
         seconds = time.monotonic() - asked
-        sampler.add_run(sampled, seconds)
-        sampled.state.fuzzing_s += seconds
-        self.dispatcher.add_time(generated.family, seconds)
-        model = sampled.model.name
-        executed = ExecutedTest(
+        executor.sampler.add_run(sampled, seconds)
+        self.dispatcher.weights.add_time(generated.family, seconds)
+        parent = _PARENT.match(generated.test.description)
+        executed = Executed(
             index=generated.index,
             family=generated.family,
-            test=generated.test,
-            config=sampled.config.name,
-            model=model,
-            noise=noise,
+            parent=parent[1] if parent else "",
+            executor=executor.name,
+            configuration=sampled.config.name,
+            model=sampled.model.name,
+            noise=noise_text(job.noise),
             run_seed=run_seed,
-            count=self.settings.count,
-            seconds=seconds,
-            allowed=generated.allowed.get(model),
+            count=job.count,
+            sha256=digest(generated.test),
+            allowed=generated.allowed.get(sampled.model.name),
+            seconds=round(seconds, 6),
+            counters=slot.take_counters(),
         )
         if isinstance(result, messages.Reply):
             # The feature without the name of its node, so that refusals are counted by feature.
             lacks = (result.refused or result.unavailable).partition(" (")[0]
-            sampled.state.refuse([lacks])
-            self.log.test_executed(replace(executed, end=f"refused: {lacks}"))
+            executed = structs.replace(executed, end=f"refused: {lacks}")
         else:
-            sampled.state.tests += 1
-            sampled.state.families[generated.family] += 1
-        if isinstance(result, Died):
-            self.log.test_executed(
-                replace(executed, end="timed out" if result.timed_out else "crashed")
-            )
-        if not isinstance(result, dict):
+            sampled.ran += 1
+            sampled.ran_s += seconds
+            if isinstance(result, Died):
+                end = "timed out" if result.timed_out else "crashed"
+                executed = structs.replace(executed, end=end)
+        if isinstance(result, dict):
+            self._judge(slot, generated, executed, job, result)
+        else:
+            self.log(executed)
             self.dispatcher.done(generated, executor, None)
-            return
-        start = time.monotonic()
-        judgement = judge(generated.oracles[model], result)
-        if model in generated.allowed:
-            sampled.state.reach(generated.family, len(judgement.allowed) / generated.allowed[model])
-        self.dispatcher.done(generated, executor, judgement)
-        seconds = time.monotonic() - start
-        self.record.judging_s += seconds
-        self.dispatcher.add_time(generated.family, seconds)
-        new = judgement.verdicts.keys() - generated.verdicts
-        generated.verdicts |= new
-        for counts in (self.record, self.record.families[generated.family]):
-            counts.unknown_graphs += Verdict.UNKNOWN in new
-            counts.forbidden_graphs += Verdict.FORBIDDEN in new
-        verdicts = {str(v): n for v, n in judgement.verdicts.items()}
-        self.record.verdicts.update(verdicts)
-        sampled.state.verdicts.update(verdicts)
-        executed = replace(executed, judged=judgement)
-        if not judgement.forbidden:
-            self.log.test_executed(executed)
-            return
-        sampled.state.forbidden_graphs += 1
-        unreduced = UnreducedFinding(generated, executor, judgement, noise, run_seed)
-        known = self.findings.explained_by(unreduced, exact=True)
-        path = self.findings.store_unreduced(unreduced)
-        self.log.test_executed(replace(executed, unreduced=path, known=known))
-        if known is not None:
-            known.again(sampled.config.name)
-        else:
-            self.unreduced.append(unreduced)
 
-    def _minimize(self, slot: Slot, unreduced: UnreducedFinding) -> Task:
-        """Minimize a finding, confirm it in a fresh process, and store it."""
-        slot.state.state = "minimizing"
-        self.record.minimizing = f"graph {unreduced.generated.index} of {slot.state.title}"
+    def _judge(
+        self,
+        slot: Slot,
+        generated: GeneratedTest,
+        executed: Executed,
+        job: Job,
+        result: Mapping[Any, int],
+    ) -> None:
+        """Judge what a test showed, and keep it if it is forbidden."""
         start = time.monotonic()
-        rng = random.Random(f"{self.settings.seed}/minimize/{unreduced.generated.index}")
+        judgement = judge(generated.oracles[executed.model], result)
+        seconds = time.monotonic() - start
+        self.dispatcher.weights.add_time(generated.family, seconds)
+        executed = structs.replace(
+            executed,
+            verdicts={str(v): n for v, n in judgement.verdicts.items()},
+            reached=len(judgement.allowed) if executed.allowed else None,
+            judging_s=round(seconds, 6),
+        )
+        if not judgement.forbidden:
+            self.log(executed)
+        else:
+            unreduced = UnreducedFinding(generated, slot.executor, judgement, job.noise, job.seed)
+            slot.shown.append(unreduced)
+            known = self.findings.explained_by(unreduced, exact=True)
+            file = self.findings.store_unreduced(unreduced)
+            self.log(structs.replace(executed, unreduced=file, key=known.key if known else None))
+            if known is None:
+                self.unreduced.append(unreduced)
+        self.dispatcher.done(generated, slot.executor, judgement)
+
+    def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
+        """Store the test on which a worker died; what its process had shown is run again."""
+        suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]
+        self.findings.store_death(slot, job, died, suspects)
+        for each in suspects:
+            each.suspect = True
+        waiting = {*self.unreduced, *self.minimizing.values()}
+        self.unreduced += [each for each in suspects if each not in waiting]
+
+    # --- findings ----------------------------------------------------------------------------
+
+    async def _minimize(self, slot: Slot, unreduced: UnreducedFinding) -> None:
+        """Minimize a finding, confirm it in a fresh process, and store it."""
+        slot.switch_to(unreduced.sampled)
+        slot.minimizing = True
+        self.minimizing[slot] = unreduced
+        self.log(ReductionStarted(**unreduced.event_fields))
+        start, executions = time.monotonic(), slot.executions
         best = Best(unreduced.generated.test, unreduced.judgement)
         try:
-            known = yield from self._known_in_other_configuration(unreduced, rng)
-            if known is not None:
-                self.findings.add_sighting(unreduced, known)
-                return
-            complete = yield from self.minimizer.reduce_in_faster_configuration(
-                slot, unreduced, best, rng
-            )
-            complete = complete or (yield from self.minimizer.reduce(slot, unreduced, best, rng))
-            # Normalize now: the recorded schedule must belong to the test in the file.
-            best.normalize(unreduced.sampled.model, self.settings.budget)
-            yield from self.minimizer.record(unreduced, best, rng)
-            confirmed = yield from self.minimizer.confirm(unreduced, best, rng)
-        except GeneratorExit:
-            if self.settings.defers_minimization:
-                self.unreduced.append(unreduced)
-            else:  # the time is over: store the best so far
+            await self._minimize_to(slot, unreduced, best)
+        except asyncio.CancelledError:
+            if self.settings.keeps_partial:
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
             raise
         finally:
-            slot.executor.minimizing_s += time.monotonic() - start
-            self.record.minimizing = ""
-        if confirmed is None:
-            self.findings.store_unconfirmed(unreduced, best)
-        else:
+            seconds = time.monotonic() - start
+            slot.executor.minimizing_s += seconds
+            slot.minimizing = False
+            del self.minimizing[slot]
+            self.log(
+                ReductionEnded(
+                    **unreduced.event_fields,
+                    executions=slot.executions - executions,
+                    seconds=round(seconds, 3),
+                    counters=slot.take_counters(),
+                )
+            )
+
+    async def _minimize_to(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> None:
+        """Minimize a finding to `best`."""
+        rng = random.Random(f"{self.settings.seed}/minimize/{unreduced.generated.index}")
+        if why := await slot.why_unavailable():
+            self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
+            return
+        known = self.findings.explained_by(unreduced, exact=True)
+        known = known or await self._known_in_other_configuration(slot, unreduced, rng)
+        if unreduced.suspect and not await self._believed(slot, unreduced, rng):
+            return
+        if known is not None:
+            self.findings.add_sighting(unreduced, known)
+            return
+        minimizer = self.minimizer
+        complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
+        complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
+        # Normalize now: the recorded schedule must belong to the test in the file.
+        best.normalize(unreduced.sampled.model, self.settings.budget)
+        await minimizer.record(slot, unreduced, best, rng)
+        confirmed = await minimizer.confirm(slot, unreduced, best, rng)
+        self._settle(unreduced, best, confirmed)
+        if confirmed is not None:
             best.judgement = confirmed
             found = self.findings.store(unreduced, best, minimized=complete, confirmed=True)
             if found is not None:
-                yield from self._run_script(found)
+                await self._run_script(found)
 
-    def _run_script(self, found: ReportedFinding) -> Generator[ScriptRun, Result, None]:
+    async def _believed(self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random) -> bool:
+        """Whether a fresh process shows what a process showed that crashed later."""
+        as_executed = Best(unreduced.generated.test, unreduced.judgement)
+        shown = await self.minimizer.confirm(slot, unreduced, as_executed, rng)
+        self._settle(unreduced, as_executed, shown)
+        return shown is not None
+
+    def _settle(self, unreduced: UnreducedFinding, best: Best, shown: Judgement | None) -> None:
+        """Note what a fresh process showed of a finding; None for nothing forbidden."""
+        unreduced.settled = True
+        if shown is None:
+            self.findings.store_unconfirmed(unreduced, best)
+        elif unreduced.suspect:
+            unreduced.suspect = False
+            self.log(Confirmed(**unreduced.event_fields))
+
+    async def _run_script(self, found: MinimizedFinding) -> None:
         """Write and run the standalone script of a finding on TensorFlow."""
-        path = Path(found.path).with_suffix(".py")
+        path = self.findings.path(found.file)
+        script = path.with_suffix(".py")
         try:
-            path.write_text(script_of(found.entry, found.reason), encoding="utf-8")
+            script.write_text(script_of(found.entry, found.reason), encoding="utf-8")
         except NoScript:
             return
-        found.set_script(Script.UNCONFIRMED)
-        save(found.entry, found.path)
-        script = ScriptRun(path, python=self.settings.python)
+        shown = False
         try:
-            yield script
-            shown = script.shows_it()
-        finally:
-            script.close()
-        if shown:
-            found.set_script(Script.SHOWS_IT)
-            save(found.entry, found.path)
-        self.log.script_run(found)
+            shown = await shows_it(script, python=self.settings.python)
+        finally:  # also if the time is over
+            state = Script.SHOWS_IT if shown else Script.UNCONFIRMED
+            found.entry = replace(found.entry, finding=replace(found.finding, script=state))
+            save(found.entry, path)
+            self.log(ScriptRun(key=found.key, file=found.file, shows_it=shown))
 
-    def _known_in_other_configuration(
-        self, unreduced: UnreducedFinding, rng: random.Random
-    ) -> Generator[Job, Result, ReportedFinding | None]:
+    async def _known_in_other_configuration(
+        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
+    ) -> MinimizedFinding | None:
         """A known finding of another configuration that this configuration shows as well.
 
         Its test is contained in the unreduced one, and is run here: similarity is no proof.
         """
-        if not self.findings.across_configurations(unreduced):
-            return None
         for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
             best = Best(known.entry.test, unreduced.judgement)
-            finding = known.entry.finding
-            assert finding is not None
-            best.symptom = symptom(finding.forbidden[0][0])
-            best.rate = finding.count / finding.executions
-            shown = yield from self.minimizer.probe(known.entry.test, best, unreduced, rng)
+            best.symptom = symptom(known.finding.forbidden[0][0])
+            best.rate = known.finding.count / known.finding.executions
+            shown = await self.minimizer.probe(slot, known.entry.test, best, unreduced, rng)
             if shown is not None:
                 return known
         return None
@@ -600,7 +566,7 @@ class Campaign:
         waiting = []
         for unreduced in self.unreduced:
             known = self.findings.explained_by(unreduced, exact=True)
-            if known is None:
+            if known is None or unreduced.suspect:
                 waiting.append(unreduced)
             else:
                 self.findings.add_sighting(unreduced, known)
@@ -619,7 +585,12 @@ class Campaign:
             if self.findings.explained_by(unreduced, exact=False) is None
         ]
         chosen = min(new or waiting, key=cost_s)
-        if self.time_left_s <= 0 or (self.dispatcher.all_generated and not executor.waiting):
+        fuzzing = executor.waiting or any(
+            other.busy and not other.minimizing
+            for other in self.slots
+            if other.executor is executor
+        )
+        if self.time_left_s <= 0 or (self.dispatcher.all_generated and not fuzzing):
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
             return None  # a campaign of so many tests generates all first, to be repeatable
@@ -633,20 +604,3 @@ class Campaign:
                 return None
         self.unreduced.remove(chosen)
         return chosen
-
-    def _note_not_minimized(self) -> None:
-        """Note in the record which unreduced findings remain in ``unreduced/``."""
-        self.record.unreduced = [
-            f"{self.findings.unreduced_name(unreduced)}.yaml" for unreduced in self.unreduced
-        ]
-        self.record.elapsed_s = time.monotonic() - self.record.started
-
-    def _check_canary(self) -> None:
-        record = self.record
-        if record.problem or record.interrupted or self.settings.tests == 0:
-            return  # without tests there is nothing for the canary to run
-        if record.canary_runs == 0 or record.canary_reported < record.canary_runs:
-            record.problem = (
-                f"the canary was reported in {record.canary_reported} of {record.canary_runs} "
-                "runs: this campaign proves nothing"
-            )

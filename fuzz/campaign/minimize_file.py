@@ -6,29 +6,30 @@ reduced, and confirmed in a fresh process. No test is generated.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, EXTRA_MINIMIZING_SHARE, Settings
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.reports.events import FindingAdded, ScriptRun, ShardEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
-    from litmusfuzz.reports.records import ReportedFinding, RunRecord
+    from litmusfuzz.reports.events import Event
 
 _SEARCH_SHARE: float = 0.4
 """Share of the time limit for seeing a forbidden outcome the first time."""
@@ -36,9 +37,10 @@ _SEARCH_SHARE: float = 0.4
 
 @dataclass(frozen=True, slots=True)
 class MinimizedFile:
-    """A finding, or the reason (one line) why there is none."""
+    """A finding and its file, or the reason (one line) why there is none."""
 
-    found: ReportedFinding | None = None
+    found: FindingAdded | None = None
+    script: ScriptRun | None = None
     problem: str = ""
 
 
@@ -50,7 +52,6 @@ def minimize(
     out: Path,
     *,
     time_s: float,
-    show: Callable[[RunRecord], None] = lambda _: None,
 ) -> MinimizedFile:
     """Minimize a test on an executor; the finding and its script are files in `out`.
 
@@ -65,8 +66,6 @@ def minimize(
     out : Path
     time_s : float
         Time limit, of which `_SEARCH_SHARE` is for seeing the outcome the first time.
-    show : callable
-        Callback for progress, as for `Campaign`.
     """
     oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
     if oracle is None:
@@ -81,24 +80,29 @@ def minimize(
         died = f"; {'; '.join(seen.died)}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
         return MinimizedFile(problem=f"shows nothing that {model.name} forbids {runs}{died}")
+    events: list[Event] = []
     with tempfile.TemporaryDirectory(dir=out) as folder:
         campaign = Campaign(
             Settings(
                 seed=entry.finding.seed if entry.finding else 0,
                 out=Path(folder),
                 executors=((executor, config),),
-                time_s=(1 - _SEARCH_SHARE) * time_s / (1 + EXTRA_MINIMIZING_SHARE),
+                time_s=(1 - _SEARCH_SHARE) * time_s,
+                keeps_partial=True,
                 tests=0,
                 model=model,
                 reduction_s=time_s,
             ),
-            show,
+            events.append,
+            pending=[_unreduced_entry(entry, executor, config, model, seen.judgement)],
         )
-        campaign.add_unreduced(_unreduced_entry(entry, executor, config, model, seen.judgement))
-        record = campaign.run()
-        if record.findings:
-            return MinimizedFile(_moved(record.findings[0], out))
-        why = record.problem or "a fresh process does not show it again"
+        asyncio.run(campaign.run())
+        found = next((each for each in events if isinstance(each, FindingAdded)), None)
+        script = next((each for each in events if isinstance(each, ScriptRun)), None)
+        if found is not None:
+            return MinimizedFile(_moved(found, Path(folder), out), script)
+        problems = [each.problem for each in events if isinstance(each, ShardEnded)]
+        why = next(filter(None, problems), "a fresh process does not show it again")
         return MinimizedFile(problem=why)
 
 
@@ -126,10 +130,10 @@ def _unreduced_entry(
     return replace(entry, finding=unreduced)
 
 
-def _moved(found: ReportedFinding, out: Path) -> ReportedFinding:
+def _moved(found: FindingAdded, folder: Path, out: Path) -> FindingAdded:
     """The finding, with its file and its script moved to the requested folder."""
-    path = Path(found.path)
+    path = folder / found.file
     for file in (path.with_suffix(".py"), path):
         if file.exists():
             file.replace(out / file.name)
-    return replace(found, path=str(out / path.name), configs=Counter())
+    return msgspec.structs.replace(found, file=path.name)

@@ -16,24 +16,23 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
-from litmusfuzz.fuzz.campaign.jobs import Job, Result
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce, widened
+from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.oracles.explorer import Explorer
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, GeneratedTest
-    from litmusfuzz.fuzz.campaign.jobs import Slot
+    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.fuzz.campaign.slots import Result, Slot
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
 
@@ -64,22 +63,6 @@ MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
 MIN_SPEEDUP: Final = 3.0
 """Factor by which another configuration must be faster, to be worth starting."""
-
-
-@dataclass(slots=True)
-class UnreducedFinding:
-    """A test with a forbidden outcome, as it was executed."""
-
-    generated: GeneratedTest
-    executor: CampaignExecutor
-    judgement: Judgement
-    noise: Noise
-    seed: int
-
-    @property
-    def sampled(self) -> SampledConfiguration:
-        """The configuration that showed it."""
-        return self.generated.sampled[self.executor]
 
 
 @dataclass(slots=True)
@@ -156,7 +139,7 @@ class Best:
 
 
 class Minimizer:
-    """Minimizes, records and confirms findings; each method is a part of a task.
+    """Minimizes, records and confirms findings on a worker slot.
 
     Parameters
     ----------
@@ -166,9 +149,9 @@ class Minimizer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def reduce_in_faster_configuration(
+    async def reduce_in_faster_configuration(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> Generator[Job, Result, bool]:
+    ) -> bool:
         """Minimize in a much faster configuration, if the finding shows there.
 
         The result is then run in the finding's own configuration; False if it does not show there,
@@ -180,16 +163,14 @@ class Minimizer:
             return False
         there = copy(best)
         slot.switch_to(fast)
-        fast.state.state = "minimizing"
         try:
-            shown = yield from self.probe(best.test, there, unreduced, rng)
+            shown = await self.probe(slot, best.test, there, unreduced, rng)
             if shown is None:
                 return False
-            complete = yield from self.reduce(slot, unreduced, there, rng)
+            complete = await self.reduce(slot, unreduced, there, rng)
         finally:
-            fast.state.state = "idle"
             slot.switch_to(unreduced.sampled)
-        shown = yield from self.probe(there.test, best, unreduced, rng)
+        shown = await self.probe(slot, there.test, best, unreduced, rng)
         if shown is None:
             return False
         best.improve(there.test, shown)
@@ -198,54 +179,52 @@ class Minimizer:
     @staticmethod
     def _faster_configuration(unreduced: UnreducedFinding) -> SampledConfiguration | None:
         """The executor's `fast` or first configuration, if it is much faster than its own."""
-        fast, own = (
-            unreduced.executor.fast or unreduced.executor.sampler.running[0],
-            unreduced.sampled,
-        )
+        own, executor = unreduced.sampled, unreduced.executor
+        fast = executor.fast or next(iter(executor.sampler.running), own)
         return fast if 0 < fast.seconds_each * MIN_SPEEDUP < own.seconds_each else None
 
-    def reduce(
+    async def reduce(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> Generator[Job, Result, bool]:
+    ) -> bool:
         """Make `best` as small as possible; False if the time did not suffice."""
         end = time.monotonic() + self.settings.max_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
-                shown = yield from self.probe(wider, best, unreduced, rng, end)
+                shown = await self.probe(slot, wider, best, unreduced, rng, end)
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
         reduction = reduce(best.test)
         answer: bool | None = None
-        outcomes, state = slot.state.outcomes, slot.state
-        while time.monotonic() < end and state.outcomes - outcomes < MAX_REDUCTION_EXECUTIONS:
+        last = slot.executions + MAX_REDUCTION_EXECUTIONS
+        while time.monotonic() < end and slot.executions < last:
             try:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
                 return True
-            shown = yield from self.probe(candidate, best, unreduced, rng, end)
+            shown = await self.probe(slot, candidate, best, unreduced, rng, end)
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
         return False
 
-    def record(
-        self, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> Generator[Job, Result, None]:
+    async def record(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> None:
         """Record an execution that shows the finding, if the executor can record schedules."""
         if unreduced.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
-            found = yield job
+            found = await _run(slot, job)
             unreduced.sampled.schedulable = not (
                 isinstance(found, messages.Reply) and found.refused
             )
             if isinstance(found, Schedule):
                 best.schedule = found
 
-    def confirm(
-        self, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> Generator[Job, Result, Judgement | None]:
+    async def confirm(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> Judgement | None:
         """Judgement of `best` in a fresh process; None if it shows nothing forbidden.
 
         Its recorded schedule is replayed first, and kept only if it gives the same outcome there.
@@ -254,8 +233,8 @@ class Minimizer:
         fresh = True
         if best.schedule is not None:
             choices = best.schedule.choices
-            result = yield Job(best.test, 1, unreduced.noise, 0, fresh=True, choices=choices)
-            if result != {best.schedule.outcome: 1}:
+            job = Job(best.test, 1, unreduced.noise, 0, fresh=True, choices=choices)
+            if await _run(slot, job) != {best.schedule.outcome: 1}:
                 best.schedule = None
             fresh = False
         wanted = max(CONFIRM_COUNT, best.count)
@@ -263,7 +242,7 @@ class Minimizer:
         first_run_ended: float | None = None
         while True:
             seed, start = rng.getrandbits(31), time.monotonic()
-            result = yield Job(best.test, step, unreduced.noise, seed, fresh=fresh)
+            result = await _run(slot, Job(best.test, step, unreduced.noise, seed, fresh=fresh))
             if not isinstance(result, dict):
                 return None
             total.update(result)
@@ -281,14 +260,15 @@ class Minimizer:
             step = best.step(4 * step)
             fresh = False
 
-    def probe(
+    async def probe(
         self,
+        slot: Slot,
         test: LitmusTest,
         best: Best,
         unreduced: UnreducedFinding,
         rng: random.Random,
         end: float | None = None,
-    ) -> Generator[Job, Result, Judgement | None]:
+    ) -> Judgement | None:
         """Judgement of a smaller test that shows the finding often enough; else None.
 
         A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
@@ -308,7 +288,7 @@ class Minimizer:
                 start, count = time.monotonic(), best.step(min(best.count - ran, PROBE_STEP))
                 if start > end:
                     return None
-                result = yield Job(test, count, unreduced.noise, rng.getrandbits(31))
+                result = await slot.run(Job(test, count, unreduced.noise, rng.getrandbits(31)))
                 best.ran(count, time.monotonic() - start)
                 if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
                     deaths += 1
@@ -324,6 +304,14 @@ class Minimizer:
             if failed == PROBE_NEEDED:
                 return best.with_same_cause(judge(oracle, total))
         return None
+
+
+async def _run(slot: Slot, job: Job) -> Result:
+    """Run a job; if its process crashes, once more: the job need not be the reason."""
+    result = await slot.run(job)
+    if isinstance(result, Died) and not result.timed_out:
+        result = await slot.run(job)
+    return result
 
 
 def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:

@@ -40,6 +40,10 @@ class Pool(Executor):
         """Shards that can run at once now; at least 1."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """End the pool; what waits is given up."""
+        raise NotImplementedError
+
 
 @contextmanager
 def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001 - pools.open
@@ -66,7 +70,7 @@ def open(workers: int, dask: str | None = None) -> Iterator[Pool]:  # noqa: A001
     try:
         yield pool
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.close()
 
 
 def is_worker_lost(error: BaseException) -> bool:
@@ -145,17 +149,12 @@ class _Local(Pool):
         worker = min(self._workers, key=lambda each: each.pending)
         return worker.submit(partial(fn, *args, **kwargs))
 
-    def shutdown(
-        self,
-        wait: bool = True,  # noqa: FBT001, FBT002 - as in Executor
-        *,
-        cancel_futures: bool = False,
-    ) -> None:
+    def close(self) -> None:
         for worker in self._workers:
-            for future in worker.futures if cancel_futures else ():
+            for future in worker.futures:
                 future.cancel()
         for worker in self._workers:
-            worker.pool.shutdown(wait=wait)
+            worker.pool.shutdown()
 
 
 # --- a cluster -------------------------------------------------------------------------
@@ -194,14 +193,9 @@ class _Cluster(Pool):
         self._check()
         return future
 
-    def shutdown(
-        self,
-        wait: bool = True,  # noqa: FBT001, FBT002 - as in Executor
-        *,
-        cancel_futures: bool = False,
-    ) -> None:
+    def close(self) -> None:
         if self._client.status not in _DISCONNECTED:
-            self._executor.shutdown(wait=wait and not cancel_futures)
+            self._executor.shutdown(wait=False)
         self._client.close()
 
     def _check(self) -> None:

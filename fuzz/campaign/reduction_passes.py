@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeVar
 
 from litmusfuzz.corpus.model import (
     Body,
@@ -50,6 +50,7 @@ from litmusfuzz.corpus.rewriter import Rewriter, constant
 from litmusfuzz.corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
 
 Pass = Callable[[LitmusTest], Iterator[Rewriter]]
+T = TypeVar("T")
 
 
 def _groups(names: Sequence[str]) -> Iterator[frozenset[str]]:
@@ -61,6 +62,11 @@ def _groups(names: Sequence[str]) -> Iterator[frozenset[str]]:
         if size == 1:
             return
         size //= 2
+
+
+def _spliced(parts: tuple[T, ...], place: int, *new: T) -> tuple[T, ...]:
+    """The parts with `new`, which may be nothing, instead of the part at `place`."""
+    return (*parts[:place], *new, *parts[place + 1 :])
 
 
 def _nodes(test: LitmusTest) -> Iterator[Node]:
@@ -199,14 +205,13 @@ def drop_carried(test: LitmusTest) -> Iterator[Rewriter]:
         attrs = node.attrs
         for place in range(1, len(attrs.carried)):
             name, first = attrs.carried[place], node.inputs[place]
-            results = attrs.body.results
             smaller = replace(
                 attrs,
-                carried=attrs.carried[:place] + attrs.carried[place + 1 :],
+                carried=_spliced(attrs.carried, place),
                 captures=(*attrs.captures, (name, first)),
-                body=replace(attrs.body, results=results[:place] + results[place + 1 :]),
+                body=replace(attrs.body, results=_spliced(attrs.body.results, place)),
             )
-            inputs = node.inputs[:place] + node.inputs[place + 1 :]
+            inputs = _spliced(node.inputs, place)
             refs = {f"{node.name}.{name}": first}
             rewriter = Rewriter.of(test).each_level(partial(_swapped, refs))
             observe = tuple(each for each in rewriter.observe if each[1] not in refs)
@@ -226,14 +231,14 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
     """Remove a node from a critical section, or from a cluster."""
     for node in _nodes(test):
         if isinstance(node.attrs, SectionAttrs):
-            for member in node.attrs.members:
-                fewer = tuple(name for name in node.attrs.members if name != member)
-                yield Rewriter.of(test).with_node(replace(node, attrs=SectionAttrs(fewer)))
+            for member in range(len(node.attrs.members)):
+                fewer = SectionAttrs(_spliced(node.attrs.members, member))
+                yield Rewriter.of(test).with_node(replace(node, attrs=fewer))
     rewriter = Rewriter.of(test)
     for place, cluster in enumerate(rewriter.clusters):
-        for member in cluster.members:
-            smaller = replace(cluster, members=tuple(m for m in cluster.members if m != member))
-            kept = [*rewriter.clusters[:place], smaller, *rewriter.clusters[place + 1 :]]
+        for member in range(len(cluster.members)):
+            smaller = replace(cluster, members=_spliced(cluster.members, member))
+            kept = _spliced(rewriter.clusters, place, smaller)
             yield replace(rewriter, clusters=tuple(c for c in kept if c.members))
 
 
@@ -260,7 +265,6 @@ def bypass_pure(test: LitmusTest) -> Iterator[Rewriter]:
 def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
     """Replace one use of a value by a constant, without a control edge in its place."""
     constants = {node.name for node in _nodes(test) if node.definition.constant}
-
     for node in _nodes(test):
         refs = (*node.inputs, *(outer for _, outer in captures_of(node)))
         for which, ref in enumerate(dict.fromkeys(refs)):
@@ -268,20 +272,9 @@ def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
             if ref in constants or kind is None:
                 continue
             new = constant(f"{node.name}k{which}", kind)
-            yield Rewriter.of(test).each_level(partial(_cut, node.name, ref, new))
+            cut = _using(node, {ref: new.name})
+            yield Rewriter.of(test).each_level(partial(_put, (new, cut)))
     yield from _cut_results(test, constants)
-
-
-def _cut(user: str, ref: str, new: Node, body: Body) -> Body:
-    """The body in which the node `user` uses the constant `new` instead of `ref`."""
-    nodes: list[Node] = []
-    for node in body.nodes:
-        if node.name == user:
-            nodes.append(new)
-            nodes.append(_using(node, {ref: new.name}))
-        else:
-            nodes.append(node)
-    return replace(body, nodes=tuple(nodes))
 
 
 def _using(node: Node, refs: dict[str, str]) -> Node:
@@ -300,11 +293,9 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Rewriter]:
                 if ref in constants or kind is None:
                     continue
                 new = constant(f"{node.name}k{which}r{place}", kind)
-                results = (*body.results[:place], new.name, *body.results[place + 1 :])
-                changed = Body((*body.nodes, new), results)
-                yield Rewriter.of(test).with_node(
-                    map_bodies(node, partial(_instead, body, changed))
-                )
+                changed = Body((*body.nodes, new), _spliced(body.results, place, new.name))
+                cut = map_bodies(node, partial(_instead, body, changed))
+                yield Rewriter.of(test).with_node(cut)
 
 
 def _instead(old: Body, new: Body, body: Body) -> Body:
@@ -315,15 +306,14 @@ def _instead(old: Body, new: Body, body: Body) -> Body:
 def drop_edges(test: LitmusTest) -> Iterator[Rewriter]:
     """Remove a control edge, or an edge between two runs."""
     for node in _nodes(test):
-        for name in node.after:
-            after = tuple(n for n in node.after if n != name)
-            yield Rewriter.of(test).with_node(replace(node, after=after))
+        for edge in range(len(node.after)):
+            fewer = replace(node, after=_spliced(node.after, edge))
+            yield Rewriter.of(test).with_node(fewer)
     rewriter = Rewriter.of(test)
     for place, run in enumerate(rewriter.client):
-        for name in run.after:
-            fewer = replace(run, after=tuple(n for n in run.after if n != name))
-            client = (*rewriter.client[:place], fewer, *rewriter.client[place + 1 :])
-            yield replace(rewriter, client=client)
+        for edge in range(len(run.after)):
+            freer = replace(run, after=_spliced(run.after, edge))
+            yield replace(rewriter, client=_spliced(rewriter.client, place, freer))
 
 
 def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
@@ -394,14 +384,13 @@ def smaller_queues(test: LitmusTest) -> Iterator[Rewriter]:
     """Shrink queues: fewer initial elements, a lower capacity, fewer elements of a many-op."""
     rewriter = Rewriter.of(test)
     for place, queue in enumerate(rewriter.queues):
-        rest = [queue.init[:i] + queue.init[i + 1 :] for i in range(len(queue.init))]
+        rest = [_spliced(queue.init, i) for i in range(len(queue.init))]
         smaller = [replace(queue, init=init) for init in ((), *rest)] if queue.init else []
         for capacity in dict.fromkeys((max(1, len(queue.init)), queue.capacity - 1)):
             if len(queue.init) <= capacity < queue.capacity and capacity:
                 smaller.append(replace(queue, capacity=capacity))
         for each in smaller:
-            queues = (*rewriter.queues[:place], each, *rewriter.queues[place + 1 :])
-            yield replace(rewriter, queues=queues)
+            yield replace(rewriter, queues=_spliced(rewriter.queues, place, each))
     for node in _nodes(test):
         if isinstance(node.attrs, CountAttrs) and node.attrs.count > 1:
             yield fewer_rows_touched(test, node, CountAttrs(node.attrs.count - 1))
@@ -440,9 +429,8 @@ def fewer_rows(test: LitmusTest) -> Iterator[Rewriter]:
 def _smaller_attrs(attrs: object) -> Iterator[Attrs]:
     if isinstance(attrs, RowsAttrs):
         for position in range(len(attrs.indices)):
-            rest = attrs.indices[:position] + attrs.indices[position + 1 :]
-            if rest:
-                yield RowsAttrs(rest)
+            if len(attrs.indices) > 1:
+                yield RowsAttrs(_spliced(attrs.indices, position))
         if attrs.indices != tuple(range(len(attrs.indices))):
             yield RowsAttrs(tuple(range(len(attrs.indices))))
     if isinstance(attrs, SliceAttrs):
@@ -517,15 +505,13 @@ def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
     )
     for place, variable in enumerate(rewriter.variables):
         if variable.init != 0:
-            variables = list(rewriter.variables)
-            variables[place] = replace(variable, init=0)
-            yield replace(rewriter, variables=tuple(variables))
+            small_variable = replace(variable, init=0)
+            yield replace(rewriter, variables=_spliced(rewriter.variables, place, small_variable))
     for place, queue in enumerate(rewriter.queues):
         small = tuple(range(1, len(queue.init) + 1))
         if queue.init != small:
-            queues = list(rewriter.queues)
-            queues[place] = replace(queue, init=small)
-            yield replace(rewriter, queues=tuple(queues))
+            small_queue = replace(queue, init=small)
+            yield replace(rewriter, queues=_spliced(rewriter.queues, place, small_queue))
     for number, node in enumerate(numbers, start=1):
         assert isinstance(node.attrs, ConstAttrs)
         for value in (1, number):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
+from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
 from litmusfuzz.fuzz.executors.worker import Died
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Schedule
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
@@ -96,7 +98,7 @@ def replay_entry(
     total: Counter[Outcome] = Counter()
     follow = options.schedule or (options.schedule is None and options.count is None)
     if recorded is not None and follow:
-        _follow(entry, worker, config, result, total)
+        _follow(entry.test, recorded, worker, config, result, total)
     if not (options.schedule or judge(oracle, total).forbidden or result.problem):
         _run(entry, oracle, worker, config, options, noise, result, total)
     result.judgement = judge(oracle, total)
@@ -105,19 +107,16 @@ def replay_entry(
 
 
 def _follow(
-    entry: Entry, worker: Worker, config: Config, result: ReplayResult, total: Counter[Outcome]
+    test: LitmusTest,
+    recorded: Schedule,
+    worker: Worker,
+    config: Config,
+    result: ReplayResult,
+    total: Counter[Outcome],
 ) -> None:
     """Follow the recorded schedule, choice by choice."""
-    assert entry.finding is not None
-    recorded = entry.finding.schedule
-    assert recorded is not None
-    request = messages.Request(
-        test=dumps(Entry(entry.test)),
-        task="replay",
-        config=config.name,
-        choices=list(recorded.choices),
-    )
-    reply = worker.ask(request, _SCHEDULE_S)
+    job = Job(test, choices=recorded.choices)
+    reply = worker.ask(job.request(config), _SCHEDULE_S)
     if isinstance(reply, Died):
         result.died.append(reply.message)
     elif reply.refused == messages.NO_SCHEDULES:
@@ -127,7 +126,7 @@ def _follow(
     elif reply.diverged:
         result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
     else:
-        total.update(messages.histogram(entry.test, reply))
+        total.update(messages.histogram(test, reply))
         (outcome,) = total
         same = outcome == recorded.outcome
         result.schedule = f"replayed by its schedule: {'same' if same else 'another'} outcome"
@@ -152,21 +151,15 @@ def _run(
         # number of executions.
         seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
     start = time.monotonic()
-    text = dumps(Entry(entry.test))
     executions = 0
     for number in range(1 << 31):
         left = options.time_s - (time.monotonic() - start)
         done = executions >= count if count else judge(oracle, total).forbidden
         if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
             return
-        request = messages.Request(
-            test=text,
-            config=config.name,
-            count=min(batch, count - executions) if count else batch,
-            noise=asdict(noise),
-            seed=seed + number,
-        )
-        reply = worker.ask(request, max(left, 10.0))
+        step = min(batch, count - executions) if count else batch
+        job = Job(entry.test, step, noise, seed + number)
+        reply = worker.ask(job.request(config), max(left, 10.0))
         batch = _BATCH
         if isinstance(reply, Died):
             result.died.append(reply.message)

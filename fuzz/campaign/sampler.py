@@ -1,10 +1,9 @@
 """Picks the configuration in which each test runs, so that all get the same share of the time.
 
 An executor may have several configurations, and a test runs in one of them. Changing to another
-environment means another process, which imports its framework again (3 to 4 s for TensorFlow). So
-the sampler keeps one environment for some seconds and alternates, test by test, between the
-configurations of that environment. It picks what has had the least time: a fast configuration gets
-more tests, not more time.
+environment means another process. So the sampler keeps one environment for some seconds and
+alternates, test by test, between the configurations of that environment. It picks what has had the
+least time: a fast configuration gets more tests, not more time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
-    from litmusfuzz.reports.records import ExecutorState
 
 MAX_SLICE: Final = 25.0
 """Seconds, or tests, for which one environment is kept: starting it costs an eighth of them."""
@@ -37,26 +35,41 @@ class SampledConfiguration:
     config : Config
     model : Model
         Judges its outcomes.
-    state : ExecutorState
-        Its line of the record.
+    executor : str
+        Name of its executor.
+    executor_class : str
+        See `fuzz.campaign.canonical.executor_class`.
+    unavailable : str
+        Why it cannot run here; "" as far as known.
     schedulable : bool
         False once the executor has said that it follows no schedules.
     spent : float
         Seconds, or tests where tests are counted, over `runs` tests.
     waiting : int
         Tests that it has been picked for and has not run yet.
+    ran, ran_s : int, float
+        Tests that it has not refused, and the seconds that they took.
     seconds_earlier : float
-        Seconds that a test took in an earlier campaign that this one continues.
+        Seconds that a test took in an earlier shard.
     """
 
     config: Config
     model: Model
-    state: ExecutorState
+    executor: str
+    executor_class: str
+    unavailable: str = ""
     schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
     runs: int = 0
     waiting: int = 0
+    ran: int = 0
+    ran_s: float = 0.0
     seconds_earlier: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """Executor and configuration."""
+        return f"{self.executor}/{self.config.name}"
 
     @property
     def committed(self) -> float:
@@ -67,7 +80,7 @@ class SampledConfiguration:
     @property
     def seconds_each(self) -> float:
         """Seconds that a test takes on average; 0 if unknown."""
-        return self.state.fuzzing_s / self.state.tests if self.state.tests else self.seconds_earlier
+        return self.ran_s / self.ran if self.ran else self.seconds_earlier
 
 
 class ConfigurationSampler:
@@ -101,7 +114,7 @@ class ConfigurationSampler:
     @property
     def running(self) -> list[SampledConfiguration]:
         """Configurations not known to be unavailable."""
-        return [each for each in self.configurations if not each.state.unavailable]
+        return [each for each in self.configurations if not each.unavailable]
 
     def next(self) -> SampledConfiguration:
         """Pick the configuration in which the next test runs."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -69,8 +69,10 @@ def _without_front_end(entry: Entry) -> Entry:
     return replace(entry, allowed=allowed, finding=replace(found, model=RFC.name))
 
 
-class ScriptRun:
-    """A script in an isolated interpreter of its own, which cannot import LitmusFuzz.
+async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> bool:
+    """Run a script in an isolated interpreter, which cannot import LitmusFuzz.
+
+    True if a forbidden outcome showed. The process ends with this call, even a cancelled one.
 
     Parameters
     ----------
@@ -80,44 +82,22 @@ class ScriptRun:
     python : str, optional
         Another interpreter than this one.
     """
-
-    def __init__(self, path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> None:
-        # It says nothing before its end, so that its output is readable when it is over.
-        self._process = subprocess.Popen(
-            [
-                *(python or sys.executable, "-I", "-c", _WATCHED),
-                *(str(os.getpid()), str(path), str(seconds)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self._deadline = time.monotonic() + seconds + START_S
-
-    def fileno(self) -> int:
-        """Readable when the script has printed its result, or has ended."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
-
-    @property
-    def overdue(self) -> bool:
-        """True once its time is over."""
-        return time.monotonic() >= self._deadline
-
-    def shows_it(self) -> bool:
-        """Return True if a forbidden outcome showed; ends the process."""
-        try:
-            left = max(0.0, self._deadline - time.monotonic())
-            output, _ = self._process.communicate(timeout=left)
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            self.close()
-        last = output.decode(errors="replace").strip().rpartition("\n")[2]
-        match = LAST_LINE.fullmatch(last)
-        return self._process.returncode == 1 and match is not None and int(match[1]) > 0
-
-    def close(self) -> None:
-        """End the process, if it has not ended."""
-        self._process.kill()
-        self._process.communicate()
+    process = await asyncio.create_subprocess_exec(
+        *(python or sys.executable, "-I", "-c", _WATCHED),
+        *(str(os.getpid()), str(path), str(seconds)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(seconds + START_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return False
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    last = output.decode(errors="replace").strip().rpartition("\n")[2]
+    match = LAST_LINE.fullmatch(last)
+    return process.returncode == 1 and match is not None and int(match[1]) > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import DEFAULT_MEMORY_BYTES
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_REDUCTION_S: Final = 20.0
 EXTRA_MINIMIZING_SHARE: Final = 0.2
-"""Share of a campaign's time that is added at its end, to minimize what it has found."""
+"""Share of the time that `run` adds at its end, to minimize what it has found."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
 
@@ -33,7 +34,7 @@ class Settings:
     ----------
     seed : int
     out : Path
-        Folder for findings and the record.
+        Folder for the files of findings; events name them relative to it.
     executors : tuple of (str, *Config)
         Each executor with its configurations; a test runs in one of them
         (`fuzz.campaign.sampler`). The canary is added.
@@ -54,27 +55,30 @@ class Settings:
         Of the oracle.
     memory_bytes : int
         Limit for a worker.
+    machine_share : float
+        Part of the machine's memory that all workers together may use.
     model : Model, optional
         Judges the outcomes; if None, the model that each configuration guarantees.
     noise : Noise
-    command : str
-        The command line, for the record.
     python : str, optional
         Another environment's interpreter for the executors' workers
         (`fuzz.executors.interpreter`). The canary's worker does not use it: the canary tests
         LitmusFuzz itself.
     first_index : int
         Number of each family's first test.
+    suffix : str
+        Ends the names of all files, so that several shards write into one folder.
     minimizing_share : float
         Share of the time for minimizing findings; the rest is for new tests.
-    defers_minimization : bool
-        True if another campaign minimizes what this one leaves in ``unreduced/``. Else
-        `extra_minimizing_s` more are spent on that, and a finding that is still not minimized then
-        is stored as small as it is.
+    extra_minimizing_s : float
+        Seconds, at most, for minimizing findings after the time for new tests is over.
+    keeps_partial : bool
+        True if a finding is stored as small as it is when the time is over; else it stays in
+        ``unreduced/`` for whoever resumes the campaign.
     reduction_s : float, optional
         Limit for one finding; if None, see `max_reduction_s`.
-    writes_record : bool
-        True if the record is written to a file.
+    spawn : bool
+        True if each worker is a new interpreter instead of a fork of a server.
     fast : mapping of str to Config
         By executor, a configuration in which no test is fuzzed. A finding of a much slower
         configuration is minimized there first, if it shows there. Without one, the executor's
@@ -92,15 +96,17 @@ class Settings:
     workers: int = 1
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    machine_share: float = SHARE
     model: Model | None = field(default=RFC)
     noise: Noise = field(default=Noise())
-    command: str = ""
     python: str | None = None
     first_index: int = 0
+    suffix: str = ""
     minimizing_share: float = 0.5
-    defers_minimization: bool = False
+    extra_minimizing_s: float = 0.0
+    keeps_partial: bool = False
     reduction_s: float | None = None
-    writes_record: bool = True
+    spawn: bool = False
     fast: Mapping[str, Config] = field(default_factory=dict)
 
     @property
@@ -111,11 +117,6 @@ class Settings:
         Few findings need a fifth of that. The others compile each smaller test, or show rarely.
         """
         return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 12)
-
-    @property
-    def extra_minimizing_s(self) -> float:
-        """Seconds, at most, for minimizing findings after the time for new tests is over."""
-        return 0.0 if self.defers_minimization else EXTRA_MINIMIZING_SHARE * self.time_s
 
     def weight(self, family: str) -> float:
         """How often a family is generated before anything is found."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.bench import BenchReport
-    from litmusfuzz.reports.clusters import ClustersReport
-    from litmusfuzz.reports.speed import SpeedReport
-    from litmusfuzz.reports.targets import TargetsReport
+    from collections.abc import Callable
 
-from litmusfuzz.fuzz.cli.common import json_option, print_json, progress_line
+    from litmusfuzz.reports.bench import BenchReport
+
+from litmusfuzz.fuzz.cli.common import json_option, print_report, progress_line
 
 
 @click.group(epilog="Example: litmusfuzz bench oracle --no-compare")
@@ -30,9 +30,7 @@ def bench_oracle(compare: bool, as_json: bool) -> None:
     """
     from litmusfuzz.fuzz.bench.oracle import report
 
-    with progress_line() as progress:
-        measured = report(progress, compare=compare)
-    _show_bench(measured, as_json)
+    _show_bench(partial(report, compare=compare), as_json)
 
 
 @bench.command("native", epilog="Example: litmusfuzz bench native --json")
@@ -45,9 +43,7 @@ def bench_native(compare: bool, as_json: bool) -> None:
     """
     from litmusfuzz.fuzz.bench.native import report
 
-    with progress_line() as progress:
-        measured = report(progress, compare=compare)
-    _show_bench(measured, as_json)
+    _show_bench(partial(report, compare=compare), as_json)
 
 
 @bench.command("clusters", epilog="Example: litmusfuzz bench clusters")
@@ -59,9 +55,7 @@ def bench_clusters(as_json: bool) -> None:
     """
     from litmusfuzz.fuzz.bench.clusters import report
 
-    with progress_line() as progress:
-        measured = report(progress)
-    _show_bench(measured, as_json)
+    _show_bench(report, as_json)
 
 
 @bench.command("tensorflow", epilog="Example: litmusfuzz bench tensorflow")
@@ -73,9 +67,7 @@ def bench_tensorflow(as_json: bool) -> None:
     """
     from litmusfuzz.fuzz.bench.tensorflow import report
 
-    with progress_line() as progress:
-        measured = report(progress)
-    _show_bench(measured, as_json)
+    _show_bench(report, as_json)
 
 
 @bench.command("workers", epilog="Example: litmusfuzz bench workers --json")
@@ -87,15 +79,10 @@ def bench_workers(as_json: bool) -> None:
     """
     from litmusfuzz.fuzz.bench.workers import report
 
+    _show_bench(report, as_json)
+
+
+def _show_bench(report: Callable[[Callable[[str], None]], BenchReport], as_json: bool) -> None:
     with progress_line() as progress:
         measured = report(progress)
-    _show_bench(measured, as_json)
-
-
-def _show_bench(
-    measured: BenchReport | ClustersReport | TargetsReport | SpeedReport, as_json: bool
-) -> None:
-    if as_json:
-        print_json(measured.as_json())
-    else:
-        click.echo(measured.text())
+    print_report(measured, as_json=as_json)

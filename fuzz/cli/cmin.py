@@ -13,12 +13,12 @@ from litmusfuzz.fuzz.cli.common import (
     fail,
     json_option,
     load_or_fail,
-    print_json,
+    print_report,
     progress_line,
 )
 
 
-@click.command(epilog="Example: litmusfuzz cmin findings --out kept")
+@click.command(epilog="Example: litmusfuzz cmin findings/run-1/findings --out kept")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="FOLDER...")
 @click.option(
     "--out", required=True, type=click.Path(), help="Folder that the kept tests are copied to."
@@ -36,7 +36,6 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     """
     from litmusfuzz.fuzz.campaign.corpus_minimization import kills as killed
     from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
-    from litmusfuzz.reports.cmin import cover_json, cover_text
 
     target = Path(out)
     files: dict[str, Path] = {}
@@ -68,8 +67,5 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     target.mkdir(parents=True, exist_ok=True)
     for name in cover.kept:
         shutil.copyfile(files[name], target / name)
-    if as_json:
-        print_json(cover_json(cover, len(files)))
-    else:
-        click.echo(cover_text(cover, len(files)))
+    print_report(cover, as_json=as_json)
     sys.exit(CLEAN)

@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
 from click.shell_completion import CompletionItem
@@ -205,6 +205,24 @@ def print_text(text: str) -> None:
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         text = re.sub(r"\bFORBIDDEN\b", click.style("FORBIDDEN", fg="red", bold=True), text)
     click.echo(text)
+
+
+class Printable(Protocol):
+    """A report of a command."""
+
+    def text(self) -> str:
+        """The report in words."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `text` has."""
+
+
+def print_report(report: Printable, *, as_json: bool) -> None:
+    """Print a report in words, or what ``--json`` asks for."""
+    if as_json:
+        print_json(report.as_json())
+    else:
+        print_text(report.text())
 
 
 file_argument = click.argument("file", type=click.Path())

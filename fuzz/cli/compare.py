@@ -32,8 +32,7 @@ from litmusfuzz.fuzz.cli.common import (
     load_or_fail,
     model_of,
     model_option,
-    print_json,
-    print_text,
+    print_report,
 )
 from litmusfuzz.fuzz.cli.herd import load_herd
 from litmusfuzz.fuzz.cli.oracle import membership
@@ -77,10 +76,7 @@ def compare(
         report = compared(*logs, judge, model.name)
     except Incomparable as error:
         fail(str(error))
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print_text(report.text())
+    print_report(report, as_json=as_json)
     sys.exit(report.exit_code)
 
 

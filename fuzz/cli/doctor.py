@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, json_option, print_json, progress_line
+from litmusfuzz.fuzz.cli.common import CLEAN, USAGE, json_option, print_report, progress_line
 
 
 @click.command(epilog="Example: litmusfuzz doctor --json")
@@ -19,12 +19,9 @@ def doctor(as_json: bool) -> None:
     work, else 2.
     """
     from litmusfuzz.fuzz.campaign.doctor import examine
-    from litmusfuzz.reports.doctor import doctor_json, doctor_text, works
+    from litmusfuzz.reports.doctor import DoctorReport
 
     with progress_line() as progress:
-        checks = examine(progress)
-    if as_json:
-        print_json(doctor_json(checks))
-    else:
-        click.echo(doctor_text(checks))
-    sys.exit(CLEAN if works(checks) else USAGE)
+        report = DoctorReport(tuple(examine(progress)))
+    print_report(report, as_json=as_json)
+    sys.exit(CLEAN if report.works else USAGE)

@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.cli.common import (
     model_of,
     model_option,
     print_json,
+    print_report,
     print_text,
     progress_line,
     tests_argument,
@@ -156,10 +157,7 @@ def _force_one(
     report = ForcedReport(test, executor, config.name, witness, forced.outcome, forced.diverged)
     if log_file is not None and report.seen is not None:
         write_log(test, {report.seen: 1}, log_file)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print_text(report.text())
+    print_report(report, as_json=as_json)
     sys.exit(report.exit_code)
 
 

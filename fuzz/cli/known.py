@@ -1,4 +1,4 @@
-"""`litmusfuzz known`: the file of known findings, which a nightly run does not report as new."""
+"""`litmusfuzz known`: the file of known findings, which no campaign reports as new."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def list_(file: str, as_json: bool) -> None:
         click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
 
 
-@known.command(epilog="Example: litmusfuzz known add known.yaml findings --why=reported")
+@known.command(epilog="Example: litmusfuzz known add known.yaml nightly/report.json --why=LINK")
 @file_argument
 @click.argument("findings", metavar="FINDING...", nargs=-1, required=True, type=click.Path())
 @click.option(
@@ -110,8 +110,8 @@ def add(
 ) -> None:
     """Append each FINDING to a known-findings FILE.
 
-    FINDING is the file of a finding, a folder of such files, or the nightly.json of a nightly
-    run: every finding that the run reported as new, crashes included.
+    FINDING is the file of a finding, a folder of such files, or the report.json of a campaign:
+    every finding that it reported as new, crashes included.
     """
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
     from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
@@ -168,7 +168,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
-    """Findings that a nightly run reported as new, from its JSON report."""
+    """Findings that a campaign reported as new, from its JSON report."""
     from litmusfuzz.fuzz.campaign.known_findings import is_key
 
     try:
@@ -186,7 +186,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
         fail(str(error))
     except (ValueError, KeyError, TypeError) as error:
         problem = f"no {error}" if isinstance(error, KeyError) else str(error)
-        fail(f"{path}: is not the nightly.json of a nightly run: {problem}")
+        fail(f"{path}: is not the report.json of a campaign: {problem}")
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:

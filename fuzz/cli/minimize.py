@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -19,20 +18,17 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_or_fail,
     model_of,
-    model_option,
     print_json,
     print_text,
+    progress_line,
     test_argument,
     threads_option,
 )
 from litmusfuzz.fuzz.cli.replay import found_on
 from litmusfuzz.fuzz.cli.run import executors_of
 
-if TYPE_CHECKING:
-    from litmusfuzz.reports.records import RunRecord
 
-
-@click.command(epilog="Example: litmusfuzz minimize findings/unreduced/NAME.yaml --time 5m")
+@click.command(epilog="Example: litmusfuzz minimize findings/run-1/unreduced/NAME.yaml --time 5m")
 @test_argument
 @click.option(
     "--executors",
@@ -52,7 +48,13 @@ if TYPE_CHECKING:
     default=None,
     help="Folder for the finding; without it the working folder.",
 )
-@model_option
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor", "acd"]),
+    default=None,
+    help="Memory model; without this option the finding's, or rfc.",
+)
 @json_option
 def minimize(
     file: str,
@@ -71,21 +73,15 @@ def minimize(
     forbidden outcome, is reduced while it still does, and is confirmed in a fresh
     process; the finding is written to --out. Exits 1 if there is one, 3 if no forbidden
     outcome showed.
-
-    TEST may also be the record of a campaign (record-SEED.json): the findings that the
-    campaign had no time for are then reduced in its folder, and the record is updated.
     """
-    if Path(file).name == "nightly.json":
-        fail(f"{file}: is not the record of a campaign; `nightly --resume` continues a nightly run")
-    if file.endswith(".json"):
-        _finish(
-            Path(file),
-            time_s,
-            as_json=as_json,
-            others=(executors, config_name, engine, threads, out, model_name),
+    if Path(file).is_dir() or file.endswith(".json"):
+        fail(
+            f"{file}: is no test; `litmusfuzz run --resume FOLDER --tests 0` minimizes what a"
+            " campaign left"
         )
     from litmusfuzz.fuzz.campaign.minimize_file import minimize
-    from litmusfuzz.reports.records import finding_json
+    from litmusfuzz.reports.fold import reported
+    from litmusfuzz.reports.outputs import plain
     from litmusfuzz.reports.text import finding
 
     entry = load_or_fail(file)
@@ -97,55 +93,17 @@ def minimize(
     folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 
-    def show(record: RunRecord) -> None:
-        if sys.stderr.isatty():
-            executions = sum(state.outcomes for state in record.executors)
-            click.echo(f"\r\x1b[Kminimizing: {executions} executions ...", err=True, nl=False)
-
     model = model_of(model_name or there)
-    done = minimize(entry, name, config, model, folder, time_s=time_s, show=show)
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+    with progress_line() as progress:
+        progress("minimizing")
+        done = minimize(entry, name, config, model, folder, time_s=time_s)
+    found = None
+    if done.found is not None:
+        shows_it = None if done.script is None else done.script.shows_it
+        found = reported(done.found, str(folder), script_shows_it=shows_it)
     if as_json:
-        print_json({"finding": done.found and finding_json(done.found), "problem": done.problem})
+        data = found and plain(found) | {"file": str(folder / found.file)}
+        print_json({"finding": data, "problem": done.problem})
     else:
-        print_text(finding(done.found) if done.found else f"{file}: {done.problem}")
-    sys.exit(FORBIDDEN if done.found else UNKNOWN)
-
-
-def _finish(path: Path, time_s: float, others: tuple[object, ...], *, as_json: bool) -> NoReturn:
-    """Reduce the findings that a campaign had no time for, and exit."""
-    import signal
-
-    from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.deferred import NotARecord, minimize_deferred
-    from litmusfuzz.reports.records import finding_json
-    from litmusfuzz.reports.tables import counted
-    from litmusfuzz.reports.terminal import LiveView
-    from litmusfuzz.reports.text import finding
-
-    if any(each is not None for each in others):
-        fail(f"{path}: is a record: only --time and --json apply")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with LiveView(sys.stderr if as_json else sys.stdout, time_s) as view:
-            done = minimize_deferred(path, time_s=time_s, show=view)
-    except (NotARecord, FileError) as error:
-        fail(str(error))
-    if as_json:
-        found = [finding_json(each) for each in done.findings]
-        numbers = {name: getattr(done, name) for name in ("attempted", "remaining", "unconfirmed")}
-        print_json({"findings": found, **numbers, "problem": done.problem})
-    else:
-        total = (
-            f"{counted(done.attempted, 'graph')} reduced: {counted(len(done.findings), 'finding')}"
-        )
-        total += f", {done.unconfirmed} unconfirmed, {done.remaining} remaining"
-        parts = [
-            *map(finding, done.findings),
-            total if done.attempted else f"{path}: nothing is left",
-        ]
-        print_text("\n\n".join(parts))
-    if done.problem:
-        fail(done.problem)
-    sys.exit(FORBIDDEN if done.findings or done.remaining else UNKNOWN if done.unconfirmed else 0)
+        print_text(finding(found, str(folder)) if found else f"{file}: {done.problem}")
+    sys.exit(FORBIDDEN if found else UNKNOWN)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
 
 
-@click.command(epilog="Example: litmusfuzz promote findings/NAME.yaml --write")
+@click.command(epilog="Example: litmusfuzz promote findings/run-1/findings/NAME.yaml --write")
 @test_argument
 @click.option(
     "--write", is_flag=True, help="Write the file; without this option only the diff is printed."

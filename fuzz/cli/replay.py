@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
-    from litmusfuzz.reports.replays import Replays
-    from litmusfuzz.reports.text import ReplayReport
+    from litmusfuzz.reports.replays import ReplayReport, Replays
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -188,7 +187,7 @@ class _Replaying:
         """Run the test on one executor, which may refuse it."""
         from litmusfuzz.fuzz.campaign.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
-        from litmusfuzz.reports.text import ReplayReport
+        from litmusfuzz.reports.replays import ReplayReport
 
         found = self.entry.finding
         model = model_of(model_name or (found.model if found else "rfc"))
@@ -228,24 +227,22 @@ class _Replaying:
 
     def replays(self) -> Replays:
         """The reports of all executors."""
-        from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
+        from litmusfuzz.reports.differential import DifferentialComparison
         from litmusfuzz.reports.replays import Replays
 
         if not self.reports:
             fail(f"{self.file}: {next(iter(self.not_run.values()))}")
-        results = tuple(
-            ExecutorResult(r.executor, r.config, r.model, r.histogram) for r in self.reports
-        )
-        shown = {outcome for result in results for outcome in result.histogram}
-        allowed = {outcome for report in self.reports for outcome in report.allowed}
+        reports = tuple(self.reports)
+        shown = {outcome for report in reports for outcome in report.histogram}
+        allowed = {outcome for report in reports for outcome in report.allowed}
         verdicts = {
             model: {outcome: str(explorer.judge(outcome)) for outcome in shown | allowed}
             for model, (explorer, _) in self.explored.items()
-            if any(result.model == model for result in results)
+            if any(report.model == model for report in reports)
         }
         unseen = tuple(allowed - shown)
-        comparison = DifferentialComparison(self.entry.test, results, verdicts, unseen=unseen)
-        return Replays(tuple(self.reports), self.not_run, comparison)
+        comparison = DifferentialComparison(self.entry.test, reports, verdicts, unseen=unseen)
+        return Replays(reports, self.not_run, comparison)
 
 
 def _missing(worker: Worker, config: Config) -> str:

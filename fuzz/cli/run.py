@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
 import sys
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from litmusfuzz.fuzz.executors.protocol import Config, Noise
-
+from litmusfuzz.fuzz.cli.campaigns import (
+    begin,
+    check_resume,
+    configured,
+    finish,
+    given,
+    known_findings,
+    known_option,
+    new_folder,
+    new_store,
+    open_store,
+    resume_option,
+    spawn_option,
+    started_in,
+)
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FAMILIES,
@@ -26,12 +35,18 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     model_of,
     noise_option,
-    print_json,
-    print_text,
     python_option,
     python_or_fail,
     threads_option,
 )
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+DEFAULT_S = 60.0
+MIN_LEFT_S = 1.0
+"""A campaign with less time left is over."""
 
 
 @click.command(epilog="Example: litmusfuzz run --executors tf,native --time 10m --seed 1")
@@ -39,11 +54,15 @@ from litmusfuzz.fuzz.cli.common import (
     "--time",
     "time_s",
     type=Duration(),
-    default="60s",
+    default=f"{DEFAULT_S:.0f}s",
     help="Time to fuzz for; findings are then completed, in at most a fifth of it.",
 )
 @click.option(
-    "--tests", type=click.IntRange(min=1), default=None, help="Limit on the number of graphs."
+    "--tests",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Limit on the number of graphs; with --resume, on that of new ones: 0 only completes what "
+    "is left.",
 )
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
 @click.option(
@@ -73,7 +92,15 @@ from litmusfuzz.fuzz.cli.common import (
 @threads_option
 @python_option
 @noise_option
-@click.option("--out", type=click.Path(), default="findings", help="Folder for findings.")
+@spawn_option
+@click.option(
+    "--out",
+    type=click.Path(),
+    default=None,
+    help="Folder for the findings and reports; a new folder findings/run-SEED if not given.",
+)
+@resume_option
+@known_option
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
 @json_option
@@ -88,65 +115,92 @@ def run(
     threads: int | None,
     python: str | None,
     noise: str | None,
-    out: str,
+    spawn: bool,
+    out: str | None,
+    resume: str | None,
+    known_file: str | None,
     workers: int,
     count: int | None,
     as_json: bool,
 ) -> None:
     """Run random graphs and judge their outcomes.
 
-    Several executors run the same graphs, and their outcomes are compared. Findings are
-    written to --out. Exits 1 if a forbidden outcome was seen.
+    Several executors run the same graphs, and their outcomes are compared. Findings and
+    reports are written to --out. SIGTERM and Ctrl-C end the run with all that was found, a
+    second one at once; --resume continues it: for the time left, or for --time more. Exits 1
+    if there is a finding that --known does not name, crashes included; 2 if the canary went
+    unreported; 3 if there is none, but something was left undecided.
     """
-    import random
+    from random import SystemRandom
 
-    from litmusfuzz.fuzz.campaign.loop import Campaign
-    from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Noise
-    from litmusfuzz.reports.summary import summary
+    from litmusfuzz.fuzz.campaign.coordinator import SingleShard
+    from litmusfuzz.fuzz.campaign.store import StoreError
+    from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
-    chosen = systems_of(executors, engine, threads)
-    weights = families_of(families, [name for name, *_ in chosen])
-    alone = sum(len(configs) for _, *configs in chosen) == 1
-    judge_by = model_name or ("rfc" if alone else "guaranteed")
-    if not out:
-        fail("--out: names no folder")
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        fail(f"--out: {out}: {error.strerror}")
-    settings = Settings(
-        seed=random.SystemRandom().randrange(1 << 31) if seed is None else seed,
-        out=folder,
-        executors=tuple(chosen),
-        time_s=time_s,
-        tests=tests,
-        workers=workers,
-        families=tuple(weights),
-        weights=weights,
-        model=None if judge_by == "guaranteed" else model_of(judge_by),
-        noise=_noisy(noise, Noise()),
-        command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
-        python=python_or_fail(python),
-    )
-    if count is not None:
-        settings = replace(settings, count=count)
-    stream = sys.stderr if as_json else sys.stdout
-    # A job scheduler sends SIGTERM: the run ends as on Ctrl-C, with all findings.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with LiveView(stream, time_s) as view:
-        record = Campaign(settings, view).run()
-    if as_json:
-        print_json(record.as_json())
+    known = known_findings(known_file)
+    if resume is not None:
+        check_resume(resume, ("time_s", "tests", "workers"))
+        store, time_s, tests = _resumed(resume, time_s, tests, workers)
     else:
-        print_text(summary(record))
-    if record.problem:
-        click.echo(f"litmusfuzz: {record.problem}", err=True)
-    sys.exit(record.exit_code())
+        if tests == 0:
+            fail("--tests 0: only with --resume")
+        chosen = systems_of(executors, engine, threads)
+        weights = families_of(families, [name for name, *_ in chosen])
+        alone = sum(len(configs) for _, *configs in chosen) == 1
+        judge_by = model_name or ("rfc" if alone else "guaranteed")
+        model = None if judge_by == "guaranteed" else model_of(judge_by)
+        started = CampaignStarted(
+            command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+            seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
+            asked_s=time_s,
+            tests=tests,
+            workers=workers,
+            configurations=configured(chosen, model),
+            families=weights,
+            count=count,
+            noise=_noise(noise),
+            judge_by=model.name if model else "",
+            python=python_or_fail(python),
+            spawn=spawn,
+        )
+        folder = new_folder(Path("findings"), f"run-{started.seed}") if out is None else out
+        store = new_store(str(folder))
+        begin(store, started)
+    try:
+        with store, LiveView(sys.stderr if as_json else sys.stdout) as view:
+            report = SingleShard(store, known, view, time_s=time_s, tests=tests).run()
+    except StoreError as error:  # of a damaged campaign that is resumed
+        fail(str(error))
+    finish(report, as_json=as_json)
+
+
+def _resumed(
+    resume: str, time_s: float, tests: int | None, workers: int
+) -> tuple[Store, float, int | None]:
+    """The store of a run to continue, and for how long and how many tests."""
+    from litmusfuzz.reports.events import CampaignResumed
+
+    started, report = started_in(resume, unattended=False)
+    asked_s = report.spent_s + time_s if given("time_s") else report.asked_s
+    left_s = asked_s - report.spent_s
+    if given("time_s") or left_s >= MIN_LEFT_S:
+        time_s = left_s
+    elif tests is None:
+        tests = 0  # findings and reports are completed
+    if tests is None and started.tests is not None:
+        assert report.tests is not None
+        tests = max(0, report.tests - report.generated)
+    store = open_store(Path(resume), write=True)
+    begin(
+        store,
+        CampaignResumed(
+            asked_s=round(asked_s, 3),
+            tests=None if tests is None else report.generated + tests,
+            workers=workers if given("workers") else started.workers,
+        ),
+    )
+    return store, time_s, tests
 
 
 def executors_of(
@@ -233,11 +287,12 @@ def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     return weights
 
 
-def _noisy(noise: str | None, base: Noise) -> Noise:
-    from litmusfuzz.fuzz.executors.protocol import noise_named
+def _noise(noise: str | None) -> str:
+    """The noise that was asked for, as events name it."""
+    from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 
     try:
-        return base if noise is None else noise_named(noise, base)
+        return noise_text(Noise() if noise is None else noise_named(noise, Noise()))
     except ValueError as error:
         fail(f"--noise: {error}")
 

@@ -10,8 +10,10 @@ which the parent records as a crash, so that no defect passes for a result.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import select
 import signal
 import sys
 import threading
@@ -132,6 +134,12 @@ def die_with_parent(parent: int) -> None:
     """End this process when its parent has ended, even in the middle of a run."""
 
     def watch() -> None:
+        with contextlib.suppress(OSError):  # it has ended, or the system has no such descriptors
+            descriptor = os.pidfd_open(parent)
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            while os.getppid() == parent:
+                ended.poll()
         while os.getppid() == parent:
             time.sleep(1.0)
         os._exit(1)

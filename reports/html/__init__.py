@@ -1,4 +1,4 @@
-"""HTML page of a nightly run: one file without other resources, readable without JavaScript.
+"""HTML page of a campaign: one file without other resources, readable without JavaScript.
 
 `layout` places boxes and the lines between them, and knows nothing of tests; `picture`
 draws a test with it; `charts` has the numbers over time; `page` fills the template.

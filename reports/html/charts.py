@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.reports.nightly_report import Moment
+    from litmusfuzz.reports.report import Moment
 
 WIDTH: Final = 300
 HEIGHT: Final = 60
@@ -48,7 +48,7 @@ class Chart:
 
 
 def over_time(moments: Sequence[Moment]) -> list[Chart]:
-    """Throughput, findings and disk space over a nightly run; none for a single moment."""
+    """Throughput, findings and disk space over a campaign; none for a single moment."""
     every = 1 + len(moments) // MOST_POINTS
     # The last moment is kept, whatever the step.
     kept = [*moments[:-1:every], *moments[-1:]]

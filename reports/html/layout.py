@@ -234,31 +234,20 @@ class _Paths:
         source, target = self.boxes[line.source], self.boxes[line.target]
         ours = [*self.around[line.source], source]
         theirs = [*self.around[line.target], target]
-        shared = 0
-        while ours[shared] is theirs[shared]:
-            shared += 1
-            if shared == min(len(ours), len(theirs)):  # one holds the other
+        apart = (number % 5 - 2) * 5
+        points = self._direct(source, target)  # if one holds the other
+        for a, b in zip(ours, theirs, strict=False):
+            if a is not b:
+                # Between the boxes of one level; then on to those inside them.
+                points = self._in_grid(a, b, line, apart, source, target)
                 break
-        if shared >= min(len(ours), len(theirs)):
-            points = self._direct(source, target)
-        else:
-            # Between the boxes of one level; then on to those inside them.
-            a, b = ours[shared], theirs[shared]
-            apart = (number % 5 - 2) * 5
-            points = self._in_grid(ours[shared - 1], a, b, line, apart, source, target)
         self.seen += points
         return points
 
     def _in_grid(
-        self,
-        grid: Box,
-        a: Box,
-        b: Box,
-        line: Line,
-        apart: float,
-        source: Box,
-        target: Box,
+        self, a: Box, b: Box, line: Line, apart: float, source: Box, target: Box
     ) -> list[Point]:
+        grid = self.around[a.name][-1]
         if not line.sideways and b.row > a.row:
             start, end = (source.center[0], source.bottom), (target.center[0], target.y)
             between = [c for c in grid.columns[a.column] if a.row < c.row < b.row]

@@ -1,4 +1,4 @@
-"""Data for the template of a nightly run's HTML page."""
+"""Data for the template of a campaign's HTML page."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.reports import drawing, times
 from litmusfuzz.reports.html.charts import Chart, over_time
 from litmusfuzz.reports.html.picture import LEGEND, picture
-from litmusfuzz.reports.nightly_report import Earlier
+from litmusfuzz.reports.report import Earlier
+from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.tables import counted, printable
+from litmusfuzz.reports.text import remarks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.reports.nightly_report import NightlyFinding, NightlyReport
+    from litmusfuzz.reports.report import Report, ReportedFinding, Share
 
 HERE: Final = Path(__file__).parent
 MAX_BYTES: Final = 950_000
@@ -58,7 +60,7 @@ class Histogram:
     more: int
 
 
-def page(report: NightlyReport) -> str:
+def page(report: Report) -> str:
     """The whole page."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
@@ -88,9 +90,10 @@ def page(report: NightlyReport) -> str:
             opened=not finding.known and number < MOST_OPEN,
             histogram=histogram(finding),
             graph=picture(finding.entry.test, finding.edges, finding.arcs),
-            text=_as_text(finding),
+            text=drawing.shortened(finding.entry.test, MOST_LINES),
             resources=drawing.declarations(finding.entry.test),
             legend=LEGEND,
+            remarks=remarks(finding),
         )
         left -= len(text.encode())
         if left < 0:
@@ -99,25 +102,43 @@ def page(report: NightlyReport) -> str:
     return printable(whole.render(**_whole(report), ids=ids, cards=cards))
 
 
-def in_order(report: NightlyReport) -> list[NightlyFinding]:
+def in_order(report: Report) -> list[ReportedFinding]:
     """New findings first, then by the number of graphs in this run that showed them."""
     return sorted(report.findings, key=lambda f: (bool(f.known), -f.in_this_run, f.key))
 
 
-def _whole(report: NightlyReport) -> dict[str, object]:
+def _whole(report: Report) -> dict[str, object]:
     """Values for the page's template, without the findings."""
+    made, charts, reached = list(sections(report)), over_time(report.moments), _coverage(report)
+    # A single process that lost nothing has no numbers of its own.
+    workers = report.workers if sum(each.lost + 1 for each in report.workers) > 1 else ()
+    links: dict[str, tuple[str, object]] = {
+        "findings": ("Findings", True),
+        **{each.name: (each.name.capitalize(), True) for each in made},
+        "coverage": ("Coverage", reached),
+        "throughput": ("Throughput", charts or workers),
+        "selftest": ("Self-test", report.kills),
+        "known": ("Known", report.known),
+        "trends": ("Trends", report.earlier),
+        "versions": ("Versions", True),
+    }
     return {
         "report": report,
         "findings": in_order(report),
         "style": (HERE / "style.css").read_text(encoding="utf-8"),
-        "charts": over_time(report.moments),
+        "sections": made,
+        "links": {name: title for name, (title, shown) in links.items() if shown},
+        "charts": charts,
+        "workers": workers,
         "trends": trends(report),
-        "coverage": coverage(report),
+        "coverage": reached,
+        "executors": list(dict.fromkeys(executor for executor, _ in reached)),
+        "families": sorted({family for _, family in reached}),
         "slowest": max((kill.seconds or 0 for kill in report.kills), default=0),
     }
 
 
-def histogram(finding: NightlyFinding) -> Histogram:
+def histogram(finding: ReportedFinding) -> Histogram:
     """Forbidden outcomes first, then the nearest allowed, the frequent, and the unseen."""
     shown = finding.observed
     forbidden = finding.forbidden
@@ -167,35 +188,17 @@ def _width(count: int, largest: int) -> int:
     return round(100 * log1p(count) / log1p(largest))
 
 
-def _as_text(finding: NightlyFinding) -> str:
-    lines = drawing.text(finding.entry.test).splitlines()
-    more = len(lines) - MOST_LINES
-    return "\n".join([*lines[:MOST_LINES], *([f"and {more} more lines"] if more > 0 else [])])
+def _coverage(report: Report) -> dict[tuple[str, str], Share]:
+    """Totals by executor and family, where the share of allowed outcomes reached is known."""
+    known = {}
+    for each in report.by_family:
+        if each.reached is not None:
+            executor, _, family = each.name.rpartition("/")
+            known[executor, family] = each
+    return known
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The share of allowed outcomes reached, by family and executor; None if nothing ran."""
-
-    executors: tuple[str, ...]
-    families: tuple[str, ...]
-    reached: dict[tuple[str, str], float | None]
-    graphs: dict[tuple[str, str], int]
-
-
-def coverage(report: NightlyReport) -> Coverage:
-    """The coverage of a nightly run, from its totals by ``executor/family``."""
-    reached: dict[tuple[str, str], float | None] = {}
-    graphs: dict[tuple[str, str], int] = {}
-    for share in report.by_family:
-        executor, _, family = share.name.rpartition("/")
-        reached[family, executor] = share.reached
-        graphs[family, executor] = share.graphs
-    executors = tuple(dict.fromkeys(executor for _, executor in reached))
-    return Coverage(executors, tuple(sorted({f for f, _ in reached})), reached, graphs)
-
-
-def trends(report: NightlyReport) -> list[Chart]:
+def trends(report: Report) -> list[Chart]:
     """Charts over earlier runs and this one; none for the first."""
     if not report.earlier:
         return []
@@ -216,7 +219,7 @@ def trends(report: NightlyReport) -> list[Chart]:
     ]
 
 
-def _as_earlier(report: NightlyReport) -> Earlier:
+def _as_earlier(report: Report) -> Earlier:
     return Earlier(
         started=report.started,
         graphs=report.graphs,

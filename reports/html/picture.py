@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import (
-    BranchAttrs,
-    all_nodes,
-)
+from litmusfuzz.corpus.model import BranchAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.reports.html.layout import Box, Line, place, svg
 from litmusfuzz.reports.structure import Structure
@@ -80,6 +77,10 @@ class _Picture:
         """For each effect its level, and the name of that graph or body."""
         self.home: dict[str, str] = {}
         """For each body the node around it; "" for a graph."""
+        self.earlier: dict[str, set[str]] = {}
+        """For each run those that end before it."""
+        for run in test.runs:
+            self.earlier[run.name] = set(run.after).union(*(self.earlier[n] for n in run.after))
         self.racing = set(self._racing())
 
     # --- boxes ----------------------------------------------------------------------------
@@ -102,14 +103,11 @@ class _Picture:
 
     def _client(self, runs: Sequence[Run]) -> Box:
         """The client's runs and their order."""
-        before: dict[str, set[str]] = {}
+        before = {f"run {run}": {f"run {n}" for n in names} for run, names in self.earlier.items()}
         columns: list[list[Box]] = []
         for run in runs:
-            name = f"run {run.name}"
-            before[name] = {f"run {other}" for other in run.after}
-            before[name] |= {each for other in before[name] for each in before[other]}
-            box = Box(name, (f"{run.name}: {run.graph}",), "run")
-            column = next((c for c in columns if c[-1].name in before[name]), None)
+            box = Box(f"run {run.name}", (f"{run.name}: {run.graph}",), "run")
+            column = next((c for c in columns if c[-1].name in before[box.name]), None)
             if column is None:
                 columns.append([box])
             else:
@@ -261,12 +259,7 @@ class _Picture:
 
     def _in_order(self, a: Run, b: Run) -> bool:
         """True if the client orders the two runs."""
-        runs = {run.name: run for run in self.test.runs}
-
-        def after(late: Run, early: Run) -> bool:
-            return early.name in late.after or any(after(runs[n], early) for n in late.after)
-
-        return after(a, b) or after(b, a)
+        return a.name in self.earlier[b.name] or b.name in self.earlier[a.name]
 
     # --- the whole ------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -17,7 +18,7 @@ from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simu
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import RFC
-from litmusfuzz.reports.bench import BenchReport, Curve, Figure, Peak, bar, milliseconds
+from litmusfuzz.reports.bench import BenchReport, Curve, Figure, bar, shown
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -70,11 +71,17 @@ def test_unknown_is_counted_and_left_out_of_the_times() -> None:
     make = partial(chains, shape=(6, 6), names="XY", values=2)
     of_a_run, altered = oracle.membership("m", make, tests=6, budget=budget)
     assert of_a_run.asked == 6
-    assert of_a_run.answered < 6
-    assert of_a_run.unknown == pytest.approx(1 - of_a_run.answered / 6)
+    assert of_a_run.unknown > 0
     assert of_a_run.cut_off_s is not None
     assert altered.asked > 0
-    assert f"{6 - of_a_run.answered} of 6 unknown after" in of_a_run.cells()[-1]
+    assert f"{of_a_run.unknown} of 6 unknown after" in of_a_run.cells()["note"]
+
+
+def test_times_that_were_cut_off_are_in_no_median() -> None:
+    partly, none = oracle.timed("t", [1, 3], [7, 9], 2.0), oracle.timed("t", [], [7], 8.0)
+    assert (partly.value, partly.worst, partly.cut_off_s, partly.met) == (2, 3, 8, True)
+    assert (partly.asked, partly.unknown) == (4, 2)
+    assert (none.value, none.worst, none.met) == (None, None, False)
 
 
 def test_an_oracle_that_is_wrong_stops_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +92,19 @@ def test_an_oracle_that_is_wrong_stops_the_bench(monkeypatch: pytest.MonkeyPatch
 
 def test_a_missed_limit_is_reported() -> None:
     figure = oracle.whole_set("s", chains(random.Random(1), (2, 2), "X", 0), 1e-12)
-    assert (figure.asked, figure.answered, figure.met) == (1, 1, False)
-    assert "MISSED" in figure.cells()[-1]
+    assert (figure.asked, figure.unknown, figure.met) == (1, 0, False)
+    assert figure.cells()["state"] == "MISSED"
+
+
+def test_memory_above_the_cap_is_a_missed_limit() -> None:
+    assert oracle.peak_memory([1 << 20, 64 << 20]).met
+    above = oracle.peak_memory([(64 << 20) + 1])
+    assert (above.met, above.cells()["measured"], above.cells()["limit"]) == (
+        *(False, "64 MiB", "<= 64 MiB"),
+    )
+    unmeasured = oracle.peak_memory([])
+    assert not unmeasured.limited
+    assert "cap 64 MiB" in unmeasured.note
 
 
 def test_the_large_part_runs_in_a_process_of_its_own() -> None:
@@ -105,45 +123,57 @@ def test_the_large_part_runs_in_a_process_of_its_own() -> None:
 
 # --- what is shown ---------------------------------------------------------------------
 
-QUICK = Figure("quick", asked=5, answered=5, seconds=1e-5, worst_s=2e-5, limit_s=1e-3)
-PARTLY = Figure("partly", asked=4, answered=3, seconds=1e-3, cut_off_s=0.25, limit_s=1e-4)
-NONE = Figure("none", asked=8, answered=0, seconds=None, cut_off_s=0.5)
+QUICK = Figure("quick", 1e-5, "s", most=1e-3, worst=2e-5, asked=5)
+PARTLY = Figure("partly", 1e-3, "s", most=1e-4, asked=4, unknown=1, cut_off_s=0.25)
+NONE = Figure("none", None, "s", asked=8, unknown=8, cut_off_s=0.5)
 
 
 def report() -> BenchReport:
     curve = Curve("membership", "events", ((8, QUICK), (16, PARTLY), (1024, NONE)))
-    return BenchReport((QUICK, PARTLY, NONE), (curve,), Peak(3 << 20, 2 << 20), ("Budget.",), 7)
+    return BenchReport((QUICK, PARTLY, NONE), ("Budget.",), (curve,))
 
 
 def test_a_figure_that_leaves_out_unknown_says_so() -> None:
     lines = report().text().splitlines()
-    assert lines[1].split() == ["quick", "0.0100", "ms", "0.0200", "ms", "1.00", "ms", "-", "0%"]
-    assert lines[2].endswith("25%      1 of 4 unknown after 250 ms, not in the times; MISSED")
-    assert lines[3].endswith("100%     8 of 8 unknown after 500 ms, not in the times")
-    assert "peak memory of 256 ops with a loop: 3 MiB of 2 MiB  MISSED" in lines
+    assert lines[0].split() == [
+        *("figure", "measured", "limit", "state", "worst", "unknown", "note"),
+    ]
+    assert lines[1].split() == [
+        *("quick", "0.01", "ms", "<=", "1", "ms", "met", "0.02", "ms", "0.0%"),
+    ]
+    assert lines[2].split()[6] == "MISSED"
+    assert lines[2].endswith("  25.0%  1 of 4 unknown after 250 ms, not in the times")
+    assert lines[3].endswith("  100.0%  8 of 8 unknown after 500 ms, not in the times")
+    assert lines[-3:] == ["Budget.", "", "1 of 2 limits met"]
 
 
 def test_a_curve_has_a_bar_for_each_point_that_was_answered() -> None:
-    lines = report().curves[0].text().splitlines()
-    assert lines == [
-        "membership, by events",
-        "      8  0.0100 ms  █████",
-        "     16    1.00 ms  ████████████████████████████████████████  1 of 4 unknown after 250 ms",
-        "  1,024          -    8 of 8 unknown after 500 ms",
-        "  bars are logarithmic: tenfold is 18 wide",
+    bare = [replace(each, name="", most=None) for each in (QUICK, PARTLY, NONE)]
+    curve = Curve("membership", "events", tuple(zip((8, 16, 1024), bare, strict=True)))
+    assert curve.text().splitlines() == [
+        "membership",
+        "events  bar                                       measured    worst  unknown  note",
+        "     8  █████                                      0.01 ms  0.02 ms     0.0%",
+        "    16  ████████████████████████████████████████      1 ms        -    25.0%"
+        "  1 of 4 unknown after 250 ms, not in the times",
+        " 1,024                                                   -        -   100.0%"
+        "  8 of 8 unknown after 500 ms, not in the times",
+        "bars are logarithmic: tenfold is 18 wide",
     ]
 
 
 def test_json_has_everything() -> None:
     data = json.loads(json.dumps(report().as_json()))
-    assert [figure["unknown"] for figure in data["figures"]] == [0.0, 0.25, 1.0]
+    assert [figure["unknown"] for figure in data["figures"]] == [0, 1, 8]
     assert [figure["met"] for figure in data["figures"]] == [True, False, True]
-    assert data["curves"][0]["points"][2]["at"] == 1024
-    assert data["curves"][0]["points"][2]["seconds"] is None
-    assert data["peak"] == {"bytes": 3 << 20, "limit_bytes": 2 << 20, "met": False}
+    size, figure = data["curves"][0]["points"][2]
+    assert (size, figure["value"], figure["asked"]) == (1024, None, 8)
+    assert data["about"] == ["Budget."]
 
 
-def test_bars_and_times() -> None:
+def test_bars_and_quantities() -> None:
     assert [bar(n) for n in (0, 0.125, 0.5, 1, 2.25)] == ["", "▏", "▌", "█", "██▎"]
-    times = [milliseconds(s) for s in (None, 4.7e-6, 1.234e-3, 0.0561, 1.5)]
+    times = [shown(s, "s") for s in (None, 4.7e-6, 1.234e-3, 0.0561, 1.5)]
     assert times == ["-", "0.0047 ms", "1.23 ms", "56.1 ms", "1,500 ms"]
+    others = [shown(0.7, "%"), shown(12.34, "times"), shown(1234567.8, "copies/s"), shown(64)]
+    assert others == ["70.0%", "12.3 times", "1,234,568 copies/s", "64"]

@@ -12,23 +12,27 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.oracles.model import EXECUTOR
-from litmusfuzz.reports.targets import Target, TargetsReport
+from litmusfuzz.reports.bench import BenchReport, Figure
 
 if TYPE_CHECKING:
     import pytest
 
 
 def test_a_limit_is_met_or_missed() -> None:
-    least = Target("a", 0.71, "%", least=0.7)
-    most = Target("b", 12.34, "times", most=10.0)
-    none = Target("c", 1234.5)
+    least = Figure("a", 0.71, "%", least=0.7)
+    most = Figure("b", 12.34, "times", most=10.0)
+    none = Figure("c", 1234.5)
     assert (least.met, most.met, none.met) == (True, False, True)
-    assert least.cells() == ["a", "71.0%", ">= 70.0%", "met", ""]
-    assert most.cells() == ["b", "12.3 times", "<= 10.0 times", "MISSED", ""]
-    assert none.cells() == ["c", "1,234", "-", "", ""]
-    report = TargetsReport((least, most, none), ("how",))
-    assert report.text().endswith("how\n\n1 of 2 limits met")
-    assert [each["met"] for each in report.as_json()["figures"]] == [True, False, True]
+    assert BenchReport((least, most, none), ("how",)).text().splitlines() == [
+        "figure    measured        limit  state",
+        "a            71.0%     >= 70.0%  met",
+        "b       12.3 times  <= 10 times  MISSED",
+        "c            1,234            -",
+        "",
+        "how",
+        "",
+        "1 of 2 limits met",
+    ]
 
 
 def test_graphs_have_several_outcomes_and_ranges_are_disjoint() -> None:
@@ -44,6 +48,7 @@ def test_alternating_contenders_give_a_ratio(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tensorflow, "REPEATS", 1)
     executor = TensorFlowExecutor()
     for figure in (tensorflow.loop(executor), tensorflow.copies(executor)):
+        assert figure.value
         assert figure.value > 0
         assert figure.limited
 

@@ -19,10 +19,10 @@ from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from litmusfuzz.fuzz.executors.protocol import Config, Prepared
+    from litmusfuzz.fuzz.executors.protocol import Config, Executor, Prepared
 
 
 class OtherBranch(NativeExecutor):
@@ -145,14 +145,63 @@ class Profiled(NativeExecutor):
         return super().prepare(test, config)
 
 
-DOUBLES = (Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters)
+class Crashing(StaleReads):
+    """A mutant whose process crashes on every twelfth test."""
+
+    name: ClassVar[str] = "double/crashing"
+    tests_until_crash: ClassVar[int] = 12
+
+    def __init__(self) -> None:
+        self.tests: set[LitmusTest] = set()
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Crashes where it says so."""
+        self.tests.add(test)
+        if len(self.tests) == self.tests_until_crash:
+            os.abort()
+        return super().prepare(test, config)
 
 
-def installed(folder: Path) -> str:
-    """A folder that makes them executors, for whoever has it on its path."""
+class Damaged(Crashing):
+    """Sound, but its third test damages the process: from then on it shows stale reads.
+
+    A process that runs few tests is sound to its end.
+    """
+
+    name: ClassVar[str] = "double/damaged"
+    stale: ClassVar[bool] = False
+    tests_until_damage: ClassVar[int] = 3
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Damages the process, and crashes."""
+        prepared = super().prepare(test, config)
+        damaged = len(self.tests) >= self.tests_until_damage
+        return replace(prepared, stale=damaged)
+
+
+class Damaging(StaleReads):
+    """Sound; counts its process by its ID, and says that an op may damage it."""
+
+    name: ClassVar[str] = "double/damaging"
+    stale: ClassVar[bool] = False
+    damaging_ops: ClassVar[frozenset[str]] = frozenset({"AssignAddVariableOp"})
+
+    def counters(self) -> Mapping[str, float]:
+        """The process."""
+        return {"pid": os.getpid()}
+
+
+DOUBLES = (
+    *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters),
+    *(Crashing, Damaged, Damaging),
+)
+
+
+def installed(folder: Path, doubles: Sequence[type[Executor]] = DOUBLES) -> str:
+    """A folder that makes doubles executors, for whoever has it on its path."""
     made = folder / "doubles-1.dist-info"
     made.mkdir()
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: doubles\nVersion: 1\n")
-    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in DOUBLES]
+    lines = [f"{e.name} = {e.__module__}:{e.__name__}" for e in doubles]
     (made / "entry_points.txt").write_text("\n".join(["[litmusfuzz.executors]", *lines, ""]))
     return str(folder)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import random
+import statistics
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from campaign.campaigns import Run
 from campaign.doubles import installed
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.reports.events import (
+    ConfigurationUnavailable,
+    Executed,
+    NotRun,
+    ReductionEnded,
+    WorkerDied,
+)
 from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.reports.records import ExecutorState, RunRecord
 
 TESTS = Path(__file__).parents[1]
 NAME = "double/profiled"
@@ -38,61 +47,76 @@ def doubles(tmp_path_factory):
         yield
 
 
-def campaign(out: Path, **changes) -> RunRecord:
+def campaign(out: Path, **changes) -> Run:
     configs = executor_class(NAME).configurations()
     asked = {"seed": 2, "tests": 98, "count": 64, "model": None, "families": ("dag",)} | changes
-    settings = Settings(out=out, executors=((NAME, *configs),), time_s=600, **asked)
-    return Campaign(settings, lambda record: None).run()
+    return Run(Settings(out=out, executors=((NAME, *configs),), time_s=600, **asked)).run()
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory) -> RunRecord:
+def ended(tmp_path_factory) -> Run:
     return campaign(tmp_path_factory.mktemp("configurations"))
 
 
-def states(record: RunRecord) -> dict[str, ExecutorState]:
-    return {each.configuration: each for each in record.executors if each.spread}
-
-
-def test_each_graph_runs_in_one_of_them(ended: RunRecord) -> None:
-    assert (ended.problem, ended.exit_code()) == ("", 1)
-    assert sum(each.graphs for each in states(ended).values()) == ended.graphs == 98
-    for each in states(ended).values():
-        assert each.tests + each.refused_graphs == each.graphs
-        assert each.verdicts.total() == each.outcomes - each.minimizing_outcomes
-    ran = {name: each.tests for name, each in states(ended).items() if each.tests}
+def test_each_graph_runs_in_one_of_them(ended: Run) -> None:
+    report = ended.report
+    assert (report.complaint, report.exit_code()) == ("", 1)
+    given = [
+        (each.index, each.configuration)
+        for each in ended.events
+        if isinstance(each, Executed | NotRun)
+    ]
+    assert len(given) == len({index for index, _ in given}) == report.generated == 98
+    for name, share in ended.shares.items():
+        ran = [each for each in ended.of(Executed) if each.configuration == name]
+        assert share.graphs == len(ran)
+        assert share.graphs + share.refused + share.not_run == sum(n == name for _, n in given)
+        assert sum(sum(each.verdicts.values()) for each in ran) == share.outcomes
+        minimized = [each for each in ended.of(ReductionEnded) if each.configuration == name]
+        assert sum(each.executions for each in minimized) == share.minimizing_outcomes
+    ran = {name: each.graphs for name, each in ended.shares.items() if each.graphs}
     assert set(ran) == {"sound", "stale", "split", "weak", "stale_too"}
     assert max(ran.values()) <= 2 * min(ran.values())
 
 
-def test_an_unavailable_configuration_is_reported_and_the_others_run(ended: RunRecord) -> None:
-    reported = {name: each.unavailable for name, each in states(ended).items() if each.unavailable}
+def test_an_unavailable_configuration_is_reported_and_the_others_run(ended: Run) -> None:
+    report = ended.report
+    reported = {title.rpartition("/")[2]: why for title, why in report.unavailable.items()}
     assert reported["missing"] == "no such device"
     assert reported["dies"].startswith("does not start: ")
     assert set(reported) == {"missing", "dies"}
-    text = summary(ended)
-    assert text.count("cannot run here: no such device") == 1
-    assert states(ended)["dies"].crashed == 1
-    assert not ended.deaths
+    assert [each.configuration for each in ended.of(ConfigurationUnavailable)] == [
+        "missing",
+        "dies",
+    ]  # each once
+    assert summary(report).count("no such device") == 1
+    for name in reported:
+        share = ended.shares[name]
+        assert (share.graphs, share.refused) == (0, 0)
+        assert share.not_run == sum(each.configuration == name for each in ended.of(NotRun)) > 0
+    assert not ended.of(WorkerDied)
 
 
-def test_each_configuration_is_judged_by_its_guaranteed_model(ended: RunRecord) -> None:
-    by = {name: each.model for name, each in states(ended).items()}
+def test_each_configuration_is_judged_by_its_guaranteed_model(ended: Run) -> None:
+    by = {name: each.model for name, each in ended.shares.items()}
     assert (by["split"], by["weak"]) == ("executor", "rfc")
-    assert not states(ended)["sound"].forbidden_graphs
-    assert not states(ended)["weak"].forbidden_graphs
+    assert {(each.configuration, each.model) for each in ended.of(Executed)} <= set(by.items())
+    assert not ended.shares["sound"].forbidden_graphs
+    assert not ended.shares["weak"].forbidden_graphs
 
 
-def test_a_finding_is_reported_once_with_all_its_configurations(ended: RunRecord) -> None:
+def test_a_finding_is_reported_once_with_all_its_configurations(ended: Run) -> None:
     """A configuration in another environment counts only after it has run the finding's test."""
-    both = [f for f in ended.findings if {"stale", "stale_too"} <= set(f.configs)]
+    report = ended.report
+    both = [f for f in report.findings if {"stale", "stale_too"} <= set(f.configs)]
     assert both
-    tests = [reported.entry.test for reported in ended.findings]
+    tests = [reported.entry.test for reported in report.findings]
     assert len(tests) == len(set(tests))
-    assert sum(f.configs.total() for f in ended.findings) == ended.forbidden_graphs
-    for reported in ended.findings:
-        assert reported.configs.total() == reported.more + 1
-        assert load(reported.path) == reported.entry
+    assert sum(sum(f.configs.values()) for f in report.findings) == report.forbidden_graphs
+    for reported in report.findings:
+        assert sum(reported.configs.values()) == reported.count
+        assert load(ended.path(reported.file)) == reported.entry
+        assert reported.entry.finding is not None
         assert reported.entry.finding.confirmed
 
 
@@ -102,185 +126,202 @@ def test_what_only_the_stricter_model_forbids_is_reported_under_it(
     """Updates in two parts, which `rfc` allows, on an executor that guarantees `executor`."""
     (config,) = (c for c in executor_class(NAME).configurations() if c.name == "split")
     settings = Settings(1, tmp_path, ((NAME, config),), 600, 20, ("dag",), count=64, model=None)
-    record = Campaign(settings, lambda record: None).run()
-    assert record.findings
-    assert {reported.allowed_by for reported in record.findings} == {("rfc",)}
-    assert "only      executor forbids it; rfc allows it" in summary(record)
+    report = Run(settings).run().report
+    assert report.findings
+    assert {reported.allowed_by for reported in report.findings} == {("rfc",)}
+    assert "only executor forbids it: rfc allows it" in summary(report)
 
 
-def test_the_seed_repeats_who_runs_what(tmp_path: Path, ended: RunRecord) -> None:
+def test_the_seed_repeats_who_runs_what(tmp_path: Path, ended: Run) -> None:
     again = campaign(tmp_path, workers=2)
-    assert {n: e.families for n, e in states(again).items()} == {
-        n: e.families for n, e in states(ended).items()
-    }
+    assert again.repeatable == ended.repeatable
+    ran = [each for each in again.repeatable if b'"Executed"' in each]
+    assert len(ran) == sum(each.graphs for each in ended.shares.values())
 
 
-def test_the_record_is_kept(ended: RunRecord) -> None:
-    kept = json.loads((Path(ended.out) / f"record-{ended.seed}.json").read_text())
-    assert kept == json.loads(json.dumps(ended.as_json()))
-    reached = kept["executors"][1]["reached"]
-    assert reached["graphs"] > 0
-    assert 0 < reached["median"] <= 1
-    dag = reached["families"]["dag"]
-    assert (dag["graphs"], dag["median"]) == (reached["graphs"], reached["median"])
-    assert sum(dag["shares"].values()) == reached["graphs"]
+def test_outcomes_reached_are_counted(ended: Run) -> None:
+    """The median over tests whose allowed outcomes are known and several."""
+    for name, share in ended.shares.items():
+        reached = [
+            each.reached / each.allowed
+            for each in ended.of(Executed)
+            if each.configuration == name and each.reached is not None and each.allowed
+        ]
+        assert share.reached_graphs == len(reached)
+        if reached:
+            assert share.reached == pytest.approx(statistics.median(reached), abs=0.006)
+            assert 0 < share.reached <= 1
+    assert ended.shares["sound"].reached_graphs > 0
 
 
-def test_the_summary_has_a_line_for_each(ended: RunRecord) -> None:
-    lines = summary(ended).splitlines()
-    start = lines.index("  each graph in one configuration:")
-    header = lines[start + 1]
-    assert header.split()[:4] == ["by", "graphs", "seconds", "outcomes"]
-    titles = [line.split()[0] for line in lines[start + 2 : start + 7]]
-    names = ("sound", "stale", "split", "weak", "stale_too")
-    assert titles == [f"{NAME}/{name}" for name in names]
+def test_the_summary_has_a_line_for_each(ended: Run) -> None:
+    text = summary(ended.report)
+    for name in ("sound", "stale", "split", "weak", "stale_too"):
+        (line,) = (
+            each.split() for each in text.splitlines() if each.strip().startswith(f"{NAME}/{name} ")
+        )
+        assert str(ended.shares[name].graphs) in line
 
 
 # --- what is minimized where, and until when ---------------------------------------------
 
 
-def alone(out: Path, configs: tuple[str, ...], **changes) -> Campaign:
+def alone(out: Path, configs: tuple[str, ...], *pending: Entry, **changes) -> Run:
     """A campaign on some configurations that generates no test."""
     known = {config.name: config for config in executor_class(NAME).configurations()}
     chosen = tuple(known[name] for name in configs)
     asked = {"tests": 0, "count": 64, "model": None, "families": ("dag",), "time_s": 600} | changes
     settings = Settings(2, out, ((NAME, *chosen),), **asked)
-    return Campaign(settings, lambda record: None)
+    return Run(settings, pending)
 
 
 @pytest.fixture(scope="module")
-def unreduced(ended: RunRecord) -> Entry:
+def unreduced(ended: Run) -> Entry:
     """An unreduced finding of the configuration `stale_too`."""
-    entries = map(load, sorted(Path(ended.out, "unreduced").iterdir()))
+    entries = map(load, sorted(ended.path("unreduced").iterdir()))
     found = (
         e for e in entries if e.finding.configuration == "stale_too" and len(e.test.effects) > 3
     )
     return next(found)
 
 
-def with_times(made: Campaign, **seconds: float) -> Campaign:
-    """Record one graph for each configuration, with the given seconds."""
-    for state in made.record.executors:
-        if state.configuration in seconds:
-            state.tests, state.fuzzing_s = 1, seconds[state.configuration]
+def with_times(made: Run, **seconds: float) -> Run:
+    """As if each configuration had run one graph in so many seconds."""
+    for executor in made.campaign.dispatcher.executors:
+        for each in executor.sampler.configurations:
+            if each.config.name in seconds:
+                each.ran, each.ran_s = 1, seconds[each.config.name]
     return made
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Executions by configuration, while findings are minimized."""
+    counts: Counter[str] = Counter()
+    honest = Slot.run
+
+    async def counting(self: Slot, job: Job) -> Result:
+        before = self.executions
+        result = await honest(self, job)
+        counts[self.config.name] += (self.executions - before) * self.minimizing
+        return result
+
+    monkeypatch.setattr(Slot, "run", counting)
+    return counts
 
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_a_slow_finding_is_minimized_in_a_faster_configuration_and_confirmed_in_its_own(
-    tmp_path: Path, unreduced: Entry, *, slow: bool
+    tmp_path: Path, unreduced: Entry, spent: Counter[str], *, slow: bool
 ) -> None:
-    made = alone(tmp_path, ("stale", "stale_too"))
-    with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2).add_unreduced(unreduced)
-    record = made.run()
-    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
-    (found,) = record.findings
+    made = alone(tmp_path, ("stale", "stale_too"), unreduced)
+    ended = with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2)
+    (found,) = ended.run().report.findings
+    assert found.entry.finding is not None
     assert (found.entry.finding.configuration, set(found.configs)) == ("stale_too", {"stale_too"})
     assert found.entry.finding.minimized
     assert found.entry.finding.confirmed
     assert len(found.entry.test.effects) < len(unreduced.test.effects)
-    assert (fast.outcomes > home.outcomes) is slow
-    assert home.outcomes > 0
-    assert "minimizing" not in (fast.state, home.state)
+    assert (spent["stale"] > spent["stale_too"]) is slow
+    assert spent["stale_too"] > 0
+    (reduction,) = ended.of(ReductionEnded)
+    assert (reduction.configuration, reduction.executions) == ("stale_too", spent.total())
+    assert not ended.report.minimizing
 
 
 def test_costs_of_an_earlier_campaign_choose_the_faster_configuration(
-    tmp_path: Path, unreduced: Entry
+    tmp_path: Path, unreduced: Entry, spent: Counter[str]
 ) -> None:
-    made = alone(tmp_path, ("stale", "stale_too"))
-    made.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    made.add_unreduced(unreduced)
-    record = made.run()
-    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
-    assert fast.outcomes > home.outcomes > 0
-    assert len(record.findings) == 1
+    made = alone(tmp_path, ("stale", "stale_too"), unreduced)
+    made.campaign.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    assert len(made.run().report.findings) == 1
+    assert spent["stale"] > spent["stale_too"] > 0
 
 
 def test_a_slow_finding_is_minimized_in_a_fast_configuration_that_runs_no_generated_test(
-    tmp_path: Path, unreduced: Entry
+    tmp_path: Path, unreduced: Entry, spent: Counter[str]
 ) -> None:
-    made = alone(tmp_path, ("stale_too",), fast={NAME: configuration(NAME, "stale")})
-    made.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    made.add_unreduced(unreduced)
-    record = made.run()
-    fast, home = (states(record)[name] for name in ("stale", "stale_too"))
-    assert fast.outcomes > home.outcomes > 0
-    (found,) = record.findings
+    made = alone(tmp_path, ("stale_too",), unreduced, fast={NAME: configuration(NAME, "stale")})
+    made.campaign.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
+    (found,) = made.run().report.findings
+    assert spent["stale"] > spent["stale_too"] > 0
+    assert found.entry.finding is not None
     assert found.entry.finding.configuration == "stale_too"
     assert found.entry.finding.minimized
     drawing = alone(tmp_path / "drawing", ("stale_too",), fast=made.settings.fast, tests=3).run()
-    assert states(drawing)["stale_too"].tests == 3
-    assert states(drawing)["stale"].tests == 0
+    assert drawing.shares["stale_too"].graphs == 3
+    assert drawing.shares["stale"].graphs == 0
 
 
 def test_a_finding_of_one_configuration_is_minimized_there(
-    tmp_path: Path, unreduced: Entry
+    tmp_path: Path, unreduced: Entry, spent: Counter[str]
 ) -> None:
-    made = alone(tmp_path, ("sound", "stale_too"))
-    with_times(made, sound=0.1, stale_too=1.0).add_unreduced(unreduced)
-    record = made.run()
-    (found,) = record.findings
+    made = with_times(alone(tmp_path, ("sound", "stale_too"), unreduced), sound=0.1, stale_too=1.0)
+    (found,) = made.run().report.findings
+    assert found.entry.finding is not None
     assert found.entry.finding.minimized
-    assert states(record)["stale_too"].outcomes > states(record)["sound"].outcomes > 0
+    assert spent["stale_too"] > spent["sound"] > 0
 
 
-def test_a_finding_is_finished_though_the_time_is_up(
-    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finding_is_finished_though_the_time_is_up(tmp_path: Path, unreduced: Entry) -> None:
     """In the extra time for minimizing, the reduction is completed."""
-    monkeypatch.setattr(Settings, "extra_minimizing_s", 60.0)
-    made = alone(tmp_path / "all", ("stale_too",), time_s=1e-9, tests=None)
-    made.add_unreduced(unreduced)
-    record = made.run()
-    assert (record.executors[0].tests, len(record.unreduced), record.interrupted) == (0, 0, False)
-    assert [f.entry.finding.minimized for f in record.findings] == [True]
-    assert record.elapsed_s < 60.0
+    asked = {"time_s": 1e-9, "tests": None}
+    ended = alone(tmp_path / "all", ("stale_too",), unreduced, **asked, extra_minimizing_s=60.0)
+    ended.run()
+    assert (ended.tests(NAME), ended.report.pending) == ([], ())
+    assert [f.entry.finding.minimized for f in ended.report.findings if f.entry.finding] == [True]
+    (reduction,) = ended.of(ReductionEnded)
+    assert reduction.seconds < 60.0
 
-    monkeypatch.setattr(Settings, "extra_minimizing_s", 0.0)
-    made = alone(tmp_path / "none", ("stale_too",), time_s=1e-9, tests=None)
-    made.add_unreduced(unreduced)
-    assert len(made.run().unreduced) == 1
+    ended = alone(tmp_path / "none", ("stale_too",), unreduced, **asked).run()
+    (pending,) = ended.report.pending
+    assert (pending.index, pending.executor, pending.configuration) == (
+        unreduced.finding.index,
+        NAME,
+        "stale_too",
+    )
+    assert not ended.report.findings
 
 
 class Clock:
-    """Replaces `time` in `fuzz.campaign.minimizer`: `pace` executions take a second."""
+    """Replaces `time` in `fuzz.campaign.minimizer`, and a slot: `pace` executions take a second.
 
-    def __init__(self, pace: float) -> None:
+    Each job shows the same outcomes.
+    """
+
+    def __init__(self, pace: float, *shown: Outcome) -> None:
         self.pace = pace
+        self.shown = shown
         self.now = 0.0
         self.jobs = 0
+        self.executions = 0
 
     def monotonic(self) -> float:
         """The time."""
         return self.now
 
-    def spend(self, task, *shown: Outcome) -> object:
-        """What a task returns, if each of its jobs shows these."""
-        try:
-            job = next(task)
-            while True:
-                self.now += job.count / self.pace
-                self.jobs += 1
-                job = task.send(dict.fromkeys(shown, job.count // len(shown)))
-        except StopIteration as end:
-            return end.value
+    async def run(self, job: Job) -> Result:
+        """Outcomes of a job."""
+        self.now += job.count / self.pace
+        self.jobs += 1
+        return dict.fromkeys(self.shown, job.count // len(self.shown))
 
 
 @pytest.mark.parametrize("pace", [20.0, 1e6])
 def test_a_slow_minimization_is_stopped_in_time(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
 ) -> None:
-    made = alone(tmp_path, ("stale_too",), reduction_s=200.0)
-    made.add_unreduced(unreduced)
+    made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
     (taken,) = made.unreduced
-    clock = Clock(pace)
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
+    clock = Clock(pace, allowed)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
     best = Best(unreduced.test, taken.judgement, rate=1e-4)
     rng = random.Random(1)
-    assert clock.spend(made.minimizer.probe(unreduced.test, best, taken, rng), allowed) is None
+    probe = made.minimizer.probe(clock, unreduced.test, best, taken, rng)
+    assert asyncio.run(probe) is None
     probed = clock.now
-    assert clock.spend(made.minimizer.confirm(taken, best, rng), allowed) is None
+    assert asyncio.run(made.minimizer.confirm(clock, taken, best, rng)) is None
     confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
@@ -294,17 +335,16 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each blocked run costs a session. A test that blocks only sometimes is kept."""
-    made = alone(tmp_path, ("stale_too",))
-    made.add_unreduced(unreduced)
+    made = alone(tmp_path, ("stale_too",), unreduced).campaign
     (taken,) = made.unreduced
     best = Best(unreduced.test, taken.judgement, rate=1e-4)
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
     blocked = Outcome.of(unreduced.test, {}, Status.BLOCKED)
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
-        clock = Clock(1e6)
+        clock = Clock(1e6, *shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
-        probe = made.minimizer.probe(unreduced.test, best, taken, random.Random(1))
-        assert clock.spend(probe, *shown) is None
+        probe = made.minimizer.probe(clock, unreduced.test, best, taken, random.Random(1))
+        assert asyncio.run(probe) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]

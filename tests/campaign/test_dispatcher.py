@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign import dispatcher
+from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     MAX_WAITING,
     MOST_FAMILIES,
@@ -25,12 +26,13 @@ from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
-from litmusfuzz.reports.records import ExecutorState, RunRecord
+from litmusfuzz.reports.events import CampaignStarted, Compared, Configured, Event, NotRun
+from litmusfuzz.reports.fold import Fold
 
 if TYPE_CHECKING:
     import pytest
 
-    from litmusfuzz.reports.differential import DifferentialComparison
+    from litmusfuzz.reports.report import Report, Share
 
 ALL = FEATURES - {"clusters", "transfers"}
 
@@ -45,31 +47,56 @@ def executor(name: str, features: frozenset[str], model: Model = RFC) -> Campaig
 
 
 def sampler(name: str, model: Model) -> ConfigurationSampler:
-    state = ExecutorState(name, "plain", model.name, model.name)
     config = Config("plain", model.name)
-    return ConfigurationSampler([SampledConfiguration(config, model, state)], 60.0, counted=False)
+    sampled = SampledConfiguration(config, model, name, name)
+    return ConfigurationSampler([sampled], 60.0, counted=False)
 
 
 def canary() -> CampaignExecutor:
     return CampaignExecutor("mutant/canary", sampler("mutant/canary", RFC), (), EVERYTHING)
 
 
-def state(executor: CampaignExecutor) -> ExecutorState:
-    return executor.sampler.current.state
-
-
 class Table:
-    """A dispatcher with its executors, record and differential comparisons."""
+    """A dispatcher with its executors, and the report of its events."""
 
     def __init__(
         self, *executors: CampaignExecutor, tests: int | None = None, seed: int = 1
     ) -> None:
-        self.record = RunRecord(seed, "out")
-        self.record.executors += [state(executor) for executor in executors]
-        self.compared: list[DifferentialComparison] = []
+        self.events: list[Event] = []
+        self.fold = Fold()
+        configurations = tuple(
+            Configured(each.name, "plain", model, model, each.name)
+            for each in executors
+            for model in (each.sampler.current.model.name,)
+        )
+        started = CampaignStarted(
+            command="", seed=seed, asked_s=60.0, configurations=configurations
+        )
+        self.fold.apply(0, started)
         alike = dict.fromkeys(FAMILIES, 1.0)
         settings = Settings(seed, Path("out"), (), tests=tests, weights=alike)
-        self.dispatcher = Dispatcher(settings, executors, self.record, self.compared.append)
+        validator = Validator(settings, self.log)
+        self.dispatcher = Dispatcher(settings, executors, validator, self.log)
+
+    def log(self, event: Event) -> None:
+        """Takes an event."""
+        self.events.append(event)
+        self.fold.apply(1, event)
+
+    @property
+    def report(self) -> Report:
+        """The report so far."""
+        return self.fold.report("out")
+
+    def share(self, executor: CampaignExecutor) -> Share:
+        """The report's line for an executor."""
+        (share,) = (each for each in self.report.by_config if each.executor == executor.name)
+        return share
+
+    @property
+    def compared(self) -> list[Compared]:
+        """The comparisons so far."""
+        return [each for each in self.events if isinstance(each, Compared)]
 
     def take(self, executor: CampaignExecutor, count: int) -> list[dispatcher.GeneratedTest]:
         """The next graphs of one executor; the others take theirs at once."""
@@ -93,12 +120,12 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
         assert table.dispatcher.dispatch_next()
     assert list(many.waiting) == list(watched.waiting)
     assert list(few.waiting) == [d for d in many.waiting if not d.test.features]
-    assert state(few).refused_graphs == len(many.waiting) - len(few.waiting) > 0
+    assert table.share(few).refused == len(many.waiting) - len(few.waiting) > 0
     lacking = [feature for d in many.waiting for feature in d.test.features]
-    assert state(few).refused == {name: lacking.count(name) for name in lacking}
-    assert not state(many).refused
-    assert table.record.graphs == MAX_WAITING
-    assert sum(each.graphs for each in table.record.families.values()) == MAX_WAITING
+    assert table.share(few).refused_for == {name: lacking.count(name) for name in lacking}
+    assert not table.share(many).refused_for
+    assert table.report.generated == MAX_WAITING
+    assert sum(each.graphs for each in table.report.families.values()) == MAX_WAITING
 
 
 def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None:
@@ -110,7 +137,8 @@ def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None
         assert table.dispatcher.dispatch_next()
     clustered = [d for d in looser.waiting if d.test.clusters]
     assert [*program.waiting] == [d for d in looser.waiting if not d.test.clusters]
-    assert state(program).refused == {"program order": len(clustered)}
+    assert table.share(program).refused_for == {"program order": len(clustered)}
+    assert table.share(program).refused == len(clustered)
     assert len(clustered) == MAX_WAITING // 2
     # It has had its shard: the graphs that it runs are not put off.
     assert program.sampler.current.waiting == len(program.waiting)
@@ -170,7 +198,7 @@ def test_families_are_chosen_by_weight_and_by_their_findings(
         generated = Counter(d.family for d in table.take(one, count))
         assert (generated["runs"] > 3) == (tests is None)
         assert min(generated[family] for family in one.families) >= 1
-        seconds = {f: table.record.families[f].seconds for f in one.families}
+        seconds = {f: table.report.families[f].seconds for f in one.families}
         assert all(each >= 4 for each in seconds.values())
 
 
@@ -195,14 +223,20 @@ def test_a_stuck_executor_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> No
     fast, still = executor("fast", frozenset()), executor("still", frozenset())
     table = Table(fast, still)
     waited = 0
-    while table.record.graphs < MAX_WAITING + 10:
+    taken = []
+    while table.report.generated < MAX_WAITING + 10:
         waited += not table.dispatcher.dispatch_next()
-        while fast.take():
-            state(fast).tests += 1
+        while generated := fast.take():
+            taken.append(generated)
     assert waited > 0
     assert len(still.waiting) == MAX_WAITING
+    for generated in taken:
+        table.dispatcher.done(generated, fast, None)
     table.dispatcher.finish()
-    assert (state(fast).not_run, state(still).not_run) == (0, MAX_WAITING + 10)
+    assert (table.share(fast).not_run, table.share(still).not_run) == (0, MAX_WAITING + 10)
+    # Those in its queue, each by its index; the others never got there.
+    not_run = [each for each in table.events if isinstance(each, NotRun)]
+    assert [each.index for each in not_run] == [each.index for each in still.waiting]
 
 
 def test_a_campaign_limited_by_tests_always_waits() -> None:
@@ -212,7 +246,7 @@ def test_a_campaign_limited_by_tests_always_waits() -> None:
     while table.dispatcher.dispatch_next():
         fast.take()
     assert still.last_taken_at == 0.0
-    assert table.record.graphs == MAX_WAITING
+    assert table.report.generated == MAX_WAITING
     assert not table.dispatcher.all_generated
     still.take()
     assert table.dispatcher.dispatch_next()
@@ -240,10 +274,14 @@ def test_histograms_are_compared_when_all_executors_have_run_the_test_or_time_is
     table.dispatcher.done(generated, first, judgement)
     assert not table.compared
     table.dispatcher.done(generated, third, None)  # it crashed
-    (sides,) = table.compared
-    assert [side.title for side in sides.results] == ["first/plain", "second/plain"]
-    assert sides.verdicts == {"rfc": {outcome: "allowed"}}
-    assert (sides.index, sides.family) == (generated.index, "dag")
+    (compared,) = table.compared
+    assert list(compared.totals) == ["first/plain", "second/plain"]
+    assert [each.model for each in compared.totals.values()] == ["rfc", "rfc"]
+    (row,) = compared.outcomes
+    assert row["outcome"] == outcome.plain
+    assert row["verdicts"] == {"rfc": "allowed"}
+    assert row["counts"] == {"first/plain": 3, "second/plain": 3}
+    assert (compared.index, compared.family) == (generated.index, "dag")
     table.dispatcher.done(rest, first, None)
     table.dispatcher.finish()
     assert len(table.compared) == 1

@@ -7,18 +7,19 @@ import os
 from pathlib import Path
 
 import pytest
+from campaign.campaigns import Run
 from campaign.doubles import installed
 from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
+from litmusfuzz.reports.events import WorkerDied
 from litmusfuzz.reports.summary import summary
 
 TESTS = Path(__file__).parents[1]
@@ -60,14 +61,16 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
         count=256,
         model=None,
     )
-    record = Campaign(settings, lambda _: None).run()
-    assert (record.problem, record.exit_code()) == ("", 1)
-    assert not record.unconfirmed
-    assert not record.deaths
+    ended = Run(settings).run()
+    report = ended.report
+    assert (report.complaint, report.exit_code()) == ("", 1)
+    assert not report.unconfirmed
+    assert not report.pending
+    assert not ended.of(WorkerDied)
     feature, effects = DEFECTS[name]
-    assert min(len(f.entry.test.effects) for f in record.findings) <= effects
-    for reported in record.findings:
-        entry = load(reported.path)
+    assert min(len(f.entry.test.effects) for f in report.findings) <= effects
+    for reported in report.findings:
+        entry = load(ended.path(reported.file))
         assert entry == reported.entry
         found = entry.finding
         assert found is not None
@@ -116,21 +119,22 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
     common = ("--seed", "1", "--tests", "12", "--count", "256", "--time", "10m")
     result = litmusfuzz("run", "--executors", name, "--families", "sections", *common, "--json")
     assert result.returncode == 1, result.stderr
-    first = json.loads(result.stdout)["findings"][0]
-    assert first["schedule"] > 0
-    replayed = litmusfuzz("replay", first["file"])
+    report = json.loads(result.stdout)
+    first = next(each for each in report["findings"] if "schedule:" in each["entry"])
+    file = f"{report['folder']}/{first['file']}"
+    replayed = litmusfuzz("replay", file)
     assert (replayed.returncode, replayed.stderr) == (1, "")
     assert "1 execution on mutant/two-holders/controlled" in replayed.stdout
     assert "\nreplayed by its schedule: same outcome\n" in replayed.stdout
     assert "FORBIDDEN" in replayed.stdout
-    data = json.loads(litmusfuzz("replay", first["file"], "--json").stdout)
+    data = json.loads(litmusfuzz("replay", file, "--json").stdout)
     assert data["schedule"] == "replayed by its schedule: same outcome"
-    runs = litmusfuzz("replay", first["file"], "--no-schedule")
+    runs = litmusfuzz("replay", file, "--no-schedule")
     assert runs.returncode == 1
     assert "schedule" not in runs.stdout
     # A finding keeps its schedule when it is taken into the corpus.
-    assert litmusfuzz("promote", first["file"], "--out", "kept", "--write").returncode == 0
-    kept = str(tmp_path / "kept" / Path(first["file"]).name)
+    assert litmusfuzz("promote", file, "--out", "kept", "--write").returncode == 0
+    kept = str(tmp_path / "kept" / Path(file).name)
     assert "same outcome" in litmusfuzz("replay", kept).stdout
     # As if the executor had changed since: it runs instead, and finds it.
     text = Path(kept).read_text()
@@ -155,14 +159,14 @@ def test_refusals_are_counted_by_feature(doubles, tmp_path: Path) -> None:
         families=("dag", "runs"),
         count=8,
     )
-    record = Campaign(settings, lambda _: None).run()
-    (state, _) = record.executors
-    assert {name: each.graphs for name, each in record.families.items()} == {"dag": 20, "runs": 20}
-    assert state.tests == 40 - state.refused_graphs == state.families.total()
-    assert set(state.refused) == {"queues", "critical sections"}
-    assert 0 < state.refused_graphs < 20
-    count = state.refused["queues"]
-    assert f"queues {count} ({count / 40:.1%})" in summary(record)
-    (shown, _) = record.as_json()["executors"]
-    assert shown["refused"] == dict(state.refused)
-    assert record.canary_runs == 40  # it takes every test that an executor's support has
+    ended = Run(settings).run()
+    report = ended.report
+    (share,) = report.by_config
+    assert {name: each.graphs for name, each in report.families.items()} == {"dag": 20, "runs": 20}
+    assert share.graphs == 40 - share.refused == len(ended.tests(name))
+    assert set(share.refused_for) == {"queues", "critical sections"}
+    assert 0 < share.refused < 20
+    assert sum(share.refused_for.values()) == share.refused  # the first feature that it lacks
+    count = share.refused_for["queues"]
+    assert f"queues {count}" in summary(report)
+    assert report.canary[0] == 40  # it takes every test that an executor's support has

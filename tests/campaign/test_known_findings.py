@@ -230,14 +230,14 @@ def test_an_entry_that_cannot_be_added_is_explained(litmusfuzz: Command, tmp_pat
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
     nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "kind": "forbidden"}
-    (tmp_path / "nightly.json").write_text(json.dumps({"findings": [nightly | {"key": "v2-nope"}]}))
+    (tmp_path / "report.json").write_text(json.dumps({"findings": [nightly | {"key": "v2-nope"}]}))
     for arguments, message in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{unreduced.relative_to(tmp_path)}: is not minimized"),
         (
-            ("nightly.json", "--why", "w"),
-            "nightly.json: is not the nightly.json of a nightly run: 'v2-nope' is no key",
+            ("report.json", "--why", "w"),
+            "report.json: is not the report.json of a campaign: 'v2-nope' is no key",
         ),
     ):
         done = litmusfuzz("known", "add", "k.yaml", *arguments)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
@@ -21,44 +22,53 @@ from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
-from litmusfuzz.reports.terminal import status_line
-
-if TYPE_CHECKING:
-    from litmusfuzz.reports.records import RunRecord
+from litmusfuzz.reports.events import (
+    CanaryRun,
+    Executed,
+    FindingAdded,
+    FindingKind,
+    ReductionEnded,
+    ReductionStarted,
+    ShardEnded,
+    ShardStarted,
+    WorkerDied,
+)
 
 STALE = "mutant/stale-reads"
 
 
-def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Campaign:
-    settings = Settings(
-        seed=1,
-        time_s=600,
-        **{
-            "out": tmp_path / "out",
-            "executors": ((executor, configuration(executor)),),
-            "tests": 60,
-            "families": ("dag",),
-            "count": 64,
-            **changes,
-        },
+def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Run:
+    return Run(
+        Settings(
+            seed=1,
+            time_s=600,
+            **{
+                "out": tmp_path / "out",
+                "executors": ((executor, configuration(executor)),),
+                "tests": 60,
+                "families": ("dag",),
+                "count": 64,
+                **changes,
+            },
+        )
     )
-    return Campaign(settings, lambda record: None)
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory) -> RunRecord:
+def ended(tmp_path_factory) -> Run:
     return campaign(tmp_path_factory.mktemp("campaign")).run()
 
 
-def test_the_mutant_is_found_and_minimized_to_a_write_and_a_read(ended: RunRecord) -> None:
-    assert ended.exit_code() == 1
-    assert ended.graphs == 60
-    assert ended.findings
-    for reported in ended.findings:
+def test_the_mutant_is_found_and_minimized_to_a_write_and_a_read(ended: Run) -> None:
+    report = ended.report
+    assert report.exit_code() == 1
+    assert report.generated == 60
+    assert report.findings
+    for reported in report.findings:
         assert reported.entry.finding is not None
         assert reported.entry.finding.minimized
         assert len(reported.entry.test.graph.effects) <= 3
-    smallest = min(ended.findings, key=lambda f: len(f.entry.test.graph.effects))
+    smallest = min(report.findings, key=lambda f: len(f.entry.test.graph.effects))
     write, read = smallest.entry.test.graph.effects
     assert write.definition.kind.writes
     assert read.after == (write.name,)
@@ -75,30 +85,52 @@ def test_a_refused_last_test_does_not_end_the_campaign(tmp_path: Path) -> None:
     executors = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
     for number in range(10):
         every = {"families": (), "tests": 40, "out": tmp_path / str(number)}
-        record = campaign(tmp_path, executors=executors, **every).run()
-        assert not record.unreduced
-        assert record.findings
-        tests = {dumps(Entry(replace(f.entry.test, name="x"))) for f in record.findings}
-        assert len(tests) == len(record.findings)
-        refused += record.executors[0].refused_graphs
+        report = campaign(tmp_path, executors=executors, **every).run().report
+        assert not report.pending
+        assert report.findings
+        tests = {dumps(Entry(replace(f.entry.test, name="x"))) for f in report.findings}
+        assert len(tests) == len(report.findings)
+        refused += report.by_config[0].refused
     assert refused > 0
 
 
-def test_files_say_what_the_record_says(ended: RunRecord) -> None:
-    folder = Path(ended.out)
-    assert sorted(map(str, folder.glob("*.yaml"))) == sorted(f.path for f in ended.findings)
-    for reported in ended.findings:
-        assert load(reported.path) == reported.entry
-    assert len(list((folder / "unreduced").iterdir())) == ended.forbidden_graphs
-    assert not ended.unreduced
-    explained = sum(1 + f.more for f in ended.findings)
-    assert explained == ended.forbidden_graphs
+def test_files_say_what_the_events_say(ended: Run) -> None:
+    report, out = ended.report, ended.settings.out
+    assert sorted(p.name for p in (out / "findings").glob("*.yaml")) == sorted(
+        Path(each.file).name for each in report.findings
+    )
+    for reported in report.findings:
+        assert load(out / reported.file) == reported.entry
+    shown = [each for each in ended.of(Executed) if "forbidden" in each.verdicts]
+    assert len(list((out / "unreduced").iterdir())) == report.forbidden_graphs == len(shown) > 0
+    assert {out / (each.unreduced or "") for each in shown} == {*(out / "unreduced").iterdir()}
+    assert not report.pending
+    assert sum(each.count for each in report.findings) == report.forbidden_graphs
 
 
-def test_stored_outcomes_are_forbidden_and_stored_allowed_sets_are_exact(
-    ended: RunRecord,
-) -> None:
-    for reported in ended.findings:
+def test_events_come_in_the_order_of_what_they_say(ended: Run) -> None:
+    """Each reduction has a start and an end, and a finding is added in between."""
+    assert isinstance(ended.events[-1], ShardEnded)
+    assert ended.events[-1].seconds > 0
+    assert not ended.events[-1].problem
+    (started,) = ended.of(ShardStarted)
+    assert set(started.versions) == {STALE, "mutant/canary"}
+    assert {"python"} <= set(started.versions[STALE])
+    running = None
+    for event in ended.events:
+        if isinstance(event, ReductionStarted):
+            assert running is None  # there is one worker
+            running = event.index
+        elif isinstance(event, FindingAdded):
+            assert event.index == running
+        elif isinstance(event, ReductionEnded):
+            assert event.index == running
+            running = None
+    assert running is None
+
+
+def test_stored_outcomes_are_forbidden_and_stored_allowed_sets_are_exact(ended: Run) -> None:
+    for reported in ended.report.findings:
         entry = reported.entry
         assert entry.finding is not None
         allowed = allowed_outcomes(entry.test, RFC)
@@ -107,8 +139,8 @@ def test_stored_outcomes_are_forbidden_and_stored_allowed_sets_are_exact(
         assert judged.forbidden_count == entry.finding.count > 0
 
 
-def test_a_finding_replays(ended: RunRecord) -> None:
-    entry = load(ended.findings[0].path)
+def test_a_finding_replays(ended: Run) -> None:
+    entry = load(ended.path(ended.report.findings[0].file))
     worker = Worker(STALE)
     allowed = allowed_outcomes(entry.test, RFC)
     config = configuration(STALE)
@@ -121,34 +153,36 @@ def test_a_finding_replays(ended: RunRecord) -> None:
 def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -> None:
     """And each executor runs tests that it can run."""
     both = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
-    record = campaign(tmp_path, executors=both, tests=80, families=BY_FEATURE).run()
-    stale, native, _ = record.executors
-    assert {f.entry.finding.executor for f in record.findings} == {STALE}
-    assert record.unconfirmed == len(record.unreduced) == 0
+    ended = campaign(tmp_path, executors=both, tests=80, families=BY_FEATURE).run()
+    report = ended.report
+    stale, native = report.by_config
+    assert {f.entry.finding.executor for f in report.findings if f.entry.finding} == {STALE}
+    assert report.unconfirmed == len(report.pending) == 0
     assert stale.minimizing_outcomes > native.minimizing_outcomes == 0
-    assert set(stale.families) == {"dag"}
-    assert stale.refused_graphs == 80 - stale.tests > 0
+    assert {each.family for each in ended.tests(STALE)} == {"dag"}
+    assert stale.refused == 80 - stale.graphs > 0
     assert not native.refused
-    outcomes = stale.outcomes + native.outcomes
-    assert f"  {outcomes} outcomes (" in status_line(record)  # a mutant's count like any other's
-    assert native.tests == 80
+    assert native.graphs == 80
+    assert report.outcomes == stale.outcomes + native.outcomes
 
 
-def test_the_canary_is_reported_on_every_graph(ended: RunRecord) -> None:
-    assert ended.canary_runs == ended.canary_reported > 0
+def test_the_canary_is_reported_on_every_graph(ended: Run) -> None:
+    runs, reported = ended.report.canary
+    assert runs == reported == 60
+    assert all(each.reported for each in ended.of(CanaryRun))
 
 
-def test_the_same_seed_finds_the_same(tmp_path: Path, ended: RunRecord) -> None:
+def test_the_same_seed_finds_the_same(tmp_path: Path, ended: Run) -> None:
     again = campaign(tmp_path).run()
-    assert again.ops == ended.ops
-    assert again.verdicts == ended.verdicts
-    assert {f.entry.test for f in again.findings} == {f.entry.test for f in ended.findings}
+    assert again.repeatable == ended.repeatable
+    assert again.report.ops == ended.report.ops
+    assert again.report.verdicts == ended.report.verdicts
+    found, found_again = ({f.entry.test for f in each.report.findings} for each in (ended, again))
+    assert found == found_again
 
 
 def test_a_sound_canary_breaks_the_campaign(tmp_path: Path, monkeypatch) -> None:
     """A judge that lets the canary pass is worse than none: exit 2."""
-    from dataclasses import replace
-
     honest = loop.judge
 
     def blind(allowed, histogram):
@@ -156,46 +190,44 @@ def test_a_sound_canary_breaks_the_campaign(tmp_path: Path, monkeypatch) -> None
         return replace(judged, forbidden=())
 
     monkeypatch.setattr(loop, "judge", blind)
-    record = campaign(tmp_path, tests=3).run()
-    assert record.exit_code() == 2
-    assert "canary" in record.problem
+    report = campaign(tmp_path, tests=3).run().report
+    assert report.exit_code() == 2
+    assert report.canary == (3, 0)
+    assert "canary" in report.complaint
 
 
 def test_over_budget_is_unknown_and_exits_3(tmp_path: Path) -> None:
     """One state is looked at; what it does not decide may still be allowed."""
-    record = campaign(tmp_path, tests=12, budget=Budget(states=1)).run()
-    assert record.unknown_graphs > 0
-    assert record.verdicts["unknown"] > 0
-    assert set(record.verdicts) <= {"allowed", "unknown", "forbidden"}
+    report = campaign(tmp_path, tests=12, budget=Budget(states=1)).run().report
+    assert report.unknown_graphs > 0
+    assert report.verdicts["unknown"] > 0
+    assert set(report.verdicts) <= {"allowed", "unknown", "forbidden"}
 
 
 def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
     """Killed in the middle: counted, kept in a file, and the campaign goes on."""
-    import os
-    import signal
+    killed, ran, honest = [], 0, Worker.run
 
-    running = campaign(tmp_path, tests=10)
-    send = loop.Campaign._send
-    victims = iter([3])
-    target = next(victims)
-    sent = 0
+    async def murderous(self, request, timeout_s):
+        nonlocal ran
+        ran += self.executor == STALE and request.task == "run" and bool(request.test)
+        if ran == 3 and not killed:
+            killed.append(self.pid)
+            os.kill(self.pid, signal.SIGKILL)
+        return await honest(self, request, timeout_s)
 
-    def murderous(self, slot, job) -> None:
-        nonlocal sent
-        if slot.state.name == STALE:
-            sent += 1
-            if sent == target:
-                os.kill(slot.worker.pid, signal.SIGKILL)
-        send(self, slot, job)
-
-    monkeypatch.setattr(loop.Campaign, "_send", murderous)
-    record = running.run()
-    (state,) = [e for e in record.executors if e.name == STALE]
-    assert state.crashed == 1
-    assert state.restarts == 1
-    assert state.tests == 10
+    monkeypatch.setattr(Worker, "run", murderous)
+    ended = campaign(tmp_path, tests=10).run()
+    report = ended.report
+    (stale,) = report.by_config
+    assert (stale.crashed, stale.graphs, stale.not_run) == (1, 10, 0)
+    (died,) = ended.of(WorkerDied)
+    assert (died.kind, died.executor, died.minimizing) == (FindingKind.CRASHED, STALE, False)
+    assert report.workers[0].crashed == 1
     (kept,) = (tmp_path / "out" / "crashed").iterdir()
+    assert kept == ended.path(died.file)
     assert "signal 9" in load(kept).test.description
+    assert load(kept).test.effects
 
 
 def test_noise_text_is_what_the_option_takes() -> None:

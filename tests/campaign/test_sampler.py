@@ -16,12 +16,11 @@ from litmusfuzz.fuzz.campaign.sampler import (
 )
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.oracles.model import EXECUTOR
-from litmusfuzz.reports.records import ExecutorState
 
 
 def sampled(name: str, environment: str = "") -> SampledConfiguration:
     config = Config(name, "executor", environment=(("E", environment),))
-    return SampledConfiguration(config, EXECUTOR, ExecutorState("tf", name))
+    return SampledConfiguration(config, EXECUTOR, "tf", "tf")
 
 
 def play(sampler: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:
@@ -94,7 +93,7 @@ def test_other_configurations_continue_without_an_unavailable_one() -> None:
     a, b, c = sampled("a", "1"), sampled("b", "2"), sampled("c", "2")
     sampler = ConfigurationSampler([a, b, c], 60, counted=False)
     assert sampler.next() is a
-    a.state.unavailable = "no such device"
+    a.unavailable = "no such device"
     assert {sampler.next() for _ in range(8)} == {b, c} == set(sampler.running)
     # Who runs what must not depend on when that was known.
     counted = ConfigurationSampler([a, b, c], 60, counted=True)

@@ -210,6 +210,12 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
         (("run", "--families", ""), "no family ''; there are dag, sections,"),
         (("run", "--out", ""), "--out: names no folder"),
+        (("run", "--tests", "0"), "--tests 0: only with --resume"),
+        (("run", "--resume", "nowhere"), "nowhere: is no folder of a campaign: has no"),
+        (("run", "--resume", "x", "--seed", "1"), "its own options, without --seed"),
+        (("nightly", "--resume", "x", "--disk", "1GB"), "its own options, without --disk"),
+        (("nightly", "--selftest", "5m", "--time", "1m"), "--selftest: longer than --time"),
+        (("run", "--known", "nowhere.yaml"), "nowhere.yaml"),
         (("run", "--families", "dag=many"), "a weight is as in dag=3 or dag=0.5, got 'dag=many'"),
         (("run", "--families", "loops,dag=0"), "a weight is above 0, got 'dag=0'"),
         (
@@ -256,8 +262,9 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     assert result.returncode == 1, result.stderr
     data = json.loads(result.stdout)
     assert data["exit_code"] == 1
-    assert data["canary"]["runs"] == data["canary"]["reported"] > 0
-    file = data["findings"][0]["file"]
+    assert data == json.loads((tmp_path / "found" / "report.json").read_text())
+    assert data["canary"][0] == data["canary"][1] > 0
+    file = f"found/{data['findings'][0]['file']}"
     assert Path(tmp_path / file).exists()
     text = litmusfuzz("replay", file)
     assert text.returncode == 1
@@ -313,7 +320,7 @@ def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz) -> N
     data = json.loads(
         litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json").stdout
     )
-    native, _ = data["executors"]
+    (native,) = data["by_config"]
     once = {name for name, family in FAMILIES.items() if family.weight == 1} - {"clusters"}
     twice = {name for name, family in FAMILIES.items() if family.weight == 2}
     assert {name: each["graphs"] for name, each in data["families"].items()} == {
@@ -322,10 +329,11 @@ def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz) -> N
     }
     assert all(each["seconds"] > 0 for each in data["families"].values())
     # A mutation may have what its parent has.
-    assert set(native["refused"]) <= {"clusters", "transfers"}
-    assert native["tests"] == sum(native["families"].values()) == 30 - native["refused_graphs"]
+    assert set(native["refused_for"]) <= {"clusters", "transfers"}
+    by_family = sum(each["graphs"] for each in data["by_family"])
+    assert native["graphs"] == by_family == 30 - native["refused"]
     assert (native["model"], native["guarantees"]) == ("executor", "executor")
-    assert data["canary"]["reported"] == data["canary"]["runs"] > 0
+    assert data["canary"][0] == data["canary"][1] > 0
     assert data["exit_code"] == 0
     asked = ("run", "--executors", "native", "--families", "queues=3,cycles", "--tests", "8")
     shown = litmusfuzz(*asked)

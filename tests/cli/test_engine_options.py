@@ -59,7 +59,7 @@ def test_a_finding_records_its_noise(litmusfuzz, tmp_path: Path) -> None:
         *("--noise", "copies=8,yield_percent=10,shuffle=false", "--out", str(tmp_path)),
     )
     assert done.returncode == 1, done.stderr
-    paths = list(tmp_path.glob("*.yaml"))
+    paths = list((tmp_path / "findings").glob("*.yaml"))
     assert paths
     for path in paths:
         finding = load(path).finding

@@ -47,7 +47,7 @@ def test_ctrl_c_ends_the_run_with_all_that_was_found(tmp_path: Path, sent: signa
     assert process.returncode == 1
     assert "(interrupted)" in rest
     assert "Traceback" not in errors
-    kept = list((tmp_path / "findings").glob("*.yaml"))
+    kept = list((tmp_path / "findings" / "run-1" / "findings").glob("*.yaml"))
     assert kept
     assert all(load(path).finding is not None for path in kept)
     psutil.wait_procs(workers, 10)  # a worker that ends after its server is an orphan first

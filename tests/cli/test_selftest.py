@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.selftest import controls, mutants
+from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
 from litmusfuzz.fuzz.executors.protocol import Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, executor_class
+from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest, kill_table, score_line
-from litmusfuzz.reports.nightly_report import Kill
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
@@ -29,14 +34,41 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
         assert report["families"][kill["family"]]["kills"]
 
 
-def test_no_sound_form_is_reported(litmusfuzz) -> None:
+def test_no_control_is_reported() -> None:
     """However long it takes: nothing that these show is forbidden."""
     names = ("stale-reads", "dropped-control-edge", "two-holders", "split-updates")
-    done = litmusfuzz("selftest", *names, "--control", "--time", "5s", "--json")
+
+    def interrupt(found: Selftest) -> None:
+        if all(kill.graphs > 3 for kill in found.kills):
+            raise KeyboardInterrupt
+
+    found = selftest(tuple(f"control/{name}" for name in names), time_s=250, show=interrupt)
+    assert found.interrupted
+    assert found.killed == 0
+
+
+def test_controls_are_run_instead_of_mutants(litmusfuzz) -> None:
+    done = litmusfuzz("selftest", "stale-reads", "--control", "--time", "2s", "--json")
     assert done.returncode == 0, done.stdout
     report = json.loads(done.stdout)
     assert report["killed"] == 0
-    assert all(kill["graphs"] > 1 for kill in report["kills"])
+    assert [kill["mutant"] for kill in report["kills"]] == ["control/stale-reads"]
+
+
+def test_an_interrupt_ends_it_with_the_results_so_far(request: pytest.FixtureRequest) -> None:
+    # Processes of pytest-xdist ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
+    def interrupt(found: Selftest) -> None:
+        if found.killed:
+            signal.raise_signal(signal.SIGINT)
+
+    found = selftest(("mutant/canary", "mutant/old-frame"), workers=1, show=interrupt)
+    assert found.interrupted
+    canary, other = found.kills
+    assert canary.seconds is not None
+    assert other.seconds is None
 
 
 def test_a_mutant_that_survives_is_said_to_and_the_exit_says_so(litmusfuzz) -> None:

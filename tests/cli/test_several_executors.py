@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import BY_FEATURE, LITMUS
 
+from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.reports.events import Compared
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,9 +34,9 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
         *("--tests", "9", "--count", "64", "--time", "10m", "--seed", "1", "--out", "out"),
     )
     report = json.loads(result.stdout)
-    systems = {each["name"]: each for each in report["executors"]}
+    systems = {each["executor"]: each for each in report["by_config"]}
     assert systems["tf"]["refused"]
-    assert systems["jax"]["tests"] == report["graphs"]
+    assert systems["jax"]["graphs"] == report["generated"]
     assert systems["jax"]["counters"]["compiled"] > 0
     # TensorFlow tears (1). What it shows may stay unconfirmed, and a
     # ResourceStridedSliceAssign beside a dense write, of which there is one, may end its
@@ -46,36 +49,34 @@ def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
     result = litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--out", "out")
     lines = result.stdout.splitlines()
     assert result.returncode == 1, result.stderr
-    assert any(line.startswith("    refused ") and "loops" in line for line in lines)
-    assert not any("it guarantees" in line for line in lines)  # by which it is judged
+    assert any("mutant/stale-reads/plain: refused for lack of: " in line for line in lines)
+    assert not any("guarantees" in line for line in lines)  # by which it is judged
     start = next(
         n for n, line in enumerate(lines) if line.startswith("  differential comparison on ")
     )
-    assert lines[start + 1].split() == ["mutant/stale-reads/plain", "native/controlled"]
-    assert lines[start + 2].split() == ["judged", "by", "executor", "executor"]
-    assert lines[start + 8].split()[0] == "forbidden"
-    assert int(lines[start + 8].split()[2]) == 0
-    kept = (tmp_path / "out" / "histograms-1.jsonl").read_text().splitlines()
-    # A graph from there is a file that can be run again.
-    (tmp_path / "one.yaml").write_text(json.loads(kept[0])["test"], encoding="utf-8")
-    again = litmusfuzz("replay", "one.yaml", *BOTH, "--count", "64")
-    assert again.returncode in (0, 1)
-    assert "native/controlled" in again.stdout.splitlines()[0]
+    stale, native = lines[start + 2 : start + 4]
+    assert stale.split()[:2] == ["mutant/stale-reads/plain", "executor"]
+    assert native.split()[:2] == ["native/controlled", "executor"]
+    assert int(native.split()[-1]) == 0 < int(stale.split()[-1])
+    with Store(tmp_path / "out", write=False) as store:
+        compared = [event for _, event in store.events_of(Compared)]
+    assert all(event.outcomes for event in compared)
+    assert sum(event.totals["native/controlled"].forbidden for event in compared) == 0
 
 
 def test_a_run_on_several_as_data(litmusfuzz) -> None:
     data = json.loads(litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json").stdout)
-    stale, native, _ = data["executors"]
+    stale, native = data["by_config"]
     assert stale["model"] == native["model"] == "executor"
-    assert stale["tests"] + stale["refused_graphs"] == native["tests"] == data["graphs"] == 16
+    assert stale["graphs"] + stale["refused"] == native["graphs"] == data["generated"] == 16
     differential = data["differential"]
-    assert set(differential["executors"]) == {"mutant/stale-reads/plain", "native/controlled"}
-    assert differential["graphs"] == differential["kept"] == stale["tests"]
-    assert differential["executors"]["native/controlled"]["graphs"] == stale["tests"]
+    assert set(differential) == {"mutant/stale-reads/plain", "native/controlled"}
+    assert data["compared"] == stale["graphs"]
+    assert differential["native/controlled"]["graphs"] == stale["graphs"]
     by_rfc = json.loads(
         litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json", "--model", "rfc").stdout
     )
-    assert {each["model"] for each in by_rfc["executors"]} == {"rfc"}
+    assert {each["model"] for each in by_rfc["by_config"]} == {"rfc"}
     assert by_rfc["ops"] == data["ops"]
 
 
@@ -83,16 +84,16 @@ def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
     """Each graph runs in one configuration, judged by the model that this guarantees."""
     asked = ("--executors", "native:controlled*", "--families", "dag")
     data = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
-    spread = [each for each in data["executors"] if each["spread"]]
-    assert {each["configuration"] for each in spread} >= {"controlled", "controlled_split"}
-    assert sum(each["graphs"] for each in spread) == data["graphs"] == 16
+    spread = data["by_config"]
+    assert {each["name"] for each in spread} >= {"native/controlled", "native/controlled_split"}
+    assert sum(each["graphs"] + each["refused"] for each in spread) == data["generated"] == 16
     assert {each["model"] for each in spread} == {"executor", "rfc"}
     assert data["command"].startswith("litmusfuzz run --executors 'native:controlled*'")
-    assert json.loads((tmp_path / "findings/record-1.json").read_text()) == data
+    assert json.loads((tmp_path / "findings/run-1/report.json").read_text()) == data
 
 
-def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
-    """Two configurations of one executor; the table is that of some graph that both ran."""
+def test_a_run_on_a_terminal_shows_each_configuration(tmp_path: Path) -> None:
+    """Two configurations of one executor."""
     families = ("--families", "dag,queues,loops")
     arguments = ["run", "--executors", "native:inline,native:controlled", *families, *FEW]
     ours, theirs = pty.openpty()
@@ -116,7 +117,9 @@ def test_a_run_on_a_terminal_shows_the_last_graph(tmp_path: Path) -> None:
     os.close(ours)
     assert process.wait(timeout=60) == 0
     text = shown.decode(errors="replace")
-    assert "graph " in text
+    view, _, summary = text.rpartition("litmusfuzz, seed 1, ")
+    assert view
+    assert "native/inline" in summary
     assert "differential comparison on 16 graphs:" in text
 
 
@@ -193,7 +196,8 @@ def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz, tmp_path: Path)
 def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz, tmp_path: Path) -> None:
     """Also where the executor is named, without one."""
     asked = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
-    found = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)["findings"][0]["file"]
+    report = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
+    found = f"{report['folder']}/{report['findings'][0]['file']}"
     result = litmusfuzz("replay", found, "--executors", "mutant/two-holders")
     assert "on mutant/two-holders/controlled" in result.stdout
     both = litmusfuzz("replay", found, "--executors", "mutant/two-holders:controlled,native")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from litmusfuzz.fuzz.campaign.nightly.store import Store
+from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,18 +48,19 @@ def test_a_file_that_is_not_stats_is_refused(
     (tmp_path / "n/stats").write_text(text)
     done = litmusfuzz("status", "n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a nightly run\n"
+    assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a campaign\n"
 
 
 def test_reproduce_refuses_a_run_without_tests(litmusfuzz: Command, tmp_path: Path) -> None:
     Store(tmp_path / "n", write=True).close()
     done = litmusfuzz("reproduce", "n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "litmusfuzz: n: holds no tests: 'seed' is missing\n"
+    assert done.stderr == "litmusfuzz: n: holds no tests\n"
     with Store(tmp_path / "n", write=True) as store:
-        store.db.execute("DROP TABLE tests")
-        store.set_meta(seed=1)
-    assert litmusfuzz("reproduce", "n").stderr == "litmusfuzz: n: no such table: tests\n"
+        store.db.execute("DROP TABLE events")
+    done = litmusfuzz("reproduce", "n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"litmusfuzz: n/{DATABASE}: no such table: events\n"
 
 
 def test_without_workers_no_run_is_started(

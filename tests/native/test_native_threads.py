@@ -33,7 +33,7 @@ CONFIGS = {
     if here(c) and "devices" not in dict(c.settings)  # see test_native_devices.py
 }
 THREADED = [c for c in CONFIGS.values() if dict(c.settings)["engine"] != "controlled"]
-COUNT = 320
+COUNT = 160
 
 
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)

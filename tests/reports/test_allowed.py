@@ -62,5 +62,5 @@ def test_a_verdict_with_everything() -> None:
         "unknown: the search ran out of its budget; see --budget",
     ]
     assert report.as_json()["reasons"] == [
-        {"model": "executor", "steps": ["a", "b"], "cycle": True, "edges": ["e"], "rules": ["r"]}
+        {"model": "executor", "steps": ("a", "b"), "cycle": True, "edges": ("e",), "rules": ("r",)}
     ]

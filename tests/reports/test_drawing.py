@@ -23,7 +23,8 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.reports.drawing import dot, expression, statement, text
+from litmusfuzz.reports.drawing import dot, text
+from litmusfuzz.reports.structure import Structure
 
 FOLDER = Path(corpus.__file__).parent / "litmus"
 
@@ -190,7 +191,7 @@ CONSTANTS = (
 )
 def test_a_statement(node: Node, shown: str) -> None:
     made = LitmusTest("t", (F, G), (Graph("main", (*CONSTANTS, node)),))
-    assert statement(made, node) == shown
+    assert Structure(made).statement(node) == shown
 
 
 @pytest.mark.parametrize(
@@ -207,21 +208,24 @@ def test_a_statement(node: Node, shown: str) -> None:
 def test_a_scatter_reads_as_the_notation_does(op: str, sign: str) -> None:
     made = litmus(f"X[0,2]{sign}1", shape=(3,))
     assert made.graph.effects[0].op == f"ResourceScatter{op}"
-    assert statement(made, made.graph.effects[0]) == f"w0: X[0,2] {sign} 1"
+    assert Structure(made).statement(made.graph.effects[0]) == f"w0: X[0,2] {sign} 1"
 
 
 def test_an_expression_keeps_its_grouping() -> None:
     made = litmus("r0=X; r1=r0+2*r0; r2=r1; Y=r2-r1")
-    assert expression(made, "r1") == "((r0 + 2) * r0)"
-    assert expression(made, "r1", top=True) == "(r0 + 2) * r0"
-    assert expression(made, "r2", top=True) == "Identity(((r0 + 2) * r0))"
-    assert statement(made, made.graph.effects[-1]) == "w0: Y = (((r0 + 2) * r0) - ((r0 + 2) * r0))"
+    assert Structure(made).expression("r1") == "((r0 + 2) * r0)"
+    assert Structure(made).expression("r1", top=True) == "(r0 + 2) * r0"
+    assert Structure(made).expression("r2", top=True) == "Identity(((r0 + 2) * r0))"
+    assert (
+        Structure(made).statement(made.graph.effects[-1])
+        == "w0: Y = (((r0 + 2) * r0) - ((r0 + 2) * r0))"
+    )
 
 
 def test_a_value_that_doubles_again_and_again_is_cut_off() -> None:
     """Written out, the last would have 2**60 terms."""
     text_ = "r0=X; " + "; ".join(f"r{i + 1}=r{i}+r{i}" for i in range(60))
-    assert len(expression(litmus(text_), "r60")) < 4_000
+    assert len(Structure(litmus(text_)).expression("r60")) < 4_000
 
 
 # --- bodies, sections, clusters, several graphs ------------------------------------------

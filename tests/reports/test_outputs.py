@@ -1,7 +1,8 @@
-"""Output files of a nightly run: HTML, JUnit, Markdown, SARIF, JSON, and stats."""
+"""Output files of a campaign: HTML, JUnit, Markdown, SARIF, JSON, and stats."""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -10,20 +11,32 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from nightly_reports import ended_finding, entries, finding, nightly_run, torn_finding
+from example_reports import (
+    ended_finding,
+    entries,
+    finding,
+    nightly_run,
+    pending,
+    short_run,
+    torn_finding,
+    unsound_finding,
+)
 
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings
+from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.markdown import markdown
-from litmusfuzz.reports.nightly_report import FindingKind, Kill, NightlyFinding, NightlyReport
 from litmusfuzz.reports.outputs import as_json, write_all
+from litmusfuzz.reports.report import FamilyTotals, Report, ReportedFinding
 from litmusfuzz.reports.sarif import sarif
+from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.stats import plain, read, text, together
+from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +88,7 @@ class Balanced(HTMLParser):
         self.words.append(data)
 
 
-def with_evil_words(made: NightlyReport) -> NightlyReport:
+def with_evil_words(made: Report) -> Report:
     """All text that comes from outside is hostile."""
     first = made.findings[0]
     entry = replace(
@@ -106,9 +119,23 @@ def with_evil_words(made: NightlyReport) -> NightlyReport:
         findings=(bad, replace(bad, key="2", known=EVIL), *made.findings[1:]),
         known=tuple(replace(each, key=EVIL, why=EVIL) for each in made.known),
         by_config=tuple(
-            replace(each, name=EVIL, unknown={EVIL: 1}, refused=1, refused_for={EVIL: 1})
+            replace(
+                each,
+                name=EVIL,
+                model=EVIL,
+                unknown={EVIL: 1},
+                refused=1,
+                refused_for={EVIL: 1},
+                clusterings={EVIL: 1},
+                counters={EVIL: 1},
+            )
             for each in made.by_config
         ),
+        families={EVIL: FamilyTotals(1, 1.0, 1, 1, 1)},
+        differential=dict.fromkeys([EVIL], next(iter(made.differential.values()))),
+        ops={EVIL: 1},
+        verdicts={EVIL: 1},
+        clusterings={EVIL: 1},
         by_family=tuple(replace(e, name=f"{EVIL}{n}/{EVIL}") for n, e in enumerate(made.by_family)),
         workers=tuple(replace(each, name=EVIL, host=EVIL) for each in made.workers),
         kills=(*made.kills, Kill(EVIL, EVIL, None, 3, EVIL, EVIL)),
@@ -165,7 +192,7 @@ def test_text_from_files_is_text() -> None:
     assert "<script" not in whole.lower()
     assert '</style><script>alert("1")</script>' in " ".join(parsed.words)
     assert whole.count("</style>") == 1
-    assert not CONTROL.search(whole + markdown(made) + junit(made))
+    assert not CONTROL.search(whole + markdown(made) + junit(made) + summary(made))
 
 
 def test_the_verdict_is_the_heading() -> None:
@@ -174,15 +201,22 @@ def test_the_verdict_is_the_heading() -> None:
     quiet = replace(made, findings=())
     assert "<h1>nothing new</h1>" in page(quiet)
     silent = replace(quiet, canary=(5, 4))
-    assert "<h1>broken: the canary was reported in 4 of 5 runs</h1>" in page(silent)
+    assert (
+        "<h1>broken: the canary was reported in 4 of 5 runs: this campaign proves nothing</h1>"
+        in page(silent)
+    )
     missed = replace(quiet, kills=(Kill("m", "native", None, 9),))
     assert "<h1>broken: not reported: m</h1>" in page(missed)
     runs = replace(quiet, ended=None)
     assert "<h1>nothing new so far</h1>" in page(runs)
-    assert [each.exit_code() for each in (made, quiet, silent, missed, runs)] == [1, 0, 2, 2, 0]
+    unknown = replace(short_run(0), unknown_graphs=1)
+    assert "<h1>nothing new, but not everything was decided</h1>" in page(unknown)
+    assert "<h1>nothing new so far</h1>" in page(replace(unknown, ended=None))
+    all_made = (made, quiet, silent, missed, runs, unknown)
+    assert [each.exit_code() for each in all_made] == [1, 0, 2, 2, 0, 3]
 
 
-def torn_and_ended(number: int) -> tuple[NightlyFinding, ...]:
+def torn_and_ended(number: int) -> tuple[ReportedFinding, ...]:
     """New ones without a reason in edges."""
     kinds = [kind for kind in FindingKind if kind is not FindingKind.FORBIDDEN]
     ended = [ended_finding(kind) for kind in kinds]
@@ -191,7 +225,7 @@ def torn_and_ended(number: int) -> tuple[NightlyFinding, ...]:
 
 def test_a_run_that_has_just_begun_has_a_page() -> None:
     made = nightly_run(1)
-    begun = NightlyReport(
+    begun = Report(
         folder="n",
         command="litmusfuzz nightly",
         seed=1,
@@ -208,14 +242,16 @@ def test_a_run_that_has_just_begun_has_a_page() -> None:
         kills=(),
         canary=(0, 0),
         unconfirmed=0,
-        not_minimized=0,
+        pending=(),
         versions={},
+        unattended=True,
     )
     for each in (begun, replace(begun, moments=())):
         Balanced(page(each))
         assert markdown(each)
         assert junit(each)
         assert together({"n": read(text(each))})
+        assert summary(each)
         assert each.exit_code() == 0
 
 
@@ -322,7 +358,9 @@ def test_markdown_says_first_what_was_left_undecided() -> None:
     made = nightly_run(2)
     said = "graphs with a forbidden outcome: not minimized"
     for left in (0, 16):
-        _, head, *rest = markdown(replace(made, not_minimized=left)).split("\n\n")
+        _, head, *rest = markdown(replace(made, pending=pending(left), undecided=left)).split(
+            "\n\n"
+        )
         assert head.endswith("of them new.")
         assert (f"16 {said}" in rest[0]) is bool(left)
 
@@ -345,8 +383,8 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
     made = nightly_run(6)
     write_all(made, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "nightly.json"}
-    data = json.loads((tmp_path / "nightly.json").read_text(encoding="utf-8"))
+    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "report.json"}
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert data == as_json(made)
     assert data["verdict"] == made.verdict
     assert len(data["findings"]) == len(made.findings)
@@ -354,7 +392,8 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
         # The test is there as its file is.
         assert loads(plain_finding["entry"]) == each.entry
         assert len(plain_finding["histogram"]) == len(each.histogram)
-    assert data["moments"][-1]["graphs"] == made.graphs
+    assert sum(each["graphs"] for each in data["by_config"]) == data["graphs"] == made.graphs
+    assert sum(data["verdicts"].values()) == data["outcomes"] == made.outcomes
 
 
 def test_stats_are_read_as_they_were_written() -> None:
@@ -396,13 +435,13 @@ def test_several_runs_in_one_table() -> None:
 
 
 def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_path: Path) -> None:
-    """By the keys in its nightly.json, a crash as well; what was known is left out."""
+    """By the keys in its report.json, a crash as well; what was known is left out."""
     made = nightly_run(6)
     found = tuple(
         replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
-    output = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "seen", "--json")
+    output = litmusfuzz("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
     assert output.returncode == 0, output.stderr
     new = [each for each in found if not each.known]
     assert 0 < len(new) < len(found)
@@ -410,11 +449,90 @@ def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_
     assert [each.key for each in entries] == [each.key for each in new]
     assert entries[-1].name == "crashed: ResourceStridedSliceAssign"
     assert entries[-2].name == new[-2].entry.test.name
-    again = litmusfuzz("known", "add", "k.yaml", "n/nightly.json", "--why", "too")
+    again = litmusfuzz("known", "add", "k.yaml", "n/report.json", "--why", "too")
     assert f"0 added, {len(new)} known already" in again.stdout
     (tmp_path / "bad.json").write_text('{"findings": [{}]}')
     bad = litmusfuzz("known", "add", "k.yaml", "bad.json", "--why", "seen")
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert (
-        bad.stderr == "litmusfuzz: bad.json: is not the nightly.json of a nightly run: no 'known'\n"
-    )
+    assert bad.stderr == "litmusfuzz: bad.json: is not the report.json of a campaign: no 'known'\n"
+
+
+def test_the_report_of_a_short_run_has_no_empty_section(tmp_path: Path) -> None:
+    """One configuration, one process, no known findings, no self-test, one moment."""
+    for made in (short_run(2), short_run(0)):
+        write_all(made, tmp_path)
+        whole = page(made)
+        parsed = Balanced(whole)
+        assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
+        bodies = re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', whole, re.DOTALL)
+        names = ["findings", "configurations", "families", "tests", "coverage", "versions"]
+        assert [name for name, _ in bodies] == names
+        for name, body in bodies:
+            assert re.sub(r"<[^>]*>", "", body).strip(), name
+            assert "<tbody>\n</tbody>" not in body
+        assert "LitmusFuzz · run" in whole
+        assert 'class="charts"' not in whole
+        output = markdown(made)
+        assert not re.search(r"^## .*\n+(?=## |\Z)", output, re.MULTILINE)
+        assert "nightly" not in output + junit(made) + summary(made) + json.dumps(sarif(made))
+        assert "nightly" not in re.sub(r"<style>.*?</style>", "", whole, flags=re.DOTALL)
+        assert [each.get("name") for each in ElementTree.fromstring(junit(made))] == [  # noqa: S314 - we wrote it
+            "findings",
+            "configurations",
+            "self-test",
+        ]
+        data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+        assert data["unattended"] is False
+        assert data["exit_code"] == bool(made.findings)
+
+
+def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
+    made = replace(nightly_run(3), findings=(*nightly_run(3).findings, unsound_finding()))
+    words = " ".join(" ".join(Balanced(page(made)).words).split())
+    flat = " ".join(summary(made).split())
+    output = html.unescape(markdown(made)).replace("\\", "")
+    names = set()
+    for section in sections(made):
+        names.add(section.name)
+        assert f"## {section.title}" in output
+        assert section.title in words
+        for row in section.rows:
+            for shown in (words, flat):
+                assert " ".join(row) in shown
+            assert f"| {' | '.join([f'<code>{row[0]}</code>', *row[1:]])} |" in output
+        for subject, note in section.notes:
+            assert f"{subject} {note}" in words
+            assert f"{subject}: {note}" in flat
+            assert f"- {subject}: {note}" in output
+        for shown in (words, flat, output):
+            assert section.command in shown
+    assert names == {"configurations", "families", "comparison", "tests"}
+    assert section.command == "litmusfuzz nightly --resume nightly --time 5m"
+
+
+def test_a_long_table_is_collapsed() -> None:
+    made = short_run(0)
+    many = tuple(replace(made.by_config[0], name=f"tf/{n}") for n in range(13))
+    assert "<summary>All 13, in a table</summary>" not in page(replace(made, by_config=many[1:]))
+    assert "<summary>All 13, in a table</summary>" in page(replace(made, by_config=many))
+
+
+def test_columns_of_zeros_are_left_out() -> None:
+    made = short_run(0)
+    (quiet,) = made.by_config
+    first, *_ = sections(made)
+    assert "refused" not in first.header
+    assert {"graphs", "outcomes", "seconds"} <= set(first.header)
+    first, *_ = sections(replace(made, by_config=(quiet, replace(quiet, refused=1))))
+    assert [row[first.header.index("refused")] for row in first.rows] == ["0", "1"]
+
+
+def test_a_finding_says_on_the_page_what_is_not_certain() -> None:
+    made = short_run(1)
+    (found,) = made.findings
+    assert found.entry.finding is not None
+    unsure = replace(found.entry, finding=replace(found.entry.finding, confirmed=False))
+    made = replace(made, findings=(replace(found, entry=unsure, allowed_by=("executor",)),))
+    for shown in (page(made), markdown(made), summary(made)):
+        assert "nly rfc forbids it: executor allows it" in shown
+        assert "ot yet confirmed in a fresh process: replay it" in shown

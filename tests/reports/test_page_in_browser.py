@@ -14,7 +14,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from nightly_reports import nightly_run
+from example_reports import nightly_run, short_run
 
 from litmusfuzz.reports.html import page
 
@@ -75,11 +75,20 @@ def test_the_browser_has_nothing_to_complain_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (390, "light"), (390, "dark")], ids=str
+    ("width", "scheme", "length"),
+    [
+        (1280, "light", "nightly"),
+        (390, "light", "nightly"),
+        (390, "dark", "nightly"),
+        (390, "light", "short"),
+    ],
+    ids=str,
 )
-def test_no_element_overflows_the_page(tmp_path: Path, width: int, scheme: str) -> None:
+def test_no_element_overflows_the_page(
+    tmp_path: Path, width: int, scheme: str, length: str
+) -> None:
     """With everything expanded, at the width of a desk's screen and of a phone."""
-    whole = page(nightly_run(40))
+    whole = page(nightly_run(40) if length == "nightly" else short_run(4))
     measured = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
     path = tmp_path / "report.html"
     frame = html.escape(measured.replace("</body>", MEASURE))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -31,7 +33,7 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
 from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
 from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
-from litmusfuzz.fuzz.campaign.scripts import ScriptRun, script_of
+from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
@@ -194,12 +196,11 @@ def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     entry = replace(found(TORN, forbidden=((torn, 1),), noise=noise), allowed=allowed)
     path = tmp_path / "torn.py"
     path.write_text(script_of(entry, ""), encoding="utf-8")
-    started = ScriptRun(path, 60)
-    assert started.shows_it()
+    assert asyncio.run(shows_it(path, 60))
 
 
 @pytest.mark.parametrize(
-    ("code", "shows_it"),
+    ("code", "shown"),
     [
         ("print('forbidden outcomes in 3 of 9 executions; allowed: 0'); sys.exit(1)", True),
         ("print('forbidden outcomes in 0 of 9 executions; allowed: 0'); sys.exit(1)", False),
@@ -209,13 +210,33 @@ def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     ],
 )
 def test_a_script_counts_only_if_it_says_so_to_the_end(
-    tmp_path: Path, code: str, *, shows_it: bool
+    tmp_path: Path, code: str, *, shown: bool
 ) -> None:
     """One that dies, or gets no further than its imports, proves nothing."""
     (tmp_path / "script.py").write_text(f"import sys\n{code}\n", encoding="utf-8")
-    started = ScriptRun(tmp_path / "script.py")
-    assert not started.overdue
-    assert started.shows_it() is shows_it
+    assert asyncio.run(shows_it(tmp_path / "script.py")) is shown
+
+
+def test_a_script_ends_with_its_campaign(tmp_path: Path) -> None:
+    """Cancelled: the process is gone at once."""
+    kept = tmp_path / "pid"
+    code = (
+        f"import os, time\nopen({str(kept)!r}, 'w').write(f'{{os.getpid()}}\\n')\ntime.sleep(600)\n"
+    )
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+
+    async def cancelled() -> int:
+        running = asyncio.create_task(shows_it(tmp_path / "script.py"))
+        while not (kept.exists() and kept.read_text().endswith("\n")):
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return int(kept.read_text())
+
+    pid = asyncio.run(cancelled())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_a_file_keeps_what_became_of_the_script(tmp_path: Path) -> None:

@@ -1,186 +1,309 @@
-"""The summary at the end of a run, as plain text."""
+"""The summary at the end of a campaign, as plain text."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import Cluster
-from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.textfile import Entry, Finding
-from litmusfuzz.reports.differential import DifferentialTotals
-from litmusfuzz.reports.records import (
-    Death,
-    ExecutorState,
-    FamilyTotals,
-    ReportedFinding,
-    RunRecord,
-    Unsound,
+import pytest
+from example_reports import (
+    ended_finding,
+    nightly_run,
+    pending,
+    short_run,
+    torn_finding,
+    unsound_finding,
 )
+
+from litmusfuzz.corpus.textfile import loads, outcome_from_plain
+from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
+from litmusfuzz.reports.outputs import as_json
+from litmusfuzz.reports.report import (
+    Earlier,
+    FamilyTotals,
+    Known,
+    Moment,
+    Pending,
+    Report,
+    ReportedFinding,
+    ShardLine,
+    Share,
+    WorkerHealth,
+)
+from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.summary import summary
 from litmusfuzz.reports.text import finding, headline
 
-SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
-STALE = Outcome.of(SB, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.outcome import Outcome
+
+TF = Share(
+    name="tf/two",
+    executor="tf",
+    model="rfc",
+    guarantees="rfc",
+    graphs=4,
+    outcomes=900,
+    seconds=3.25,
+    findings=2,
+    forbidden_graphs=2,
+    reached=0.5,
+    minimizing_outcomes=50,
+)
+JAX = replace(
+    TF,
+    name="jax/plain",
+    executor="jax",
+    guarantees="executor",
+    outcomes=0,
+    findings=0,
+    forbidden_graphs=0,
+    reached=None,
+    minimizing_outcomes=0,
+    unknown={"over the oracle's budget": 1},
+    refused=6,
+    refused_for={"queues": 2, "loops": 5},
+    not_run=1,
+    crashed=1,
+)
 
 
-def reported(times: int, path: str = "out/SB.yaml") -> ReportedFinding:
-    found = Finding(
-        executor="mutant/stale-reads",
-        configuration="default",
-        model="rfc",
-        forbidden=((STALE, times),),
-        executions=100,
-        noise={},
-        settings={},
-        versions={},
-        seed=1,
-        index=2,
-        family="dag",
-        minimized=True,
-        confirmed=True,
-    )
-    return ReportedFinding(Entry(SB, {}, found), path, "stale")
-
-
-def test_the_end_of_a_run() -> None:
-    record = RunRecord(
+def run_of_two() -> Report:
+    """An interrupted run of two executors, whose canary was not always reported."""
+    made = short_run(2)
+    dead = ended_finding(FindingKind.CRASHED)
+    dead = replace(dead, file="crashed/o p.yaml", replay="litmusfuzz replay 'r/crashed/o p.yaml'")
+    return replace(
+        made,
+        folder="my runs/r",
         seed=3,
-        out="findings",
-        executors=[
-            ExecutorState("tensorflow", "two", tests=4, outcomes=950, minimizing_outcomes=50),
-            ExecutorState("mutant/canary", "default"),
-            ExecutorState(
-                "jax",
-                "",
-                guarantees="executor",
-                tests=5,
-                refused=Counter({"queues": 2, "loops": 5}),
-                refused_graphs=6,
-                not_run=1,
-                crashed=1,
-            ),
-        ],
-        graphs=12,
+        spent_s=1.26,
+        interrupted=True,
+        findings=(*made.findings, replace(dead, count=1, in_this_run=1)),
+        by_config=(TF, JAX),
+        unavailable={"native/gpu": "no CUDA device"},
+        generated=12,
         families={
             "loops": FamilyTotals(8, 3.25, 2, 2, 0),
             "dag": FamilyTotals(4, 12.0, 0, 0, 1),
         },
-        ops=Counter({"ReadVariableOp": 3, "AssignVariableOp": 9}),
-        verdicts=Counter({"forbidden": 7, "allowed": 893}),
+        ops={"ReadVariableOp": 3, "AssignVariableOp": 9},
+        verdicts={"forbidden": 7, "allowed": 893},
         unknown_graphs=1,
         forbidden_graphs=2,
-        unreduced=["unreduced-1-4.yaml"],
+        pending=pending(3),
+        undecided=2,
         unconfirmed=1,
-        findings=[reported(7), reported(1, "again.yaml")],
-        deaths=[Death("o p/c.yaml", "signal 6: free()", timed_out=False)],
-        canary_runs=2,
-        canary_reported=1,
-        elapsed_s=1.26,
-        interrupted=True,
-        problem="the canary was reported in 1 of 2 runs: this campaign proves nothing",
+        canary=(2, 1),
+        clusterings={"unsound": 1, "sound": 2},
+        racing=1,
+        generating_s=0.0,
+        judging_s=0.0,
     )
-    first = finding(record.findings[0])
-    assert summary(record) == "\n".join(
+
+
+def test_the_end_of_a_run() -> None:
+    report = run_of_two()
+    mp, iriw, _ = report.findings
+    assert summary(report) == "\n".join(
         [
-            first,
+            finding(iriw, "my runs/r"),
             "  likely the same cause in 1 more finding:",
-            f"    {headline(record.findings[1])}",
+            f"    {headline(mp)}",
             "",
-            "seed 3: 12 graphs in 1.3 s (interrupted)",
-            "  tensorflow/two: 4 tests, 900 outcomes, and 50 more while minimizing",
-            "  mutant/canary, which is always wrong: reported in 1 of 2 runs",
-            "  jax/: 5 tests, 0 outcomes, and 0 more while minimizing",
-            "    refused 6 (50.0%): loops 5 (41.7%), queues 2 (16.7%)",
-            "    not run 1 (8.3%): it was busy, or the time was up",
-            "    judged by rfc; it guarantees executor, see --model",
-            "  family  graphs  seconds  forbidden  findings  unknown",
-            "  dag          4     12.0          0         0        1",
-            "  loops        8      3.2          2         2        0",
-            "  outcomes judged: 893 allowed, 7 forbidden",
-            "  generated: AssignVariableOp 9, ReadVariableOp 3",
-            "  over the oracle's budget: 1 graph",
-            "  2 graphs showed a forbidden outcome: 2 findings of 1 likely cause, in findings",
-            "  1 not minimized, in findings/unreduced; to continue:",
-            "    litmusfuzz minimize findings/record-3.json",
-            "  1 not confirmed in a fresh process, in findings/unconfirmed",
-            "  the process crashed 1 time, on generated tests or while minimizing:",
-            "    o p/c.yaml: signal 6: free()",
-            "    replay    litmusfuzz replay 'o p/c.yaml'",
+            "seed 3: 12 graphs in 1.3 s (interrupted): broken: the canary was reported in 1 of 2"
+            " runs: this campaign proves nothing",
+            "  configurations:",
+            "    configuration  judged by  graphs  outcomes  seconds  reached  forbidden  findings"
+            "  unknown  refused  not run  crashed  while minimizing",
+            "    tf/two         rfc             4       900      3.2      50%          2         2"
+            "        0        0        0        0                50",
+            "    jax/plain      rfc             4         0      3.2        -          0         0"
+            "        1        6        1        1                 0",
+            "    jax/plain: unknown: over the oracle's budget 1; refused for lack of: loops 5,"
+            " queues 2;",
+            "      judged by rfc, guarantees executor (see --model)",
+            "    native/gpu: cannot run here: no CUDA device",
+            "  families:",
+            "    family  graphs  seconds  forbidden  findings  unknown",
+            "    dag          4     12.0          0         0        1",
+            "    loops        8      3.2          2         2        0",
+            "  tests and verdicts:",
+            "    generated: 12 graphs: AssignVariableOp 9, ReadVariableOp 3",
+            "    outcomes judged: allowed 893, forbidden 7",
+            "    forbidden outcomes: in 2 graphs: 2 findings of 1 likely cause, in my runs/r",
+            "    over the oracle's budget: 1 graph",
+            "    clusters of generated tests: sound 2, unsound 1; in 1 one of several resource ops"
+            " races",
+            "    not minimized: 3 graphs, for lack of time; a known cause may explain 1",
+            "    not confirmed: 1 graph: forbidden once, and not again in a fresh process; in my",
+            "      runs/r/unconfirmed",
+            "    mutant/canary: always wrong: reported in 1 of 2 runs",
+            "    continue  litmusfuzz run --resume 'my runs/r' --tests 0 --time 5m",
+            "  the process crashed on generated tests, or while minimizing:",
+            "    crashed/o p.yaml: 1 time: the worker ended by SIGSEGV after 3 of 64 executions",
+            "    replay    litmusfuzz replay 'r/crashed/o p.yaml'",
         ]
     )
+
+
+def test_a_nightly_run_is_continued_by_its_own_command() -> None:
+    report = replace(run_of_two(), unattended=True)
+    assert "litmusfuzz nightly --resume 'my runs/r' --time 5m\n" in summary(report)
 
 
 def test_a_run_that_saw_nothing() -> None:
-    assert summary(RunRecord(seed=0, out="o")) == "\n".join(
+    nothing = replace(
+        short_run(0),
+        folder="o",
+        ended=None,
+        spent_s=0.0,
+        by_config=(),
+        generated=0,
+        families={},
+        ops={},
+        verdicts={},
+        canary=(0, 0),
+        generating_s=0.0,
+        judging_s=0.0,
+    )
+    assert summary(nothing) == "\n".join(
         [
-            "seed 0: 0 graphs in 0.0 s",
-            "  outcomes judged: none",
-            "  generated: none",
-            "  0 graphs showed a forbidden outcome: 0 findings of 0 likely causes, in o",
+            "seed 7: 0 graphs in 0.0 s: nothing new so far",
+            "  tests and verdicts:",
+            "    generated: 0 graphs: none",
+            "    outcomes judged: none",
+            "    forbidden outcomes: in 0 graphs: 0 findings of 0 likely causes, in o",
+            "    mutant/canary: always wrong: reported in 0 of 0 runs",
         ]
     )
+    assert nothing.exit_code() == 3  # nothing was judged
 
 
 def test_counters_of_an_executor_are_listed() -> None:
-    state = ExecutorState(
-        "jax",
-        "plain",
-        tests=9,
-        busy_s=20.0,
-        clusterings=Counter({"sound": 6, "unknown": 1}),
+    share = replace(
+        JAX,
+        unknown={},
+        refused_for={},
+        guarantees="rfc",
+        clusterings={"sound": 6, "unknown": 1},
         racing=4,
         counters={"compiled": 40, "found": 120, "seconds": 5.0, "other_thing": 2.5},
     )
-    record = RunRecord(0, "o", [state], graphs=9, clusterings=Counter({"unsound": 1, "sound": 1}))
-    lines = summary(record).splitlines()
-    assert lines[1:5] == [
-        "  jax/plain: 9 tests, 0 outcomes, and 0 more while minimizing",
-        "    clustered 7 graphs: 6 sound, 1 unknown; in 4 a cluster of several resource ops races",
-        "    compiled 40 structures in 5.0 s, 25.0% of its time; 120 were cached (75.0%)",
-        "    other thing 2.5",
-    ]
-    given = "  clusters that tests came with, 2 graphs: 1 sound, 1 unsound"
-    assert f"{given}; in 0 one of several resource ops races" in lines
-    assert record.exit_code() == 3  # nothing was judged
+    made, *_ = sections(replace(short_run(0), by_config=(share,)))
+    assert made.notes == (
+        (
+            "jax/plain",
+            "clustered sound 6, unknown 1, in 4 a cluster of several resource ops races;"
+            " compiled 40 structures in 5.0 s, 120 were cached; other thing 2.5",
+        ),
+    )
 
 
-def test_a_differential_comparison_has_a_column_for_each_executor() -> None:
-    record = RunRecord(0, "o", compared=3, kept=2, kept_in="o/histograms-0.jsonl")
-    record.differential = {
-        "tf/plain": DifferentialTotals("executor", 3, 300, 7, 1, 2, 0),
-        "jax/plain": DifferentialTotals("rfc", 3, 96, 8, 2, 1, 1),
+def test_a_differential_comparison_has_a_row_for_each_executor() -> None:
+    compared = {
+        "tf/plain": ExecutorTotals("executor", 300, 7, 1, 2, 0, 3),
+        "jax/plain": ExecutorTotals("rfc", 9600, 8, 2, 1, 1, 3),
     }
-    assert summary(record).splitlines()[3:-1] == [
-        "  differential comparison on 3 graphs:",
-        "                             tf/plain  jax/plain",
-        "    judged by                executor  rfc",
-        "    graphs                   3         3",
-        "    executions               300       96",
-        "    outcomes seen            7         8",
-        "    by no other              1         2",
-        "    missed, seen by another  2         1",
-        "    forbidden                0         1",
-        "    the first 2 with all histograms: o/histograms-0.jsonl",
+    report = replace(short_run(0), compared=3, differential=compared)
+    lines = summary(report).splitlines()
+    start = lines.index("  differential comparison on 3 graphs:")
+    assert lines[start + 1 : start + 4] == [
+        "    configuration  judged by  graphs  executions  outcomes seen  by no other"
+        "  missed, seen by another  forbidden",
+        "    tf/plain       executor        3         300              7            1"
+        "                        2          0",
+        "    jax/plain      rfc             3       9,600              8            2"
+        "                        1          1",
     ]
-    assert record.as_json()["differential"]["executors"]["tf/plain"]["missed"] == 2
+    assert as_json(report)["differential"]["tf/plain"]["missed"] == 2
 
 
 def test_an_unsound_clustering_is_reported_like_a_finding() -> None:
-    clustered = replace(SB, name="unsound-SB", clusters=(Cluster("k0", ("w0", "r0")),))
-    record = RunRecord(0, "o", [ExecutorState("jax", "plain", clusterings=Counter(unsound=3))])
-    record.unsound.append(Unsound("o/it's.yaml", clustered, "jax/plain", STALE, more=1))
-    lines = summary(record).splitlines()
-    assert lines[:6] == [
-        f"unsound-SB: {' + '.join(n.op for n in SB.effects)}",
+    found = unsound_finding()
+    (cluster,) = found.entry.test.clusters
+    report = replace(short_run(0), findings=(found,))
+    assert summary(report).splitlines()[:7] == [
+        headline(found),
         "  clusters  chosen by jax/plain",
-        "    k0: w0, r0",
-        "  add       r0=0 r1=0 X=1 Y=1   which the graph without them forbids",
-        "  also      1 more graph with just this inside",
-        "  validate  litmusfuzz validate 'o/it'\"'\"'s.yaml'",
+        f"    k0: {', '.join(cluster.members)}",
+        "  because   the clusters add r0=1 r1=0 X=1 Y=1",
+        "  also      1 more graph that contains the same ops in the same relation",
+        "  replay    litmusfuzz validate findings/unsound-700.yaml",
+        "",
     ]
-    assert lines[-1] == "  3 graphs clustered unsoundly: 1 finding, in o"
-    assert record.exit_code() == 1
-    (data,) = record.as_json()["unsound"]
-    assert (data["clusters"], data["added"]) == ([["w0", "r0"]], STALE.plain)
+    assert report.exit_code() == 1
+
+
+def test_many_deaths_and_known_findings_are_counted() -> None:
+    dead = ended_finding(FindingKind.TIMED_OUT)
+    dying = tuple(replace(dead, key=str(n), file=f"timed-out/{n}.yaml") for n in range(6))
+    known = tuple(replace(torn_finding(), key=f"k{n}", known=f"why {n}") for n in range(5))
+    lines = summary(replace(short_run(0), findings=(*dying, *known))).splitlines()
+    start = lines.index("  the process timed out on generated tests, or while minimizing:")
+    assert [line.split(":")[0].strip() for line in lines[start + 1 : start + 6]] == [
+        *(f"timed-out/{n}.yaml" for n in range(4)),
+        "and 2 more",
+    ]
+    assert "  known, seen again (5):" in lines
+    assert lines[-1] == "    and 1 more"
+    # A known finding is not shown in full.
+    assert not any(line.startswith("  seen ") for line in lines)
+
+
+def test_control_characters_of_files_do_not_reach_the_terminal() -> None:
+    report = replace(short_run(1), unavailable={"x": "a\x1b[31mb"})
+    assert "\x1b" not in summary(report)
+
+
+def from_json(data: dict[str, Any]) -> Report:
+    """The report that was written as this JSON."""
+    made = {each.name: data[each.name] for each in fields(Report)}
+    for name, kind in (
+        ("known", Known),
+        ("by_config", Share),
+        ("by_family", Share),
+        ("moments", Moment),
+        ("workers", WorkerHealth),
+        ("kills", Kill),
+        ("earlier", Earlier),
+        ("pending", Pending),
+        ("shards", ShardLine),
+    ):
+        made[name] = tuple(kind(**each) for each in made[name])
+    made["families"] = {k: FamilyTotals(**each) for k, each in made["families"].items()}
+    made["differential"] = {k: ExecutorTotals(**each) for k, each in made["differential"].items()}
+    made["findings"] = tuple(map(finding_from_json, made["findings"]))
+    made["canary"], made["minimizing"] = tuple(made["canary"]), tuple(made["minimizing"])
+    return Report(**made)
+
+
+def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
+    """A finding of it."""
+    entry = loads(data["entry"])
+
+    def outcome(plain: Any) -> Outcome:
+        return outcome_from_plain(entry.test, plain)
+
+    made = data | {"entry": entry, "kind": FindingKind(data["kind"])}
+    made["histogram"] = {
+        outcome(each["outcome"]): (each["count"], each["verdict"]) for each in data["histogram"]
+    }
+    made["allowed"] = tuple(map(outcome, data["allowed"]))
+    made["nearest"] = None if data["nearest"] is None else outcome(data["nearest"])
+    for name in ("reason", "rules", "also", "allowed_by"):
+        made[name] = tuple(data[name])
+    for name in ("edges", "arcs"):
+        made[name] = tuple(map(tuple, data[name]))
+    return ReportedFinding(**made)
+
+
+@pytest.mark.parametrize(
+    "report", [short_run(3), nightly_run(6), run_of_two()], ids=lambda each: each.folder
+)
+def test_everything_in_the_summary_is_in_the_json(report: Report) -> None:
+    """The report, and thus the summary with each of its numbers, can be made from report.json."""
+    again = from_json(json.loads(json.dumps(as_json(report))))
+    assert again == report
+    assert summary(again) == summary(report)

@@ -1,29 +1,125 @@
-"""The live view without a terminal: plain lines."""
+"""The live view: plain lines without a terminal, a panel on one."""
 
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
+from example_reports import ended_finding, nightly_run, short_run
 
-from litmusfuzz.reports.records import RunRecord
+from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.terminal import LiveView
+from litmusfuzz.reports.text import headline
+
+if TYPE_CHECKING:
+    from litmusfuzz.reports.report import Report
+
+GRAPH = "graph 7 of tf/plain"
+
+
+class Terminal(io.StringIO):
+    """A stream that calls itself a terminal."""
+
+    def isatty(self) -> bool:
+        """Yes."""
+        return True
+
+
+def panel(report: Report, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lines of the panel."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    with LiveView(out) as view:
+        view(report)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
+    # At its end the view shows it again, and clears it.
+    first, *_ = shown.split("\N{BOX DRAWINGS LIGHT ARC UP AND RIGHT}")
+    return [line.strip("\N{BOX DRAWINGS LIGHT VERTICAL} ") for line in first.splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("elapsed_s", "minimizing", "said"),
+    ("spent_s", "minimizing", "said"),
     [
-        (12.0, "", " unknown"),
-        (12.0, "graph 7 of tf/plain", " unknown, minimizing graph 7 of tf/plain"),
-        (61.0, "graph 7 of tf/plain", " unknown, time is up, minimizing graph 7 of tf/plain"),
+        (12.0, (), " unknown"),
+        (12.0, (GRAPH,), " unknown, minimizing graph 7 of tf/plain"),
+        (61.0, (GRAPH,), " unknown, time is up, minimizing graph 7 of tf/plain"),
+        (12.0, (GRAPH, "graph 9 of x"), ", minimizing graph 7 of tf/plain, graph 9 of x"),
     ],
 )
-def test_a_line_says_what_takes_long(elapsed_s: float, minimizing: str, said: str) -> None:
-    record = RunRecord(1, "out", command="litmusfuzz run")
-    record.elapsed_s, record.minimizing = elapsed_s, minimizing
+def test_a_line_says_what_takes_long(
+    spent_s: float, minimizing: tuple[str, ...], said: str
+) -> None:
+    report = replace(short_run(0), ended=None, spent_s=spent_s, minimizing=minimizing)
     out = io.StringIO()
-    with LiveView(out, 60.0) as view:
-        view(record)
+    with LiveView(out) as view:
+        view(report)
     (line,) = out.getvalue().splitlines()
-    assert line.startswith(f"{elapsed_s:6.1f} s  0 tests")
+    assert line.startswith(f"{spent_s:6.1f} s  118 tests ({118 / spent_s:.1f}/s)  40700 outcomes")
     assert line.endswith(said)
+
+
+def test_each_new_finding_is_printed_once_and_at_once() -> None:
+    """Known ones are not; the order of the report's findings may change."""
+    made = short_run(3)
+    one, two, three = made.findings
+    dead = ended_finding(FindingKind.CRASHED)
+    out = io.StringIO()
+    with LiveView(out) as view:
+        view(replace(made, findings=(two,)))
+        view(replace(made, findings=(one, two, replace(three, known="a link"))))
+        view(replace(made, findings=(dead, one, two)))
+    lines = out.getvalue().splitlines()
+    heads = [line for line in lines if line.startswith("finding: ")]
+    assert heads == [f"finding: {headline(each)}" for each in (two, one, dead)]
+    assert lines[1].startswith("  seen      r0=")
+    assert lines[-1] == (
+        "  crashed   on tf/plain, tf/one_thread:"
+        " the worker ended by SIGSEGV after 3 of 64 executions"
+    )
+    # And one line of progress in ten seconds.
+    assert len(lines) == 2 * len(heads) + 1
+
+
+def test_control_characters_are_not_printed() -> None:
+    died = replace(
+        ended_finding(FindingKind.CRASHED),
+        reason=("\x1b[2Jx",),
+        executor="[red]\x1b",
+    )
+    out = io.StringIO()
+    with LiveView(out) as view:
+        view(replace(short_run(0), findings=(died,), minimizing=("\x1b[2J",)))
+    assert "\x1b" not in out.getvalue()
+    assert "[red]" in out.getvalue()
+
+
+def test_the_panel_has_a_row_for_each_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = replace(nightly_run(2), minimizing=("[bold]graph 3[/bold] of tf/plain",))
+    lines = panel(report, monkeypatch)
+    rows = {cells[0]: cells[1:] for line in lines if (cells := line.split())}
+    assert rows["configuration"] == ["tests", "outcomes", "crashed", "timed", "out"]
+    assert rows["tf/plain"] == ["2,400", "2,990,000", "2", "0"]
+    assert rows["native/stealing"] == ["1,160", "900,000", "0", "0"]
+    assert rows["mutant/canary"] == ["412/412"]
+    # Text from files is no markup.
+    assert "minimizing [bold]graph 3[/bold] of tf/plain" in lines
+    assert (
+        "610 graphs on several executors: 4 forbidden outcomes, 42 seen on one executor only"
+        in lines
+    )
+    assert sum(line.startswith("finding: ") for line in lines) == len(report.new)
+
+
+def test_many_configurations_are_added_up_by_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = short_run(0)
+    (share,) = made.by_config
+    many = tuple(replace(share, name=f"tf/{n}", crashed=1) for n in range(46))
+    lines = panel(replace(made, by_config=(*many, replace(share, executor="jax"))), monkeypatch)
+    rows = [line.split("  ")[0] for line in lines if "configuration" in line]
+    assert rows == ["configuration", "tf, 46 configurations", "jax, 1 configuration"]
+    (tf,) = (line for line in lines if line.startswith("tf, "))
+    assert tf.split()[-4:] == ["5,428", "1,872,200", "46", "0"]

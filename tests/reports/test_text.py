@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_event
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
-from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule
-from litmusfuzz.reports.records import ReportedFinding
+from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value, nearest
+from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule, dumps
+from litmusfuzz.reports import fold
+from litmusfuzz.reports.differential import DifferentialComparison
+from litmusfuzz.reports.events import FindingAdded, FindingKind
+from litmusfuzz.reports.replays import ReplayReport, Replays
+from litmusfuzz.reports.report import ReportedFinding
 from litmusfuzz.reports.tables import cells, outcome_table, table
 from litmusfuzz.reports.text import (
-    ReplayReport,
     broken_rule,
     by_cause,
     finding,
-    replay_line,
-    replay_text,
 )
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
@@ -52,9 +55,35 @@ def entry(*forbidden: tuple[Outcome, int], executions: int = 100, **more: Any) -
 
 
 def reported(
-    of: Entry, path: str = "out/SB.yaml", cause: str = "stale", more: int = 0
+    of: Entry, path: str = "out/SB.yaml", cause: str = "stale", more: int = 0, **rest: Any
 ) -> ReportedFinding:
-    return ReportedFinding(of, path, cause, more=more)
+    found, listed = of.finding, of.allowed["rfc"]
+    assert found is not None
+    known = listed if isinstance(listed, frozenset) else ()
+    made = ReportedFinding(
+        key=path,
+        kind=FindingKind.FORBIDDEN,
+        entry=of,
+        file=path,
+        executor=found.executor,
+        config_class="",
+        model="rfc",
+        cause=cause,
+        reason=(),
+        is_cycle=False,
+        edges=(),
+        rules=(),
+        count=1 + more,
+        in_this_run=1 + more,
+        first_seen=0,
+        last_seen=0,
+        configs={"default": 1 + more},
+        histogram={},
+        allowed=(),
+        nearest=nearest(found.forbidden[0][0], known),
+        replay=f"litmusfuzz replay {shlex.quote(path)}",
+    )
+    return replace(made, **rest)
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -100,7 +129,7 @@ def test_the_status_of_outcomes_is_a_column_if_it_differs() -> None:
         died=(),
         seconds=1.0,
     )
-    assert replay_text(stuck).splitlines()[:3] == [
+    assert text(stuck).splitlines()[:3] == [
         "r0  r1  X  Y  ended      count  verdict",
         "-   -   1  0  blocked    3      FORBIDDEN",
         "0   1   1  1  completed  0      allowed",
@@ -141,6 +170,74 @@ def test_a_finding_says_what_is_not_certain() -> None:
     ]
 
 
+def test_a_finding_names_its_reason_models_configurations_and_script() -> None:
+    made = reported(
+        entry((STALE, 7)),
+        more=1,
+        reason=("r0 reads before X=1", "r1 reads before Y=1"),
+        allowed_by=("executor", "acd"),
+        configs={"one_thread": 1, "plain": 4},
+        script="findings/SB.py",
+    )
+    lines = finding(made, "my run", "/opt/py").splitlines()
+    assert lines[4:] == [
+        "  because   r0 reads before X=1; r1 reads before Y=1",
+        "  only rfc forbids it: executor and acd allow it",
+        "  also      1 more graph that contains the same ops in the same relation",
+        "  in        plain 4, one_thread 1",
+        "  script    /opt/py 'my run/findings/SB.py'   unconfirmed by script",
+        "  replay    litmusfuzz replay out/SB.yaml",
+    ]
+    shown = finding(replace(made, script_shows_it=True), "run")
+    assert "  script    python run/findings/SB.py   shows it" in shown.splitlines()
+
+
+def test_the_event_of_a_finding_is_enough_to_report_it() -> None:
+    """`litmusfuzz minimize` reports a finding without a campaign around it."""
+    of = entry((STALE, 7))
+    added = FindingAdded(
+        at=99.5,
+        index=2,
+        key="v2-7",
+        file="SB.yaml",
+        entry=dumps(of),
+        executor="mutant/stale-reads",
+        configuration="default",
+        executor_class="mutant/stale-reads",
+        model="rfc",
+        cause="stale",
+        reason=("r0 reads before X=1",),
+        histogram=((STALE.plain, 7, "forbidden"), (LEFT.plain, 93, "allowed")),
+    )
+    made = fold.reported(added, "o p", "/opt/py", script_shows_it=True)
+    assert (made.count, made.in_this_run, made.first_seen) == (1, 1, 99)
+    assert made.allowed == tuple(sorted(ALLOWED, key=str))
+    assert finding(made, "o p", "/opt/py").splitlines()[1:] == [
+        "  seen      r0=0 r1=0 X=1 Y=1   in 7 of 100 executions on mutant/stale-reads/default",
+        "  nearest   r0=0 r1=1 X=1 Y=1   is allowed under rfc",
+        "  broken    no total order of the events yields it (RFC, rules 1 to 4)",
+        "  because   r0 reads before X=1",
+        "  script    /opt/py 'o p/SB.py'   shows it",
+        "  replay    litmusfuzz replay 'o p/SB.yaml' --python /opt/py",
+    ]
+    clusters = replace_event(added, kind=FindingKind.UNSOUND, entry=dumps(Entry(SB)), histogram=())
+    assert fold.reported(clusters, "o", "/opt/py").replay == "litmusfuzz validate o/SB.yaml"
+
+
+def test_a_dead_worker_is_a_finding_with_its_message() -> None:
+    died = reported(
+        entry((STALE, 7)),
+        kind=FindingKind.TIMED_OUT,
+        reason=("no reply in 60 s", "in 2 tests with QueueDequeueV2"),
+        configs={"plain": 1},
+    )
+    died = replace(died, entry=Entry(SB))
+    assert finding(died).splitlines()[1:] == [
+        "  timed out on mutant/stale-reads/plain: no reply in 60 s; in 2 tests with QueueDequeueV2",
+        "  replay    litmusfuzz replay out/SB.yaml",
+    ]
+
+
 def test_torn_breaks_a_rule_of_its_own() -> None:
     assert broken_rule(sb((0,), TORN)).startswith("torn: ")
     assert broken_rule(STALE).startswith("no total order")
@@ -152,7 +249,7 @@ def test_the_findings_of_one_cause_stand_together_the_most_frequent_first() -> N
     part = reported(entry((STALE, 99), minimized=False), "part")
     theirs = reported(entry((STALE, 5), executor="tf"), "theirs")
     groups = by_cause([rare, other, part, theirs, often])
-    assert [[each.path for each in group] for group in groups] == [
+    assert [[each.file for each in group] for group in groups] == [
         ["often", "rare", "part"],
         ["other"],
         ["theirs"],
@@ -177,9 +274,18 @@ def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:
     return replace(report, **more)
 
 
+def text(report: ReplayReport) -> str:
+    """The text of a replay on one executor."""
+    verdicts = {report.model: {**dict.fromkeys(report.allowed, "allowed"), **report.verdicts}}
+    comparison = DifferentialComparison(
+        report.entry.test, (report,), verdicts, tuple(report.unseen)
+    )
+    return Replays((report,), {}, comparison).text()
+
+
 def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
     report = replayed({BOTH: 1, LEFT: 60, sb(TORN, (0,)): 2, STALE: 37})
-    assert replay_text(report) == "\n".join(
+    assert text(report) == "\n".join(
         [
             "r0    r1  X  Y  count  verdict",
             "0     0   1  1  37     FORBIDDEN",
@@ -192,18 +298,18 @@ def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
             "no total order of the events yields it (RFC, rules 1 to 4)",
         ]
     )
-    assert replay_line(report) == "SB: 100 executions, 39 forbidden, 2 of 3 allowed outcomes seen"
+    assert report.line() == "SB: 100 executions, 39 forbidden, 2 of 3 allowed outcomes seen"
     assert report.exit_code == 1
 
 
 def test_a_replay_without_the_finding_says_so() -> None:
     report = replayed({BOTH: 1, LEFT: 1}, died=("killed by signal 9",), complete=False)
-    assert replay_text(report).splitlines()[-3:] == [
+    assert text(report).splitlines()[-3:] == [
         "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN",
         "the worker died: killed by signal 9",
         "the finding did not show again",
     ]
-    assert replay_line(report).endswith("; the worker died: killed by signal 9")
+    assert report.line().endswith("; the worker died: killed by signal 9")
     assert report.exit_code == 3
     assert replayed({BOTH: 1}).exit_code == 3  # the finding did not show: nothing is decided
     plain = Entry(replayed({}).entry.test)
@@ -227,14 +333,14 @@ def test_a_replay_as_data() -> None:
 def test_a_schedule_is_reported_with_the_finding_and_with_its_replay() -> None:
     recorded = entry((STALE, 7), schedule=Schedule(STALE, ((0, 2, 9), (1, 2, 8))))
     assert (
-        "  schedule  one execution of 2 choices is in the file, and shows it again"
+        "  one execution of 2 choices is in the file, and shows it again"
         in finding(reported(recorded)).splitlines()
     )
     report = replayed({STALE: 1}, schedule="replayed by its schedule: same outcome")
-    assert replay_text(report).splitlines()[-3:] == [
+    assert text(report).splitlines()[-3:] == [
         "1 execution on mutant/stale-reads/default in 0.3 s: 1 forbidden under rfc",
         "replayed by its schedule: same outcome",
         "no total order of the events yields it (RFC, rules 1 to 4)",
     ]
-    assert replay_line(report).endswith("seen; replayed by its schedule: same outcome")
+    assert report.line().endswith("seen; replayed by its schedule: same outcome")
     assert report.as_json()["schedule"] == "replayed by its schedule: same outcome"

@@ -1,4 +1,4 @@
-"""Nightly runs for tests of reports: findings on tests of the corpus, and on generated ones.
+"""Campaigns for tests of reports, nightly runs and short ones.
 
 Every forbidden outcome here is forbidden: it is made of values that the exact allowed
 set has, and is not in the set. Reasons are those of the oracle.
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING
 
 from helpers import LITMUS
 
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.textfile import Entry, Finding, load
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
-from litmusfuzz.reports.nightly_report import (
+from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
+from litmusfuzz.reports.report import (
     Earlier,
-    FindingKind,
-    Kill,
+    FamilyTotals,
     Known,
     Moment,
-    NightlyFinding,
-    NightlyReport,
+    Pending,
+    Report,
+    ReportedFinding,
     Share,
     WorkerHealth,
 )
@@ -69,7 +71,7 @@ def entries() -> tuple[tuple[Entry, Outcome], ...]:
     return tuple(found)
 
 
-def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool) -> NightlyFinding:
+def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool) -> ReportedFinding:
     """A finding on a test of the corpus."""
     allowed = entry.allowed["rfc"]
     assert isinstance(allowed, frozenset)
@@ -85,7 +87,7 @@ def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool)
         confirmed=True,
     )
     name = entry.test.name
-    return NightlyFinding(
+    return ReportedFinding(
         key=f"{number:04x}-tf-{name}",
         kind=FindingKind.FORBIDDEN,
         entry=replace(entry, finding=found),
@@ -102,7 +104,7 @@ def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool)
         in_this_run=1 + number % 5,
         first_seen=STARTED - 86_400 * number,
         last_seen=STARTED + 600,
-        configs={"tf/plain": 9, "tf/one_thread": 3},
+        configs={"plain": 9, "one_thread": 3},
         histogram=shown,
         allowed=tuple(ordered),
         nearest=nearest(outcome, ordered),
@@ -114,7 +116,7 @@ def finding(entry: Entry, outcome: Outcome, number: int = 0, *, explained: bool)
     )
 
 
-def findings(most: int) -> Iterator[NightlyFinding]:
+def findings(most: int) -> Iterator[ReportedFinding]:
     """As many, those with reasons first."""
     named = {entry.test.name: (entry, outcome) for entry, outcome in entries()}
     first = [named.pop(name) for name in EXPLAINED if name in named]
@@ -122,7 +124,7 @@ def findings(most: int) -> Iterator[NightlyFinding]:
         yield finding(entry, outcome, number, explained=number < len(first))
 
 
-def torn_finding() -> NightlyFinding:
+def torn_finding() -> ReportedFinding:
     """A read that returned lanes of two writes."""
     entry = next(load(path) for path in LITMUS if path.stem == "gather-mp")
     allowed = entry.allowed["rfc"]
@@ -139,7 +141,7 @@ def torn_finding() -> NightlyFinding:
     )
 
 
-def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -> NightlyFinding:
+def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -> ReportedFinding:
     """A worker that ended on a test."""
     entry = next(load(path) for path in LITMUS if path.stem == name)
     made = finding(*entries()[0], 500, explained=False)
@@ -160,7 +162,41 @@ def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -
     )
 
 
-def nightly_run(most: int = 8) -> NightlyReport:
+def unsound_finding() -> ReportedFinding:
+    """Clusters that add an outcome."""
+    made = finding(*entries()[0], 700, explained=False)
+    test = made.entry.test
+    clusters = (Cluster("k0", tuple(node.name for node in test.effects)),)
+    return replace(
+        made,
+        key="unsound-700",
+        kind=FindingKind.UNSOUND,
+        entry=Entry(replace(test, name="unsound-700", clusters=clusters)),
+        file="findings/unsound-700.yaml",
+        executor="jax",
+        config_class="jax/plain",
+        cause="unsound clusters",
+        reason=("the clusters add r0=1 r1=0 X=1 Y=1",),
+        configs={"plain": 2},
+        count=2,
+        in_this_run=2,
+        histogram={},
+        allowed=(),
+        nearest=None,
+        script="",
+        known="",
+        replay="litmusfuzz validate findings/unsound-700.yaml",
+    )
+
+
+def pending(number: int) -> tuple[Pending, ...]:
+    """Graphs that were not minimized."""
+    return tuple(
+        Pending(n, "tf", "plain", f"unreduced/unreduced-7-{n}.yaml", shard=1) for n in range(number)
+    )
+
+
+def nightly_run(most: int = 8) -> Report:
     """A nightly run of two hours on two workers."""
     found = (*findings(most), torn_finding(), ended_finding(FindingKind.CRASHED))
     moments = tuple(
@@ -175,7 +211,7 @@ def nightly_run(most: int = 8) -> NightlyReport:
     )
     configs = ("tf/plain", "tf/one_thread", "tf/autocluster", "jax/plain", "native/stealing")
     families = ("dag", "clusterable", "sections", "queues", "loops", "cycles", "sparse", "training")
-    return NightlyReport(
+    return Report(
         folder="nightly",
         command="litmusfuzz nightly --time 2h --workers 2 --out nightly",
         seed=20261122,
@@ -183,6 +219,7 @@ def nightly_run(most: int = 8) -> NightlyReport:
         ended=STARTED + 10_802,
         spent_s=7_202.4,
         asked_s=7200,
+        unattended=True,
         findings=found,
         known=(
             *(Known(f.key, f.known, seen=True) for f in found if f.known),
@@ -191,16 +228,24 @@ def nightly_run(most: int = 8) -> NightlyReport:
         by_config=tuple(
             Share(
                 name=name,
+                executor=name.split("/")[0],
+                model="rfc",
+                guarantees="executor" if n == 2 else "rfc",
                 graphs=2_400 - 310 * n,
                 outcomes=2_900_000 - 500_000 * n,
                 seconds=1_300.0 + n,
                 findings=max(0, 4 - n),
                 forbidden_graphs=max(0, 210 - 77 * n),
                 reached=None if n == 2 else 1 - n / 9,
+                reached_graphs=0 if n == 2 else 400,
                 refused=31 * n,
                 crashed=2 if n == 0 else 0,
                 unknown={"over the oracle's budget": 7 * n} if n else {},
                 refused_for={"clusters": 20 * n, "critical sections": 11 * n} if n else {},
+                minimizing_outcomes=90_000 if n == 0 else 0,
+                clusterings={"sound": 300, "unknown": 4} if n == 2 else {},
+                racing=45 if n == 2 else 0,
+                counters={"compiled": 40, "found": 120, "seconds": 5.0} if n == 3 else {},
             )
             for n, name in enumerate(configs)
         ),
@@ -223,11 +268,75 @@ def nightly_run(most: int = 8) -> NightlyReport:
         ),
         canary=(412, 412),
         unconfirmed=3,
-        not_minimized=1,
+        pending=pending(1),
         versions={"tf": {"tensorflow": "2.21.0", "python": "3.11.2"}, "jax": {"jax": "0.10.2"}},
         earlier=tuple(
             Earlier(STARTED - 86_400 * n, 11_000 - 90 * n, 24_000_000, 9 + n % 3, n % 2, 1.0)
             for n in range(14, 0, -1)
         ),
         unavailable={"native/gpu": "no CUDA device on this machine"},
+        generated=8_700,
+        families={
+            family: FamilyTotals(1_100 - 9 * n, 900.25 - n, 40 - n, 2 if n < 3 else 0, 8 * n)
+            for n, family in enumerate(families)
+        },
+        ops={"AssignVariableOp": 40_100, "ReadVariableOp": 52_300, "ResourceScatterAdd": 770},
+        verdicts={"allowed": 9_491_500, "forbidden": 8_400, "unknown": 100},
+        forbidden_graphs=397,
+        unknown_graphs=70,
+        compared=610,
+        differential={
+            "tf/plain": ExecutorTotals("rfc", 120_400, 2_410, 31, 12, 4, 610),
+            "jax/plain": ExecutorTotals("rfc", 98_000, 2_390, 11, 33, 0, 590),
+        },
+        generating_s=61.3,
+        judging_s=810.2,
+        validating_s=12.8,
+    )
+
+
+def short_run(most: int = 2) -> Report:
+    """A run of a minute on one configuration, interrupted while it minimized."""
+    found = tuple(findings(most))
+    return Report(
+        folder="findings/run 7",
+        command="litmusfuzz run --time 60s --seed 7",
+        seed=7,
+        started=STARTED,
+        ended=STARTED + 61,
+        spent_s=61.3,
+        asked_s=60,
+        findings=tuple(replace(each, configs={"plain": 3}, known="") for each in found),
+        known=(),
+        by_config=(
+            Share(
+                name="tf/plain",
+                executor="tf",
+                model="rfc",
+                guarantees="rfc",
+                graphs=118,
+                outcomes=40_700,
+                seconds=58.9,
+                findings=len(found),
+                forbidden_graphs=9 if found else 0,
+                reached=0.83,
+                reached_graphs=77,
+                minimizing_outcomes=3_100 if found else 0,
+            ),
+        ),
+        by_family=(Share("tf/dag", 118, 40_700, 58.9, len(found), 9, reached=0.83),),
+        moments=(Moment(STARTED + 61, 118, 40_700, len(found), 31_000),),
+        workers=(WorkerHealth("process 11", "localhost", 1, 0, 60.0, 0, 0),),
+        kills=(),
+        canary=(6, 6),
+        unconfirmed=0,
+        pending=(),
+        versions={"tf": {"tensorflow": "2.21.0"}},
+        generated=118,
+        families={"dag": FamilyTotals(118, 58.9, 9 if found else 0, len(found), 0)},
+        ops={"AssignVariableOp": 402, "ReadVariableOp": 511},
+        verdicts={"allowed": 40_100, "forbidden": 600} if found else {"allowed": 40_700},
+        forbidden_graphs=9 if found else 0,
+        generating_s=1.2,
+        judging_s=3.4,
     )

@@ -1,14 +1,13 @@
-"""Report of a nightly run: plain data, built from the store by `fuzz.campaign.nightly`.
+"""Report of a campaign: plain data, a fold over its events (`litmusfuzz.reports.fold`).
 
-All outputs (HTML, JUnit, Markdown, SARIF, the line of `status`) are made from one
-`NightlyReport`. Times are whole seconds since 1970, UTC; durations are seconds.
+All outputs (terminal, summary, HTML, JUnit, Markdown, SARIF, JSON, `stats`) are made from one
+`Report`. Times are whole seconds since 1970, UTC; durations are seconds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.tables import counted
@@ -18,22 +17,11 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
-
-
-class FindingKind(StrEnum):
-    """Kind of a finding."""
-
-    FORBIDDEN = "forbidden"
-    """An outcome outside the allowed set, minimized and confirmed in a fresh process."""
-    UNSOUND = "unsound"
-    """Clusters that add an outcome, by translation validation, without an execution."""
-    CRASHED = "crashed"
-    TIMED_OUT = "timed out"
-    OUT_OF_MEMORY = "out of memory"
+    from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
 
 
 @dataclass(frozen=True, slots=True)
-class NightlyFinding:
+class ReportedFinding:
     """One finding, with all graphs that showed it.
 
     Parameters
@@ -84,6 +72,8 @@ class NightlyFinding:
     also : tuple of str
         Other keys of a crash: its key depends on all kernels of its test, and these are
         the keys of crashes that look like it.
+    allowed_by : tuple of str
+        Models, weaker than the one that judges, that allow all of it.
     """
 
     key: str
@@ -112,6 +102,7 @@ class NightlyFinding:
     known: str = ""
     also: tuple[str, ...] = ()
     arcs: tuple[tuple[str, str], ...] = ()
+    allowed_by: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -155,6 +146,17 @@ class NightlyFinding:
         outcome = self.forbidden[0]
         return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
+    @property
+    def evidence(self) -> Mapping[str, str]:
+        """What was seen, the nearest allowed outcome, the reason, and the broken axioms."""
+        facts = {
+            "seen": self.seen,
+            f"nearest allowed under {self.model}": str(self.nearest or ""),
+            "because": "; ".join(self.reason),
+            "broken": ", ".join(self.rules),
+        }
+        return {what: text for what, text in facts.items() if text}
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -169,9 +171,16 @@ class Known:
 class Share:
     """Costs and results of one configuration, or of one family on one executor.
 
-    `reached` is the share of allowed outcomes seen on the median graph, None if unknown;
-    `unknown` counts undecided graphs by reason; `refused_for` counts the features for
-    which graphs were refused, of which a graph may have several.
+    Of the tests that were generated for it, it ran `graphs`; the others it refused or could not
+    run in time (`not_run`). `outcomes` were judged, `minimizing_outcomes` more were seen while
+    findings were minimized. `reached` is the share of allowed outcomes seen on the median graph
+    of the `reached_graphs` whose allowed outcomes are known and several; None without such graphs.
+    `unknown` counts undecided graphs by reason; `refused_for` counts the features for which
+    graphs were refused, of which a graph may have several. `clusterings` counts the verdicts of
+    translation validation on clusters that it chose, `racing` the graphs among these with a racing
+    cluster of several resource ops. `counters` are its executor's
+    (`fuzz.executors.protocol.Counts`). A family on an executor has no `model`, `guarantees`,
+    clusterings, counters, and no graphs that were not run.
     """
 
     name: str
@@ -186,6 +195,71 @@ class Share:
     timed_out: int = 0
     unknown: Mapping[str, int] = field(default_factory=dict)
     refused_for: Mapping[str, int] = field(default_factory=dict)
+    reached_graphs: int = 0
+    executor: str = ""
+    model: str = ""
+    guarantees: str = ""
+    not_run: int = 0
+    minimizing_outcomes: int = 0
+    minimizing_s: float = 0.0
+    clusterings: Mapping[str, int] = field(default_factory=dict)
+    racing: int = 0
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyTotals:
+    """Costs and results of a family over all executors.
+
+    `graphs` counts the generated ones, `seconds` the time to generate, run and judge them,
+    without minimizing. `forbidden_graphs` showed a forbidden outcome, `unknown_graphs` went
+    over the oracle's budget. `findings` counts those that were kept.
+    """
+
+    graphs: int
+    seconds: float
+    forbidden_graphs: int
+    findings: int
+    unknown_graphs: int
+
+
+@dataclass(slots=True)
+class ShardLine:
+    """One shard: what it runs, and how it ended.
+
+    `state` is "running", "done" or "lost". `graphs` counts the tests that it ran. `seconds` are
+    those up to its last event of its own. `crashed` and `timed_out` count its workers' deaths.
+    """
+
+    number: int
+    started: float
+    configurations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    state: str = "running"
+    seconds: float = 0.0
+    graphs: int = 0
+    host: str = ""
+    pid: int = 0
+    problem: str = ""
+    crashed: int = 0
+    timed_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A test with a forbidden outcome that is not minimized yet.
+
+    `attempts` counts the shards that tried; `minimizing_in` is the number of the running shard
+    that tries now. `shard` has executed it, `suspect` is True if its process crashed later.
+    """
+
+    index: int
+    executor: str
+    configuration: str
+    file: str
+    shard: int
+    attempts: int = 0
+    minimizing_in: int | None = None
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,22 +287,6 @@ class WorkerHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
-    """One mutant in the self-test of a run.
-
-    `seconds` are those until the first report, None if it was not reported; `family` and
-    `setup` name the family of the test that killed it, and how the test was run.
-    """
-
-    mutant: str
-    executor: str
-    seconds: float | None
-    graphs: int
-    family: str = ""
-    setup: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Earlier:
     """Totals of an earlier run, for trends."""
 
@@ -241,8 +299,8 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class NightlyReport:
-    """A nightly run; while it is in progress, so far."""
+class Report:
+    """A campaign; while it is in progress, so far."""
 
     folder: str
     command: str
@@ -252,9 +310,10 @@ class NightlyReport:
     spent_s: float
     """Time that it ran, without the pause before a resumption."""
     asked_s: float
-    findings: tuple[NightlyFinding, ...]
+    findings: tuple[ReportedFinding, ...]
     known: tuple[Known, ...]
     by_config: tuple[Share, ...]
+    """Named ``executor/configuration``, in the order of the campaign's settings."""
     by_family: tuple[Share, ...]
     """Named ``executor/family``."""
     moments: tuple[Moment, ...]
@@ -263,8 +322,8 @@ class NightlyReport:
     canary: tuple[int, int]
     """Runs of the canary, and those that were reported."""
     unconfirmed: int
-    not_minimized: int
-    """Graphs with a forbidden outcome that were not minimized for lack of time."""
+    pending: tuple[Pending, ...]
+    """Tests with a forbidden outcome that were not minimized for lack of time."""
     versions: Mapping[str, Mapping[str, str]]
     earlier: tuple[Earlier, ...] = ()
     unavailable: Mapping[str, str] = field(default_factory=dict)
@@ -272,52 +331,90 @@ class NightlyReport:
     problem: str = ""
     interrupted: bool = False
     undecided: int = 0
-    """Graphs of `not_minimized` that no entry of the known-findings file can explain."""
+    """Graphs of `pending` that no entry of the known-findings file can explain."""
+    unattended: bool = False
+    tests: int | None = None
+    noise: str = "default"
+    python: str | None = None
+    generated: int = 0
+    families: Mapping[str, FamilyTotals] = field(default_factory=dict)
+    ops: Mapping[str, int] = field(default_factory=dict)
+    """Generated resource ops by kind."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Executions by verdict."""
+    forbidden_graphs: int = 0
+    """Graphs that showed a forbidden outcome, on any executor."""
+    unknown_graphs: int = 0
+    clusterings: Mapping[str, int] = field(default_factory=dict)
+    """Verdicts on the clusters that tests were generated with."""
+    racing: int = 0
+    compared: int = 0
+    """Graphs that several executors ran."""
+    differential: Mapping[str, ExecutorTotals] = field(default_factory=dict)
+    """By the title of a configuration."""
+    generating_s: float = 0.0
+    judging_s: float = 0.0
+    validating_s: float = 0.0
+    minimizing: tuple[str, ...] = ()
+    """Findings that are being minimized: ``graph INDEX of EXECUTOR/CONFIGURATION``."""
+    shards: tuple[ShardLine, ...] = ()
 
     @property
-    def new(self) -> tuple[NightlyFinding, ...]:
+    def new(self) -> tuple[ReportedFinding, ...]:
         """Findings that no entry of the known-findings file names."""
         return tuple(each for each in self.findings if not each.known)
 
     @property
     def stale(self) -> tuple[Known, ...]:
-        """Entries of the known-findings file that this run did not see."""
+        """Entries of the known-findings file that this campaign did not see."""
         return tuple(each for each in self.known if not each.seen)
 
     @property
     def until(self) -> int:
-        """End of the run; while it is in progress, its last known moment."""
+        """End of the campaign; while it is in progress, its last known moment."""
         return self.ended or max((each.at for each in self.moments), default=self.started)
 
     @property
     def graphs(self) -> int:
-        """Graphs that were generated and run."""
-        return self.moments[-1].graphs if self.moments else 0
+        """Runs of a graph on an executor."""
+        return sum(each.graphs for each in self.by_config)
 
     @property
     def outcomes(self) -> int:
         """Executions that were judged."""
-        return self.moments[-1].outcomes if self.moments else 0
+        return sum(self.verdicts.values())
 
     @property
     def verdict(self) -> str:
         """The result in a line."""
-        if self.exit_code() == 2:
+        if self.complaint:
             return f"broken: {self.complaint}"
         so_far = " so far" if self.ended is None else ""
         news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
             news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
+        if self.ended is not None and self.exit_code() == 3:
+            return "nothing new, but not everything was decided"
         return f"{' and '.join(news) or 'nothing new'}{so_far}"
 
     @property
+    def canary_failed(self) -> bool:
+        """True if a run of the canary was not reported, or it did not run at all."""
+        runs, reported = self.canary
+        over = self.ended is not None and not self.interrupted and self.tests != 0
+        return reported < runs or (over and not runs and not self.problem)
+
+    @property
     def complaint(self) -> str:
-        """Reason not to trust the run; "" if there is none."""
+        """Reason not to trust the campaign; "" if there is none."""
         runs, reported = self.canary
         unreported = [each.mutant for each in self.kills if each.seconds is None]
         reasons = [self.problem] if self.problem else []
-        if reported < runs or (self.ended is not None and not runs):
-            reasons.append(f"the canary was reported in {reported} of {counted(runs, 'run')}")
+        if self.canary_failed:
+            reasons.append(
+                f"the canary was reported in {reported} of {counted(runs, 'run')}:"
+                " this campaign proves nothing"
+            )
         if unreported:
             reasons.append(f"not reported: {', '.join(unreported)}")
         return "; ".join(reasons)
@@ -330,10 +427,14 @@ class NightlyReport:
         return sum(each.seconds is not None for each in self.kills) / len(self.kills)
 
     def exit_code(self) -> int:
-        """0 nothing new, 1 a new finding, 2 broken: the canary or a mutant went unreported.
+        """0 nothing new, 1 a new finding, 2 broken, 3 only undecided results.
 
-        A graph that is not minimized counts as new, unless a known cause may explain it.
+        A graph that is not minimized counts as new, unless a known cause may explain it. An
+        unattended campaign always has some undecided results, and ends with 0.
         """
         if self.complaint:
             return 2
-        return 1 if self.new or self.undecided else 0
+        if self.new or self.undecided:
+            return 1
+        undecided = self.unknown_graphs or self.unconfirmed or not self.outcomes
+        return 3 if undecided and not self.unattended and self.tests != 0 else 0

@@ -1,0 +1,491 @@
+"""Runs a campaign: one shard in this process, or many in processes of a pool.
+
+`Coordinator` has what both share: time, signals, progress, the state on a terminal and in the file
+`stats`, and the reports at the end. All state is in the store, so that a campaign that was
+interrupted or killed is resumed by running a coordinator on its store again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.fuzz.campaign.planner import (
+    ShardPlanner,
+    base_settings,
+    check_settings,
+    known_findings,
+    seconds_per_test,
+    unreduced,
+)
+from litmusfuzz.fuzz.campaign.pools import is_worker_lost
+from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
+from litmusfuzz.fuzz.campaign.settings import EXTRA_MINIMIZING_SHARE
+from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
+from litmusfuzz.fuzz.campaign.shard_log import is_writing, request_stop
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.reports.events import (
+    CampaignEnded,
+    Generated,
+    Problem,
+    Progress,
+    ShardEnded,
+    ShardPlanned,
+    ShardStarted,
+)
+from litmusfuzz.reports.outputs import write_all
+from litmusfuzz.reports.stats import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+    from types import FrameType
+
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
+    from litmusfuzz.fuzz.campaign.loop import Campaign
+    from litmusfuzz.fuzz.campaign.pools import Pool
+    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.reports.events import CampaignStarted, Configured, Event
+    from litmusfuzz.reports.report import Report
+
+SHOW_S: Final = 0.25
+"""Seconds between two reports to `show`; more if building a report takes long."""
+STATS_S: Final = 3.0
+"""Seconds, at least, between two writes of the file `stats`."""
+PROGRESS_S: Final = 20.0
+"""Seconds, at most, between two events that record the progress; less in a short campaign."""
+RESERVE_S: Final = 5.0
+"""Seconds, or a tenth of the nightly run, kept at the end for shards to stop and reports to be
+written."""
+MIN_SHARD_TIME_S: Final = 3.0
+"""No shard starts with less time than this."""
+STOP_GRACE_S: Final = 15.0
+"""Seconds to wait for shards that were asked to stop."""
+ORPHAN_GRACE_S: Final = 60.0
+"""Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
+MAX_LOST_SHARDS: Final = 20
+"""Shards lost in succession before the nightly run is given up."""
+
+
+class Coordinator(ABC):
+    """One campaign, new or resumed.
+
+    Parameters
+    ----------
+    store : Store
+        Has the event `CampaignStarted`, and after that `CampaignResumed` if it is resumed.
+    known : KnownFindings
+    show : callable
+        Called several times a second with the report so far.
+
+    Raises
+    ------
+    StoreError
+        If its executors or models are unknown here.
+    """
+
+    def __init__(self, store: Store, known: KnownFindings, show: Callable[[Report], None]) -> None:
+        check_settings(store)
+        self.store = store
+        self.settings: CampaignStarted = store.fold.settings
+        self.report_builder = ReportBuilder(store, known)
+        self.show = show
+        self.stopping = self.interrupted = False
+        self.problem = ""
+        """The first problem; it is stored as well, unless the disk is full."""
+        self.before_s = store.fold.report(str(store.folder)).spent_s
+        self.begun = time.monotonic()
+        self.shown_at = self.stats_at = self.progress_at = self.building_s = 0.0
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that the campaign has run, over all its processes."""
+        return self.before_s + time.monotonic() - self.begun
+
+    def run(self) -> Report:
+        """Run until the time is over or a signal comes; return the final report."""
+        with self._signals():
+            try:
+                self._recover()
+                self._run_shards()
+            except (OSError, sqlite3.Error) as error:
+                self._fail(error)
+            return self._finish()
+
+    @abstractmethod
+    def _run_shards(self) -> None:
+        """Run shards until the campaign ends."""
+
+    def _recover(self) -> None:
+        """End the shards that an earlier coordinator left behind."""
+        since = self.store.unfinished_since
+        for number in self.store.running:
+            self.store.finish_shard(number)
+        self.store.remove_stale(since)
+
+    # --- signals and problems ----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Handle signals: the first asks for the end, a second ends the process at once."""
+
+        def handle(_: int, __: FrameType | None) -> None:
+            if self.interrupted:
+                _end_processes()
+                os._exit(2)
+            self.stopping = self.interrupted = True
+
+        before = {which: signal.signal(which, handle) for which in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for which, former in before.items():
+                signal.signal(which, former)
+
+    def _give_up(self, why: str) -> None:
+        """End the campaign because of a problem."""
+        self.stopping = True
+        self._note_problem(why)
+
+    def _note_problem(self, why: str) -> None:
+        """Note a problem; only the first is kept."""
+        if not self.problem:
+            self.problem = why
+            self._append(Problem(message=why))
+
+    def _fail(self, error: OSError | sqlite3.Error) -> None:
+        """Give up because something could not be written; what is stored is still reported."""
+        if isinstance(error, OSError):
+            why = f"{error.filename or self.store.folder}: {error.strerror or error}"
+        else:
+            why = f"{self.store.path}: {error}"
+        self.stopping = True
+        self.problem = self.problem or why
+
+    def _append(self, event: Event) -> None:
+        """Store an event of the campaign."""
+        try:
+            self.store.append(0, event)
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
+
+    # --- reports -----------------------------------------------------------------------
+
+    def _build(self) -> Report:
+        """The report as of now."""
+        report = self.report_builder.build()
+        if self.problem and self.problem not in report.problem:  # it could not be stored
+            report = replace(report, problem=self.problem)
+        return report if report.ended else replace(report, spent_s=self.spent_s)
+
+    def _report(self) -> None:
+        """Show and write the state, each at its interval."""
+        now = time.monotonic()
+        if now < self.shown_at + max(SHOW_S, 20 * self.building_s):
+            return
+        if now > self.progress_at + min(PROGRESS_S, max(1.0, self.settings.asked_s / 30)):
+            self._record_progress()
+        start = time.monotonic()
+        report = self._build()
+        self.building_s = time.monotonic() - start
+        self.show(report)
+        if now > self.stats_at + STATS_S:
+            self.stats_at = now
+            write_text(text(report), self.store.folder / "stats")
+        self.shown_at = time.monotonic()
+
+    def _record_progress(self) -> None:
+        """Record the time spent, and keep the folder within its size limit."""
+        self.progress_at = time.monotonic()
+        size, most = self.store.disk_bytes(), self.settings.disk_bytes
+        if most and size > most:
+            pending = self.store.fold.report(str(self.store.folder)).pending
+            kept = {*self.report_builder.kept, *(each.file for each in pending)}
+            size = self.store.shrink(most, kept)
+            if size > most:
+                self._give_up(f"--disk: {most} bytes are full of findings and events")
+        self._append(Progress(spent_s=round(self.spent_s, 3), disk_bytes=size))
+
+    def _finish(self) -> Report:
+        """Write the final reports."""
+        self._record_progress()
+        spent_s = round(self.spent_s, 3)
+        self._append(CampaignEnded(spent_s=spent_s, interrupted=self.interrupted))
+        report = self._build()
+        if report.ended is None:  # a full disk
+            report = replace(report, ended=int(time.time()), interrupted=self.interrupted)
+        self.show(report)
+        try:
+            write_text(text(report), self.store.folder / "stats")
+            write_all(report, self.store.folder)
+        except OSError as error:
+            self._fail(error)
+            report = replace(report, problem=report.problem or self.problem)
+        return report
+
+
+# --- one shard -------------------------------------------------------------------------
+
+
+class SingleShard(Coordinator):
+    """A campaign as one shard in this process.
+
+    Parameters
+    ----------
+    store, known, show
+        As of `Coordinator`.
+    time_s : float
+        For new tests; as much again times `EXTRA_MINIMIZING_SHARE` is for findings.
+    tests : int, optional
+        Limit on new tests. A run that was limited by a number of tests from its start also runs
+        those that were generated and not run, and the same new ones as if it had not been
+        interrupted.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        known: KnownFindings,
+        show: Callable[[Report], None],
+        *,
+        time_s: float,
+        tests: int | None,
+    ) -> None:
+        super().__init__(store, known, show)
+        self.time_s = time_s
+        self.tests = tests
+
+    def _run_shards(self) -> None:
+        report = self.store.fold.report(str(self.store.folder))
+        number = self.store.next_shard
+        pending = unreduced(self.store, report.pending)
+        settings = replace(
+            base_settings(self.store, number),
+            executors=executors_of(self.settings.configurations),
+            time_s=self.time_s,
+            extra_minimizing_s=EXTRA_MINIMIZING_SHARE * self.time_s,
+            tests=self.tests,
+        )
+        earlier = self._earlier()
+        if earlier is not None and self.tests is not None:
+            settings = replace(settings, tests=len(earlier) + self.tests, first_index=0)
+        shard = Shard(
+            number,
+            settings,
+            known=known_findings(report),
+            pending=tuple(pending.values()),
+            seconds_per_test=seconds_per_test(report),
+            earlier=earlier or {},
+        )
+        planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(pending))
+        self.store.append(number, planned)
+
+        def log(event: Event) -> None:
+            if isinstance(event, ShardStarted):
+                self.begun = time.monotonic()  # starting the frameworks does not count
+            self.store.append(number, event)
+            if isinstance(event, ShardEnded) and event.problem:
+                self._note_problem(event.problem)
+
+        try:
+            campaign = shard.campaign(log)
+            asyncio.run(run_watched(campaign, self._watch(campaign)))
+        finally:
+            self.store.finish_shard(number)
+
+    async def _watch(self, campaign: Campaign) -> None:
+        """Report the state, until the campaign is asked to end or the disk is full."""
+        try:
+            while not self.stopping:
+                self._report()
+                await asyncio.sleep(SHOW_S)
+        finally:
+            campaign.stop()
+
+    def _earlier(self) -> dict[int, set[str]] | None:
+        """Tests generated so far, with the titles of configurations that have yet to run them.
+
+        None if the families of tests depended on time.
+        """
+        started = self.store.started
+        if started is None or started.tests is None:
+            return None
+        made: dict[int, set[str]] = {e.index: set() for _, e in self.store.events_of(Generated)}
+        for index, executor, config in self.store.fold.not_run:
+            made[index].add(f"{executor}/{config}")
+        return made
+
+
+def executors_of(
+    configurations: Sequence[Configured],
+) -> tuple[tuple[str, *tuple[Config, ...]], ...]:
+    """The executors of a campaign, as its settings have them."""
+    return tuple(
+        (executor, *(configuration(executor, each.name) for each in group))
+        for (executor, _), group in groupby(configurations, lambda c: (c.executor, c.group))
+    )
+
+
+# --- many shards -----------------------------------------------------------------------
+
+
+class Nightly(Coordinator):
+    """A campaign as many shards in processes of a pool.
+
+    Parameters
+    ----------
+    store, known, show
+        As of `Coordinator`.
+    pool : Pool
+    local : bool
+        True if the shard processes see this machine's files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        known: KnownFindings,
+        show: Callable[[Report], None],
+        pool: Pool,
+        *,
+        local: bool,
+    ) -> None:
+        super().__init__(store, known, show)
+        self.planner = ShardPlanner(store)
+        self.pool = pool
+        self.local = local
+        self.running: dict[Future[dict[str, str]], Shard] = {}
+        self.resubmit: list[Shard] = []
+        """Shards on other machines whose shard process was lost."""
+        self.lost = 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left for shards."""
+        asked_s = self.settings.asked_s
+        return asked_s - min(RESERVE_S, asked_s / 10) - self.spent_s
+
+    def _run_shards(self) -> None:
+        try:
+            while self.left_s > 0 and not self.stopping:
+                self._round()
+            self._stop()
+        finally:
+            if self.running:  # they did not end in time
+                _end_processes()
+        for shard in self.running.values():
+            self.store.finish_shard(shard.number)
+
+    def _round(self) -> None:
+        """Submit shards, wait a little, ingest, report."""
+        while len(self.running) < self.pool.workers and self.left_s >= MIN_SHARD_TIME_S:
+            shard = self.resubmit.pop() if self.resubmit else self._next()
+            if shard is None:
+                break
+            self.running[self.pool.submit(run_shard, shard)] = shard
+        if not self.running and self.left_s >= MIN_SHARD_TIME_S:
+            self._give_up("nothing that was asked for can run here")
+        self._collect(SHOW_S)
+        self._report()
+
+    def _next(self) -> Shard | None:
+        """A new shard, if anything can run."""
+        made = self.planner.next(self.left_s, time.time() + self.left_s, write_log=self.local)
+        if made is None:
+            return None
+        shard, given = made
+        planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(given))
+        self.store.append(shard.number, planned)
+        return shard
+
+    def _collect(self, timeout_s: float) -> None:
+        """Ingest the logs of running shards, and handle the shards that have ended."""
+        if not self.running:
+            time.sleep(timeout_s)
+        done, _ = wait(self.running, timeout=timeout_s, return_when=FIRST_COMPLETED)
+        for shard in self.running.values():
+            if shard.log_folder is not None:
+                self.store.ingest(shard.number)
+        for future in done:
+            self._ended(future, self.running.pop(future))
+
+    def _ended(self, future: Future[dict[str, str]], shard: Shard) -> None:
+        """Handle a shard that has ended, or lost its process."""
+        lost = True
+        try:
+            files = future.result()
+            lost = False
+            if shard.log_folder is None:
+                self.store.add_files(shard.number, files)
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a shard process
+            if not is_worker_lost(error):
+                self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
+            elif shard.log_folder is None:
+                self.resubmit.append(shard)
+                return
+        if lost and shard.log_folder is not None:
+            self._await(shard.number)
+        self.store.finish_shard(shard.number)
+        self.lost = self.lost + 1 if lost else 0
+        if self.lost >= MAX_LOST_SHARDS:
+            self._give_up(f"the last {self.lost} shards lost their process")
+
+    def _await(self, number: int) -> None:
+        """Wait for a process that still writes a shard log; kill it if it does not end."""
+        end = time.monotonic() + ORPHAN_GRACE_S
+        while is_writing(self.store.log_folder(number)):
+            if time.monotonic() > end:
+                self._kill(number)
+                end = float("inf")
+            time.sleep(0.05)
+
+    def _kill(self, number: int) -> None:
+        """Kill the process of a shard on this machine."""
+        for shard, started in self.store.events_of(ShardStarted):
+            if shard == number:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(started.pid, signal.SIGKILL)
+
+    def _recover(self) -> None:
+        """Ingest the shard logs that an earlier coordinator left behind."""
+        for number in self.store.running:
+            if self.store.log_folder(number).is_dir():
+                request_stop(self.store.log_folder(number))
+            self._await(number)
+        super()._recover()
+
+    def _stop(self) -> None:
+        """Ask the shards to stop, and wait a while."""
+        for shard in self.running.values():
+            if shard.log_folder is not None:
+                request_stop(self.store.log_folder(shard.number))
+        for future in self.running:
+            future.cancel()
+        end = time.monotonic() + (STOP_GRACE_S if self.local else 0.0)
+        while self.running and time.monotonic() < end:
+            self._collect(0.2)
+
+
+def _end_processes() -> None:
+    """Kill all processes that this one started, and their children."""
+    killed = []
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            # It ends with this process, and prints an error if it is killed.
+            if "resource_tracker" not in " ".join(each.cmdline()):
+                each.kill()
+                killed.append(each)
+    psutil.wait_procs(killed, timeout=10)

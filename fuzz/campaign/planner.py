@@ -1,0 +1,282 @@
+"""Decides which shard of a nightly run is next.
+
+Every executor gets the same time. The configurations of an executor fall into *groups*: one
+environment, because another one needs another process, and one class, because findings are
+distinguished by class. A group gets time in proportion to the square root of its size: thirty
+configurations need more than one, but differ less than thirty executors. The group that has had
+the least time is next, and its shard minimizes the group's unreduced findings. Towards the end,
+shards do little else. The self-test comes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.textfile import dumps, loads
+from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
+from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
+from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.executors.memory import SHARE
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles.model import GUARANTEES
+from litmusfuzz.reports.events import FindingKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.reports.events import CampaignStarted, Configured
+    from litmusfuzz.reports.report import Pending, Report
+
+TESTS_PER_FAMILY: Final = 1 << 20
+"""Tests of a family that a shard may generate; shard n starts with number n - 1 times that."""
+MAX_SHARD_S: Final = 60.0
+MIN_SHARD_S: Final = 5.0
+"""In a nightly run too short for all groups."""
+MAX_PENDING: Final = 24
+"""Unreduced findings of a shard: each takes some seconds to minimize."""
+LATE: Final = 0.85
+"""Share of the nightly run after which unreduced findings come first."""
+MAX_FAILURES: Final = 3
+"""Shards of a group that fail to start before the group is given up."""
+DOES_NOT_START: Final = "does not start"
+"""Beginning of the reason why a configuration is unavailable, if its worker died."""
+
+
+class Group(NamedTuple):
+    """Configurations of an executor that share shards."""
+
+    executor: str
+    executor_class: str
+    configs: tuple[str, ...]
+
+
+def groups(configurations: Iterable[Configured]) -> list[Group]:
+    """The groups of configurations, in the order of the first of each."""
+    found: dict[tuple[object, ...], list[Configured]] = defaultdict(list)
+    for each in configurations:
+        environment = configuration(each.executor, each.name).environment
+        found[each.executor, environment, each.executor_class].append(each)
+    return [
+        Group(part[0].executor, part[0].executor_class, tuple(each.name for each in part))
+        for part in found.values()
+    ]
+
+
+class ShardPlanner:
+    """Makes the shards of a nightly run.
+
+    Parameters
+    ----------
+    store : Store
+        Of a campaign that has started.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.settings: CampaignStarted = store.fold.settings
+        self.groups = groups(self.settings.configurations)
+        asked_s, workers = self.settings.asked_s, self.settings.workers
+        self.shard_s: float = self.settings.shard_s or min(
+            MAX_SHARD_S, max(MIN_SHARD_S, asked_s * workers / (2 * len(self.groups)))
+        )
+        self.of = {
+            (group.executor, config): group for group in self.groups for config in group.configs
+        }
+
+    def next(
+        self, left_s: float, deadline: float, *, write_log: bool
+    ) -> tuple[Shard, list[str]] | None:
+        """The next shard, and the files of its unreduced findings; None if nothing can run."""
+        report = self.store.fold.report(str(self.store.folder))
+        number = self.store.next_shard
+        settings = base_settings(self.store, number)
+        log_folder = str(self.store.log_folder(number).resolve()) if write_log else None
+        selftest_s = self.settings.selftest_s
+        if 0 < selftest_s <= left_s and _selftest_due(report):
+            settings = replace(settings, executors=((SELFTEST,),), time_s=selftest_s)
+            return Shard(number, settings, deadline, log_folder=log_folder), []
+        running = {
+            group: configs for group in self.groups if (configs := self._running(report, group))
+        }
+        if not running:
+            return None
+        chosen = self._least_served(report, running)
+        configs = running[chosen]
+        is_late = left_s < (1 - LATE) * self.settings.asked_s
+        pending = self.pending(chosen.executor, configs)
+        given = unreduced(self.store, pending)
+        time_s = min(self.shard_s, left_s)
+        settings = replace(
+            settings,
+            executors=((chosen.executor, *(configuration(chosen.executor, c) for c in configs)),),
+            time_s=time_s,
+            minimizing_share=1.0 if is_late and given else 0.5,
+            reduction_s=max(MAX_REDUCTION_S, time_s / 2),
+            machine_share=SHARE / self.settings.workers,
+            workers=1,
+            fast=self._fast_config(chosen, running),
+        )
+        shard = Shard(
+            number=number,
+            settings=settings,
+            deadline=deadline,
+            known=known_findings(report, chosen),
+            pending=tuple(given.values()),
+            seconds_per_test=seconds_per_test(report),
+            log_folder=log_folder,
+        )
+        # Unreadable files included, so that the others come first next time.
+        return shard, [each.file for each in pending]
+
+    def pending(self, executor: str, configs: tuple[str, ...]) -> list[Pending]:
+        """Unreduced findings that nobody minimizes or may still minimize, least attempted first."""
+        report = self.store.fold.report(str(self.store.folder))
+        running = {shard.number for shard in report.shards if shard.state == "running"}
+        found = [
+            each
+            for each in report.pending
+            if each.executor == executor
+            and each.configuration in configs
+            and each.minimizing_in is None
+            and each.shard not in running
+        ]
+        return sorted(found, key=lambda each: (each.attempts, each.index))[:MAX_PENDING]
+
+    def _least_served(self, report: Report, running: Mapping[Group, tuple[str, ...]]) -> Group:
+        """The group that has had the least time, of an executor that has had the least."""
+        spent = self._spent(report)
+        by_executor: dict[str, float] = defaultdict(float)
+        for group in running:
+            by_executor[group.executor] += spent[group]
+        return min(
+            running,
+            key=lambda group: (
+                by_executor[group.executor],
+                spent[group] / math.sqrt(len(group.configs)),
+            ),
+        )
+
+    @staticmethod
+    def _fast_config(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> dict[str, Config]:
+        """The executor's first configuration, if it belongs to another environment."""
+        first = next(names[0] for of, names in running.items() if of.executor == chosen.executor)
+        there, here = (configuration(chosen.executor, n) for n in (first, running[chosen][0]))
+        return {} if there.environment == here.environment else {chosen.executor: there}
+
+    def _spent(self, report: Report) -> dict[Group, float]:
+        """Seconds that each group has had, or is about to have."""
+        spent = dict.fromkeys(self.groups, 0.0)
+        for shard in report.shards:
+            for executor, configs in shard.configurations.items():
+                if executor != SELFTEST:
+                    running = shard.state == "running"
+                    seconds = max(shard.seconds, self.shard_s) if running else shard.seconds
+                    spent[self.of[executor, configs[0]]] += seconds
+        return spent
+
+    @staticmethod
+    def _running(report: Report, group: Group) -> tuple[str, ...]:
+        """Configurations of a group that can run here, as far as known."""
+        configs = tuple(
+            each
+            for each in group.configs
+            if report.unavailable.get(f"{group.executor}/{each}", DOES_NOT_START).startswith(
+                DOES_NOT_START
+            )
+        )
+        # An executor that does not start now may start later, but not for ever.
+        failures = sum(
+            shard.state == "done" and not shard.graphs and bool(shard.problem)
+            for shard in report.shards
+            if shard.configurations == {group.executor: configs}
+        )
+        return configs if failures < MAX_FAILURES else ()
+
+
+def _selftest_due(report: Report) -> bool:
+    """True if the self-test has not succeeded yet and is worth another attempt."""
+    shards = [shard for shard in report.shards if SELFTEST in shard.configurations]
+    if len(shards) >= MAX_FAILURES or any(shard.state == "running" for shard in shards):
+        return False
+    return not report.kills
+
+
+# --- what all shards have ------------------------------------------------------------------
+
+
+def check_settings(store: Store) -> None:
+    """Raise if a campaign cannot be continued here: executors and models may be others.
+
+    Raises
+    ------
+    StoreError
+        Naming what is unknown here.
+    """
+    try:
+        for each in store.fold.settings.configurations:
+            configuration(each.executor, each.name)
+        base_settings(store, 1)
+    except KeyError as error:
+        raise StoreError(f"{store.path}: settings: no memory model {error}") from None
+    except ValueError as error:
+        raise StoreError(f"{store.path}: settings: {error}") from None
+
+
+def base_settings(store: Store, number: int) -> Settings:
+    """Settings of a shard, apart from what it runs and for how long."""
+    started = store.fold.settings
+    settings = Settings(
+        seed=started.seed,
+        out=store.folder,
+        executors=(),
+        workers=started.workers,
+        families=tuple(started.families),
+        weights=started.families,
+        model=GUARANTEES[started.judge_by] if started.judge_by else None,
+        noise=Noise() if started.noise == "default" else noise_named(started.noise, Noise()),
+        python=started.python,
+        spawn=started.spawn,
+        first_index=(number - 1) * TESTS_PER_FAMILY,
+        suffix=f"-shard{number}" if number > 1 else "",
+    )
+    return settings if started.count is None else replace(settings, count=started.count)
+
+
+def unreduced(store: Store, pending: Iterable[Pending]) -> dict[str, tuple[str, bool]]:
+    """By file, the text of a pending test, and whether it is a suspect.
+
+    Files that cannot be read are left out; `ReportBuilder` reports them.
+    """
+    found = {}
+    for each in pending:
+        with suppress(FileError):
+            text = read_text(store.folder / each.file)
+            loads(text)
+            found[each.file] = text, each.suspect
+    return found
+
+
+def known_findings(report: Report, group: Group | None = None) -> tuple[ShardFinding, ...]:
+    """Minimized findings so far, of a group's class or of all."""
+    return tuple(
+        ShardFinding(each.key, dumps(each.entry), tuple(each.configs))
+        for each in report.findings
+        if each.kind is FindingKind.FORBIDDEN
+        and (group is None or (each.executor, each.config_class) == group[:2])
+    )
+
+
+def seconds_per_test(report: Report) -> dict[tuple[str, str], float]:
+    """Average seconds of a test, by executor and configuration."""
+    return {
+        (each.executor, each.name.removeprefix(f"{each.executor}/")): each.seconds / each.graphs
+        for each in report.by_config
+        if each.graphs
+    }

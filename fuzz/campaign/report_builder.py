@@ -1,0 +1,306 @@
+"""Builds the report of a campaign: the fold of its events, and what takes more than these.
+
+That is the known findings, worker deaths as findings, the files of pending tests, and earlier
+campaigns in the folders beside this one.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from litmusfuzz.corpus.textfile import Entry, FileError, load, loads
+from litmusfuzz.fuzz.campaign.canonical import executor_class
+from litmusfuzz.fuzz.campaign.causes import explains, symptom
+from litmusfuzz.fuzz.campaign.store import StoreError
+from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
+from litmusfuzz.reports.fold import replay_command
+from litmusfuzz.reports.outputs import JSON
+from litmusfuzz.reports.report import Earlier, Known, ReportedFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Finding
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.reports.events import WorkerDied
+    from litmusfuzz.reports.report import Pending, Report
+
+
+class ReportBuilder:
+    """Builds the report repeatedly. Data that does not change is read only once.
+
+    Parameters
+    ----------
+    store : Store
+    known : KnownFindings
+    """
+
+    def __init__(self, store: Store, known: KnownFindings) -> None:
+        self.store = store
+        self.known = known
+        self._seen: set[KnownFinding] = set()
+        """Known findings that the campaign has shown."""
+        self._why: dict[str, str] = {}
+        """By key, why a finding is known; "" if it is new."""
+        self._today = date.min
+        self._entries: dict[tuple[Path, int], Entry] = {}
+        self._died_on: dict[str, Entry] = {}
+        self._may_be_known: dict[str, int] = {}
+        """Maps the file of a pending test to the number of known findings it was compared with
+        (`sys.maxsize`: may be explained by one)."""
+        self._unreadable: dict[str, str] = {}
+        """Maps a missing or damaged file to the error."""
+        self._campaigns = tuple(_earlier(store.folder))
+
+    def build(self) -> Report:
+        """The report as of now.
+
+        Raises
+        ------
+        StoreError
+            If an event holds a test that cannot be read.
+        """
+        self._unreadable.clear()
+        if self._today != (today := datetime.now(UTC).date()):
+            self._today = today  # entries of the known-findings file expire
+            self._why.clear()
+            self._seen.clear()
+        report = self.store.fold.report(str(self.store.folder))
+        earlier = tuple(each for each in self._campaigns if each.started <= report.started)
+        found = [self._completed(each, earlier) for each in report.findings]
+        undecided = self._undecided(report.pending, found)
+        deaths = self._deaths(earlier, report.python)
+        problems = [report.problem] if report.problem else []
+        return replace(
+            report,
+            findings=(*found, *deaths),
+            known=tuple(self._known_entry(entry) for entry in self.known.entries),
+            undecided=undecided,
+            earlier=tuple(each.line for each in earlier),
+            problem="; ".join([*problems, *self._unreadable.values()]),
+        )
+
+    def _known_entry(self, entry: KnownFinding) -> Known:
+        """An entry of the known-findings file, as reports list it."""
+        over = f" (expired {entry.expires})" if entry.expired(self._today) else ""
+        return Known(entry.title + over, entry.why, entry in self._seen)
+
+    # --- findings ----------------------------------------------------------------------
+
+    def _completed(self, found: ReportedFinding, earlier: Sequence[_Earlier]) -> ReportedFinding:
+        """A finding with the counts of earlier campaigns, and why it is known."""
+        if not (path := self.store.folder / found.file).is_file():
+            self._unreadable[found.file] = f"{path}: No such file or directory"
+        finding = found.entry.finding
+        symptoms = _symptoms(finding) if finding else (str(found.kind),)
+        count, first = _counts(earlier, found.key)
+        return replace(
+            found,
+            count=found.count + count,
+            first_seen=min(found.first_seen, first),
+            known=self._why_known(found.key, found.entry.test, symptoms, found.config_class),
+        )
+
+    def _why_known(
+        self, key: str, test: LitmusTest, symptoms: tuple[str, ...], executor_class: str
+    ) -> str:
+        """Return why a finding is known, if every symptom it showed is known; "" if it is new."""
+        if key not in self._why:
+            match = self.known.match
+            found = [match(key, test, each, executor_class, self._today) for each in symptoms]
+            entries = [entry for entry in found if entry is not None]
+            is_known = len(entries) == len(found)
+            if is_known:
+                self._seen.update(entries)
+            self._why[key] = entries[0].why if is_known else ""
+        return self._why[key]
+
+    # --- pending tests -----------------------------------------------------------------
+
+    def _undecided(self, pending: Sequence[Pending], findings: Sequence[ReportedFinding]) -> int:
+        """Number of pending tests that no known finding may explain.
+
+        They are compared with the causes in the known-findings file, and with those findings of
+        this campaign that are themselves known, whose ops and their relations the test contains.
+        """
+        known = [each for each in findings if each.known and each.entry.finding is not None]
+        undecided = 0
+        for line in pending:
+            if self._may_be_known.get(line.file, -1) < len(known):
+                entry = self._pending_entry(line)
+                if entry is None or (found := entry.finding) is None:
+                    undecided += 1
+                    continue
+                may_be = self._may_explain(entry.test, found, known)
+                self._may_be_known[line.file] = sys.maxsize if may_be else len(known)
+            undecided += self._may_be_known[line.file] < sys.maxsize
+        return undecided
+
+    def _may_explain(
+        self, test: LitmusTest, found: Finding, known: Sequence[ReportedFinding]
+    ) -> bool:
+        """True if each symptom of a pending test may turn out to be known."""
+        made = executor_class(found.executor, dict(found.settings), found.model)
+        return all(
+            self.known.may_explain(test, each, made, self._today)
+            or any(
+                made == other.config_class
+                and each in _symptoms(other.entry.finding)
+                and explains(other.entry.test, test, exact=False)
+                for other in known
+            )
+            for each in _symptoms(found)
+        )
+
+    def _pending_entry(self, line: Pending) -> Entry | None:
+        """Load a file. Returns None, and records the error for the report, if it cannot be read."""
+        path = self.store.folder / line.file
+        try:
+            stamp = path, path.stat().st_mtime_ns
+            if stamp not in self._entries:
+                self._entries[stamp] = load(path)
+        except FileError as error:
+            self._unreadable[line.file] = str(error)
+            return None
+        except OSError as error:
+            self._unreadable[line.file] = f"{path}: {error.strerror}"
+            return None
+        return self._entries[stamp]
+
+    # --- worker deaths -----------------------------------------------------------------
+
+    def _death_entry(self, death: WorkerDied) -> Entry:
+        """The test that a worker died on, named like its file: shards number their deaths."""
+        if death.file not in self._died_on:
+            try:
+                entry = loads(death.entry, death.file)
+            except FileError as error:
+                raise StoreError(f"{self.store.path}: {error}") from error
+            named = replace(entry.test, name=Path(death.file).stem)
+            self._died_on[death.file] = replace(entry, test=named)
+        return self._died_on[death.file]
+
+    def _why_death(self, death: WorkerDied) -> str:
+        """Return why a worker death is known, or ""; all deaths with one key have one reason."""
+        key = key_of_death(death)
+        if key in self._why:
+            return self._why[key]
+        test = self._death_entry(death).test
+        return self._why_known(key, test, (str(death.kind),), death.executor_class)
+
+    def _death_groups(self) -> list[DeathGroup]:
+        # Those of a shard are in the order of its log.
+        ordered = sorted(self.store.fold.deaths, key=lambda each: (each[1].at, each[0]))
+        return group_deaths([death for _, death in ordered], self._why_death)
+
+    def _deaths(self, earlier: Sequence[_Earlier], python: str | None) -> Iterator[ReportedFinding]:
+        """Worker deaths, as findings."""
+        for each in self._death_groups():
+            first, last = each.deaths[0], each.deaths[-1]
+            what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
+            key, *also = each.keys
+            count, first_seen = _counts(earlier, *each.keys)
+            command = replay_command(each.kind, first.file, str(self.store.folder), python)
+            on = shlex.quote(f"{each.executor}:{first.configuration}")
+            yield ReportedFinding(
+                key=key,
+                kind=each.kind,
+                entry=self._death_entry(first),
+                file=first.file,
+                executor=each.executor,
+                config_class=each.executor_class,
+                model="",
+                cause=f"{each.message} + {each.op}",
+                reason=(first.message, f"in {what}"),
+                is_cycle=False,
+                edges=(),
+                rules=(),
+                count=len(each.deaths) + count,
+                in_this_run=len(each.deaths),
+                first_seen=min(int(first.at), first_seen),
+                last_seen=int(last.at),
+                configs=dict(Counter(death.configuration for death in each.deaths)),
+                histogram={},
+                allowed=(),
+                nearest=None,
+                replay=f"{command} --executors {on}",
+                known=each.known,
+                also=tuple(also),
+            )
+
+    @property
+    def kept(self) -> set[str]:
+        """For each key of a worker death, the file of its first death, which reports name."""
+        first: dict[str, str] = {}
+        for each in self._death_groups():
+            for death in each.deaths:
+                first.setdefault(key_of_death(death), death.file)
+        return set(first.values())
+
+
+def _symptoms(finding: Finding | None) -> tuple[str, ...]:
+    """Symptoms of all forbidden outcomes, each once."""
+    if finding is None:
+        return ()
+    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
+
+
+# --- earlier campaigns -----------------------------------------------------------------
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A finding of an earlier campaign: see `ReportedFinding`."""
+
+    key: str
+    in_this_run: int
+    first_seen: int
+
+
+class _Earlier(msgspec.Struct, frozen=True):
+    """What later campaigns read of a campaign's `report.json`."""
+
+    started: int
+    ended: int
+    graphs: int
+    outcomes: int
+    new: list[str]
+    mutation_score: float | None
+    findings: list[_Seen]
+
+    @property
+    def line(self) -> Earlier:
+        """The campaign as reports list it."""
+        return Earlier(
+            *(self.started, self.graphs, self.outcomes, len(self.findings), len(self.new)),
+            self.mutation_score,
+        )
+
+
+def _earlier(folder: Path) -> Iterator[_Earlier]:
+    """The ended campaigns in the folders beside this one, by their start."""
+    found = []
+    for path in folder.resolve().parent.glob(f"*/{JSON}"):
+        if path.parent == folder.resolve():
+            continue
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=_Earlier))
+        except (OSError, msgspec.MsgspecError):
+            continue  # damaged, or of another version
+    yield from sorted(found, key=lambda each: each.started)
+
+
+def _counts(earlier: Sequence[_Earlier], *keys: str) -> tuple[int, int]:
+    """Number of sightings in earlier campaigns, and the time of the first."""
+    seen = [each for campaign in earlier for each in campaign.findings if each.key in keys]
+    first = min((each.first_seen for each in seen), default=sys.maxsize)
+    return sum(each.in_this_run for each in seen), first

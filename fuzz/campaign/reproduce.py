@@ -1,0 +1,65 @@
+"""Generates tests of a campaign again, in other processes, and compares them with its events."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.campaign.canonical import digest
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.reports.events import Executed, Generated
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.support import Support
+
+CHUNK = 16
+"""Tests that a process generates at a time."""
+
+
+def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[list[str], int]:
+    """Generate tests of a campaign again, and compare their digests.
+
+    Parameters
+    ----------
+    store : Store
+    tests : int
+        At most so many.
+    seed : int
+        Chooses the tests.
+    pool : Executor
+
+    Returns
+    -------
+    list of str
+        Tests that differ, by family and number.
+    int
+        Number of tests generated.
+    """
+    started = store.started
+    executed = [event for _, event in store.events_of(Executed)]
+    if started is None or not executed:
+        return [], 0
+    chosen = random.Random(seed).sample(executed, min(tests, len(executed)))
+    # A test is generated within the support of one of the executors that run it.
+    of = {event.index: event.executor for _, event in store.events_of(Generated)}
+    asked = [
+        (each.family, started.seed, each.index, executor_class(of[each.index]).support)
+        for each in chosen
+    ]
+    parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
+    made = [each for part in pool.map(digests, parts) for each in part]
+    different = [
+        f"{each.family} {each.index}"
+        for each, sha256 in zip(chosen, made, strict=True)
+        if each.sha256 != sha256
+    ]
+    return different, len(made)
+
+
+def digests(tests: list[tuple[str, int, int, Support]]) -> list[str]:
+    """Digests of tests, each from its family, seed, number and support."""
+    return [digest(generate(*each)) for each in tests]

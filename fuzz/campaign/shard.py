@@ -1,0 +1,182 @@
+"""A shard: a part of a campaign that one process runs.
+
+A shard is plain data: all that a process on any machine needs. `run` has one shard, in its own
+process. Those of a nightly run are short and on one executor in one environment. On the
+coordinator's machine their processes write a shard log (`fuzz.campaign.shard_log`), which the
+coordinator reads as it grows; on another machine they return its text, and the files that it names,
+when the shard has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.selftest import selftest
+from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
+from litmusfuzz.fuzz.executors.memory import SHARE
+from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Mapping
+
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.reports.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFinding:
+    """A minimized finding of an earlier shard: its key, its file's text, and who showed it."""
+
+    key: str
+    text: str
+    configs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A part of a campaign.
+
+    Parameters
+    ----------
+    number : int
+        In the campaign, from 1 on.
+    settings : Settings
+        `out` is the campaign's folder.
+    deadline : float
+        Seconds since 1970: the shard ends then at the latest.
+    known : tuple of ShardFinding
+    pending : tuple of (str, bool)
+        Files of unreduced findings that this shard minimizes, as text; True for a suspect.
+    seconds_per_test : mapping of (str, str) to float
+        By executor and configuration, as far as known.
+    earlier : mapping of int to set of str
+        As of `fuzz.campaign.dispatcher.Dispatcher`.
+    log_folder : str or None
+        Folder for the shard log; None if the shard's process does not see the campaign's folder.
+    """
+
+    number: int
+    settings: Settings
+    deadline: float = float("inf")
+    known: tuple[ShardFinding, ...] = ()
+    pending: tuple[tuple[str, bool], ...] = ()
+    seconds_per_test: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    earlier: Mapping[int, Collection[str]] = field(default_factory=dict)
+    log_folder: str | None = None
+
+    @property
+    def configurations(self) -> dict[str, tuple[str, ...]]:
+        """Names of its configurations by executor."""
+        names: dict[str, tuple[str, ...]] = {}
+        for executor, *configs in self.settings.executors:
+            names[executor] = (*names.get(executor, ()), *(each.name for each in configs))
+        return names
+
+    @property
+    def is_selftest(self) -> bool:
+        """True if it runs the mutants instead of a campaign."""
+        return SELFTEST in self.configurations
+
+    def campaign(self, log: Callable[[Event], None]) -> Campaign:
+        """The campaign that it stands for."""
+        known = [
+            MinimizedFinding(loads(each.text), each.key, set(each.configs)) for each in self.known
+        ]
+        pending = [loads(text) for text, suspect in self.pending if not suspect]
+        suspects = [loads(text) for text, suspect in self.pending if suspect]
+        campaign = Campaign(self.settings, log, known, pending, suspects, self.earlier)
+        campaign.set_earlier_costs(self.seconds_per_test)
+        return campaign
+
+
+SELFTEST: Final = "selftest"
+"""Stands in place of an executor: the shard runs the mutants."""
+SELFTEST_WORKERS: Final = 2
+POLL_S: Final = 0.25
+"""Seconds between two looks at the stop request and the deadline."""
+
+
+def run_shard(shard: Shard) -> dict[str, str]:
+    """Run a shard; return its files by name, or nothing if it has a folder for its log.
+
+    A process that is killed leaves all as it is.
+    """
+    if shard.log_folder is not None:
+        _run_logged(shard, Path(shard.log_folder))
+        return {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # Nobody knows how many shards this machine runs; usually there is one for each processor.
+        share = SHARE / (os.cpu_count() or 1)
+        settings = replace(shard.settings, out=folder, machine_share=share)
+        _run_logged(replace(shard, settings=settings), folder)
+        files = (*sorted(folder.glob("*/*")), folder / EVENTS)
+        return {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in files}
+
+
+def _run_logged(shard: Shard, folder: Path) -> None:
+    """Run a shard with its log in a folder."""
+    with ShardLog(folder) as log:
+        if shard.is_selftest:
+            _selftest(shard, log)
+        else:
+            asyncio.run(_run_and_watch(shard, log))
+
+
+def _selftest(shard: Shard, log: ShardLog) -> None:
+    """Run all mutants; an interrupted self-test logs no result."""
+    start = time.monotonic()
+    log.write(ShardStarted(host=os.uname().nodename, pid=os.getpid(), versions={}))
+
+    def stop_if_requested(_: object) -> None:
+        if _stop_requested(shard, log):
+            raise KeyboardInterrupt  # as it takes Ctrl-C
+
+    found = selftest(
+        time_s=shard.settings.time_s,
+        workers=SELFTEST_WORKERS,
+        seed=shard.settings.seed % (1 << 31),
+        show=stop_if_requested,
+    )
+    if not found.interrupted:
+        for kill in found.kills:
+            if kill.mutant not in found.unavailable:
+                log.write(MutantRun(kill=kill))
+    log.write(ShardEnded(seconds=round(time.monotonic() - start, 3)))
+
+
+def _stop_requested(shard: Shard, log: ShardLog) -> bool:
+    return log.stop_requested or time.time() >= shard.deadline
+
+
+async def _run_and_watch(shard: Shard, log: ShardLog) -> None:
+    """Run the campaign until its time is over, or the coordinator or the deadline ends it."""
+    campaign = shard.campaign(log.write)
+
+    async def watch() -> None:
+        while not _stop_requested(shard, log):
+            await asyncio.sleep(POLL_S)
+        campaign.stop()
+
+    await run_watched(campaign, watch())
+
+
+async def run_watched(campaign: Campaign, watch: Coroutine[Any, Any, None]) -> None:
+    """Run a campaign, and as long as it runs the coroutine that may stop it."""
+    watching = asyncio.create_task(watch)
+    try:
+        await campaign.run()
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching

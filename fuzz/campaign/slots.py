@@ -1,0 +1,199 @@
+"""Worker slots of a campaign: each runs one job at a time, in a process that may be replaced."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import CANARY
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.executors.protocol import Choice, Config
+
+JOB_TIMEOUT_S: Final = 60.0
+MAX_SHOWN: Final = 256
+"""Tests with a forbidden outcome that a process runs before another one takes its place: until then
+all of these are kept in memory, and a crash throws doubt on them."""
+RECORD_S: Final = 2.0
+"""Seconds to look for an execution that shows a finding, in order to record it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to an executor: run `test` at least `count` times.
+
+    Without a test, the job asks whether the configuration can run here.
+
+    With `fresh`, the job runs in a new process: an executor may have damaged its own memory on an
+    earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
+    with one of these outcomes is recorded instead; with `choices`, a recorded execution is
+    replayed. With `executor`, another executor of the same environment runs it instead of the
+    worker's own.
+    """
+
+    test: LitmusTest | None
+    count: int = 0
+    noise: Noise = field(default=Noise())
+    seed: int = 0
+    fresh: bool = False
+    wanted: tuple[Outcome, ...] = ()
+    choices: tuple[Choice, ...] | None = None
+    executor: str = ""
+
+    def request(self, config: Config) -> messages.Request:
+        """The message to the worker."""
+        if self.test is None:
+            return messages.Request(config=config.name)
+        return messages.Request(
+            test=dumps(Entry(self.test)),
+            task="record" if self.wanted else "run" if self.choices is None else "replay",
+            executor=self.executor,
+            config=config.name,
+            count=self.count,
+            noise=asdict(self.noise),
+            seed=self.seed,
+            wanted=messages.rows(dict.fromkeys(self.wanted, 1)),
+            choices=list(self.choices or ()),
+            timeout_s=RECORD_S,
+        )
+
+
+Result = dict["Outcome", int] | Schedule | Died | messages.Reply
+"""A histogram, or a recorded execution; or why there is neither: the worker died, refused the
+test, or found no execution to record."""
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A worker of a campaign, and the configuration that it is in.
+
+    Attributes
+    ----------
+    on_death : callable
+        Called with the slot, the job and the death of a worker, before the process is replaced.
+    jobs_run : int
+        Jobs of the present process.
+    shown : list of UnreducedFinding
+        What the present process has shown; believed only in a fresh process if it crashes.
+    executions : int
+        Executions so far.
+    minimizing : bool
+    busy : bool
+        True while it works on a test or a finding.
+    """
+
+    worker: Worker
+    executor: CampaignExecutor
+    sampled: SampledConfiguration
+    on_death: Callable[[Slot, Job, Died], None]
+    jobs_run: int = 0
+    shown: list[UnreducedFinding] = field(default_factory=list)
+    executions: int = 0
+    minimizing: bool = False
+    busy: bool = False
+    _damaged: bool = False
+    _last: Job | None = None
+    """The last job of the present process."""
+    _checked: set[str] = field(default_factory=set)
+    _counters_seen: Mapping[str, float] = field(default_factory=dict)
+    _counters: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        """Its present configuration."""
+        return self.sampled.config
+
+    @property
+    def canary(self) -> bool:
+        """True for the canary, which runs only to be reported."""
+        return self.executor.name == CANARY
+
+    def switch_to(self, sampled: SampledConfiguration) -> None:
+        """Continue in another configuration."""
+        if sampled.config.environment != self.config.environment:
+            self.renew()
+        self.sampled = sampled
+
+    def renew(self) -> None:
+        """End the process; the next job starts another."""
+        self.worker.close()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.jobs_run = 0
+        self.shown = []
+        self._damaged = False
+        self._last = None
+        self._checked = set()
+        self._counters_seen = {}
+
+    def take_counters(self) -> dict[str, float]:
+        """What its executor has counted since the last call."""
+        counters, self._counters = self._counters, {}
+        return {name: number for name, number in counters.items() if number}
+
+    async def why_unavailable(self) -> str:
+        """Why its configuration cannot run here; "" if it can. Asked once for each process."""
+        if self._damaged:
+            self.renew()
+        if self.config.name in self._checked:
+            return ""
+        reply = await self._ask(Job(None))
+        if isinstance(reply, Died) and not reply.timed_out:
+            # The configuration need not be the reason: another process may start.
+            if self._last is not None:
+                self.on_death(self, self._last, reply)
+            self._begin()
+            reply = await self._ask(Job(None))
+        if isinstance(reply, Died):
+            self._begin()
+            return f"does not start: {reply.message}"
+        if not reply.unavailable:
+            self._checked.add(self.config.name)
+            self.executor.versions = reply.versions
+        return reply.unavailable
+
+    async def _ask(self, job: Job) -> messages.Reply | Died:
+        return await self.worker.run(job.request(self.config), JOB_TIMEOUT_S)
+
+    async def run(self, job: Job) -> Result:
+        """Run a job; the death of the worker is reported, and the next job has a new process."""
+        assert job.test is not None
+        # A kernel that may damage the process's memory has a process of its own.
+        damaging = any(node.op in self.executor.damaging_ops for node in job.test.effects)
+        full = len(self.shown) >= MAX_SHOWN
+        if self.jobs_run and (job.fresh or damaging or self._damaged or full):
+            self.renew()
+        self._damaged = damaging
+        self._last = job
+        self.jobs_run += 1
+        reply = await self._ask(job)
+        if isinstance(reply, Died):
+            self.on_death(self, job, reply)
+            self._begin()
+            return reply
+        self._count(reply.counters)
+        if not reply.rows:
+            return reply
+        seen = messages.histogram(job.test, reply)
+        self.executions += sum(seen.values())
+        if job.wanted:
+            (outcome,) = seen
+            return Schedule(outcome, tuple(reply.choices))
+        return seen
+
+    def _count(self, counters: Mapping[str, float]) -> None:
+        for name, number in counters.items():
+            new = number - self._counters_seen.get(name, 0)
+            self._counters[name] = self._counters.get(name, 0) + new
+        self._counters_seen = counters

@@ -1,0 +1,164 @@
+"""What `litmusfuzz run` and `litmusfuzz nightly` share: folders, resumption, known findings."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from litmusfuzz.fuzz.cli.common import fail, print_json, print_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
+    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.events import CampaignStarted, Configured, Event
+    from litmusfuzz.reports.report import Report
+
+known_option = click.option(
+    "--known", "known_file", type=click.Path(), default=None, help="File of known findings."
+)
+resume_option = click.option(
+    "--resume", type=click.Path(), default=None, help="Folder of a campaign to continue."
+)
+spawn_option = click.option(
+    "--spawn", is_flag=True, help="Start each worker as a new interpreter instead of forking it."
+)
+
+
+def given(name: str) -> bool:
+    """True if an option was on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def check_resume(resume: str, allowed: Collection[str]) -> None:
+    """Refuse options that a campaign that continues has already."""
+    for option in click.get_current_context().command.params:
+        name = option.name or ""
+        if name not in {"resume", "known_file", "as_json", *allowed} and given(name):
+            fail(f"--resume {resume}: continues with its own options, without {option.opts[0]}")
+
+
+def known_findings(file: str | None) -> KnownFindings:
+    """The known-findings file, if one is named."""
+    from litmusfuzz.corpus.textfile import FileError
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings, load
+
+    if file is None:
+        return KnownFindings()
+    try:
+        return load(file)
+    except FileError as error:
+        fail(str(error))
+
+
+def open_store(folder: Path, *, write: bool) -> Store:
+    """The store in a folder."""
+    from litmusfuzz.fuzz.campaign.store import Store, StoreError
+
+    try:
+        return Store(folder, write=write)
+    except StoreError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{folder}: {error.strerror}")
+
+
+def new_store(out: str) -> Store:
+    """The store of a new campaign, in a folder that has none."""
+    if not out:
+        fail("--out: names no folder")
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        fail(f"--out: {out}: {error.strerror}")
+    store = open_store(folder, write=True)
+    if store.started is not None:
+        store.close()
+        fail(f"--out: {folder}: holds a campaign; --resume {folder} continues it")
+    return store
+
+
+def new_folder(parent: Path, name: str) -> Path:
+    """A folder of that name, or with a number after it if it exists."""
+    number = 1
+    while True:
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            fail(f"{folder}: {error.strerror}")
+        else:
+            return folder
+
+
+def begin(store: Store, event: Event) -> None:
+    """Store the event with which a campaign starts or continues."""
+    try:
+        store.append(0, event)
+    except (OSError, sqlite3.Error) as error:
+        store.close()
+        fail(f"{store.path}: {error}")
+
+
+def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Report]:
+    """Settings and state of a campaign to resume."""
+    with open_store(Path(resume), write=False) as store:
+        started = store.started
+        if started is None:
+            fail(f"--resume: {resume}: holds no campaign")
+        if started.unattended is not unattended:
+            command = "nightly" if started.unattended else "run"
+            fail(f"--resume: {resume}: `litmusfuzz {command} --resume` continues it")
+        return started, store.fold.report(resume)
+
+
+def configured(
+    executors: Sequence[tuple[str, *tuple[Config, ...]]], model: Model | None
+) -> tuple[Configured, ...]:
+    """The configurations of executors, as a campaign's first event has them.
+
+    Parameters
+    ----------
+    executors : sequence of (str, *Config)
+    model : Model or None
+        Judges all outcomes; None for the model that each configuration guarantees.
+    """
+    from litmusfuzz.fuzz.campaign.canonical import executor_class
+    from litmusfuzz.oracles.model import GUARANTEES
+    from litmusfuzz.reports.events import Configured
+
+    made = []
+    for group, (name, *configs) in enumerate(executors):
+        for config in configs:
+            judging = model or GUARANTEES[config.guarantees]
+            of = executor_class(name, dict(config.settings), judging.name)
+            made.append(Configured(name, config.name, config.guarantees, judging.name, of, group))
+    return tuple(made)
+
+
+def finish(report: Report, *, as_json: bool) -> NoReturn:
+    """Print the result of a campaign, and exit."""
+    from litmusfuzz.reports.outputs import as_json as report_json
+    from litmusfuzz.reports.summary import summary
+
+    if as_json:
+        print_json(report_json(report))
+    else:
+        print_text(summary(report))
+    if report.complaint:
+        click.echo(f"litmusfuzz: {' '.join(report.complaint.split())}", err=True)
+    sys.exit(report.exit_code())

@@ -1,0 +1,476 @@
+"""Events of a campaign: all that is kept of it.
+
+A campaign is a stream of events, in shards. The store keeps them (`fuzz.campaign.store`), and
+every report is a fold over them (`litmusfuzz.reports.fold`). An event is written when what it says
+has happened, and a file that it names exists before.
+
+Times are seconds since 1970, UTC; durations are seconds. A configuration is named by its executor
+and its own name. A test is named by its `index`, which is unique in a campaign; with the campaign's
+seed and the family it generates the test again. What one configuration showed on a test is named by
+index, executor and configuration.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
+from dataclasses import astuple, dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+VERSION: Final = 3
+"""Of the event stream, in the first event of a campaign and of each shard."""
+
+
+class FindingKind(StrEnum):
+    """Kind of a finding."""
+
+    FORBIDDEN = "forbidden"
+    """An outcome outside the allowed set, confirmed in a fresh process."""
+    UNSOUND = "unsound"
+    """Clusters that add an outcome, by translation validation, without an execution."""
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+
+
+class Event(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="event",
+    tag=True,
+):
+    """Any event; `at` is when it happened."""
+
+    at: float = msgspec.field(default_factory=lambda: round(time.time(), 3))
+
+
+Run = tuple[int, str, str]
+"""Index of a test, and the executor and configuration that ran it."""
+
+
+class EventOfRun(Event, frozen=True, kw_only=True):
+    """Any event about a test in one configuration."""
+
+    index: int
+    executor: str
+    configuration: str
+
+    @property
+    def run(self) -> Run:
+        """The test and its configuration."""
+        return self.index, self.executor, self.configuration
+
+
+# --- the campaign ----------------------------------------------------------------------
+
+
+class Configured(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A configuration that a campaign fuzzes, what it guarantees, and the model that judges it.
+
+    `executor_class` tells configurations apart whose findings are distinguished
+    (`fuzz.campaign.canonical.executor_class`). A test runs in one of the configurations with the
+    same `group`. `fast` is True for one in which findings are only minimized.
+    """
+
+    executor: str
+    name: str
+    guarantees: str
+    model: str
+    executor_class: str
+    group: int = 0
+    fast: bool = False
+
+    @property
+    def title(self) -> str:
+        """Executor and configuration."""
+        return f"{self.executor}/{self.name}"
+
+
+class CampaignStarted(Event, frozen=True, kw_only=True):
+    """The first event: the settings.
+
+    `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
+    `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
+    "" if each configuration is judged by what it guarantees. `families` has the weights of the
+    chosen families; empty for all. The remaining settings concern nightly runs.
+    """
+
+    version: int = VERSION
+    command: str
+    seed: int
+    asked_s: float
+    tests: int | None = None
+    workers: int = 1
+    configurations: tuple[Configured, ...]
+    families: Mapping[str, float] = {}
+    count: int | None = None
+    noise: str = "default"
+    judge_by: str = ""
+    python: str | None = None
+    spawn: bool = False
+    unattended: bool = False
+    shard_s: float | None = None
+    selftest_s: float = 0.0
+    disk_bytes: int = 0
+
+
+class CampaignResumed(Event, frozen=True, kw_only=True):
+    """The campaign continues in another process, until `asked_s` seconds in all are spent."""
+
+    asked_s: float
+    tests: int | None = None
+    workers: int = 1
+
+
+class Progress(Event, frozen=True, kw_only=True):
+    """Time spent so far, and the size of the folder; written every few seconds or more."""
+
+    spent_s: float
+    disk_bytes: int = 0
+
+
+class Problem(Event, frozen=True, kw_only=True):
+    """A reason not to trust the campaign, or to end it."""
+
+    message: str
+
+
+class CampaignEnded(Event, frozen=True, kw_only=True):
+    """The process that ran the campaign has ended it, by itself or because it was interrupted."""
+
+    spent_s: float
+    interrupted: bool = False
+
+
+# --- shards ----------------------------------------------------------------------------
+
+
+class ShardPlanned(Event, frozen=True, kw_only=True):
+    """A shard starts: configurations by executor, and the unreduced findings that it minimizes.
+
+    The self-test is a shard of the executor ``selftest`` without configurations.
+    """
+
+    configurations: Mapping[str, tuple[str, ...]]
+    minimizes: tuple[str, ...] = ()
+    """Files of unreduced findings."""
+
+
+class ShardStarted(Event, frozen=True, kw_only=True):
+    """The shard's process has started its workers."""
+
+    version: int = VERSION
+    host: str
+    pid: int
+    versions: Mapping[str, Mapping[str, str]]
+    """Versions of the frameworks by executor."""
+
+
+class ShardEnded(Event, frozen=True, kw_only=True):
+    """The shard has ended; `lost` if its process was."""
+
+    seconds: float = 0.0
+    lost: bool = False
+    problem: str = ""
+
+
+class ConfigurationUnavailable(Event, frozen=True, kw_only=True):
+    """A configuration cannot run here."""
+
+    executor: str
+    configuration: str
+    why: str
+
+
+# --- tests -----------------------------------------------------------------------------
+
+
+class Generated(Event, frozen=True, kw_only=True):
+    """A test was generated, within the support of an executor.
+
+    `ops` counts its resource ops by kind. `lacking` has the features that an executor, by its
+    configuration's title, lacks for it; `not_run` has titles of configurations that were too busy
+    to take it, and `given` of those that are to run it. `clusters` is the verdict on clusters that
+    it was generated with, `racing` says whether one of these has several resource ops and races.
+    """
+
+    index: int
+    family: str
+    executor: str
+    ops: Mapping[str, int]
+    lacking: Mapping[str, tuple[str, ...]] = {}
+    not_run: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    clusters: str = ""
+    racing: bool = False
+    generating_s: float = 0.0
+    judging_s: float = 0.0
+    validating_s: float = 0.0
+
+
+class Executed(EventOfRun, frozen=True, kw_only=True):
+    """An executor has run a test, refused it, or died on it.
+
+    `noise`, `run_seed` and `count` are of its run, `sha256` is the digest of the test's bytes,
+    `parent` the corpus test that it is a mutation of. `allowed` is the number of allowed outcomes,
+    None if they are many or not counted, and `reached` how many of these were seen. `end` is
+    "judged", "crashed", "timed out", or "refused: FEATURE". If an outcome is forbidden,
+    `unreduced` names the file of the test, and `key` the known finding that explains it, if one
+    does. `counters` are the executor's, since its last event.
+    """
+
+    family: str
+    parent: str = ""
+    model: str
+    noise: str = "default"
+    run_seed: int
+    count: int
+    sha256: str
+    verdicts: Mapping[str, int] = {}
+    reached: int | None = None
+    allowed: int | None = None
+    seconds: float = 0.0
+    judging_s: float = 0.0
+    end: str = "judged"
+    unreduced: str | None = None
+    key: str | None = None
+    counters: Mapping[str, float] = {}
+
+
+class NotRun(EventOfRun, frozen=True, kw_only=True):
+    """A generated test was not run in a configuration: the time was up, or it is unavailable.
+
+    A campaign that is resumed may run it later. A process that was killed writes no such events.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorTotals:
+    """One executor's part in comparisons; each outcome counts once for each graph.
+
+    `alone` counts outcomes that no other executor showed; `missed` those that another executor
+    showed and this one's model allows.
+    """
+
+    model: str
+    executions: int
+    outcomes: int
+    alone: int
+    missed: int
+    forbidden: int
+    graphs: int = 1
+
+    def __add__(self, other: ExecutorTotals) -> ExecutorTotals:
+        """The totals of more graphs."""
+        mine, others = astuple(self)[1:], astuple(other)[1:]
+        return ExecutorTotals(self.model, *map(operator.add, mine, others))
+
+
+class Compared(Event, frozen=True, kw_only=True):
+    """Several executors have run a test; totals by the title of their configuration.
+
+    `outcomes` lists each outcome with its counts and verdicts
+    (`litmusfuzz.reports.differential.DifferentialComparison.as_json`), while the campaign has kept
+    less than some megabytes of these.
+    """
+
+    index: int
+    family: str
+    totals: Mapping[str, ExecutorTotals]
+    outcomes: tuple[Mapping[str, Any], ...] = ()
+
+
+class ClustersChosen(EventOfRun, frozen=True, kw_only=True):
+    """Verdict of translation validation on clusters that an executor chose for a test."""
+
+    verdict: str
+    racing: bool = False
+    seconds: float = 0.0
+
+
+# --- findings --------------------------------------------------------------------------
+
+
+class SeenAgain(Event, frozen=True, kw_only=True):
+    """A test shows a known finding; `index` is None where no execution showed it."""
+
+    index: int | None
+    executor: str
+    configuration: str
+    key: str
+
+
+class ReductionStarted(EventOfRun, frozen=True, kw_only=True):
+    """An unreduced finding is being minimized."""
+
+
+class ReductionEnded(EventOfRun, frozen=True, kw_only=True):
+    """It is no longer being minimized; other events say with which result."""
+
+    executions: int = 0
+    seconds: float = 0.0
+    counters: Mapping[str, float] = {}
+
+
+class FindingAdded(EventOfRun, frozen=True, kw_only=True):
+    """A test shows a new finding.
+
+    Parameters
+    ----------
+    key : str
+        `fuzz.campaign.canonical.key`.
+    file : str
+        Relative to the campaign's folder.
+    entry : str
+        The file's text.
+    reason : tuple of str
+        Sentences that say why the most frequent outcome is forbidden.
+    is_cycle, arcs, edges, rules
+        Of the reason; see `litmusfuzz.reports.report.ReportedFinding`.
+    histogram : tuple of (outcome as plain data, count, verdict)
+    allowed_by : tuple of str
+        Models, weaker than the judging one, that allow all of it.
+    """
+
+    key: str
+    file: str
+    entry: str
+    kind: FindingKind = FindingKind.FORBIDDEN
+    executor_class: str
+    model: str = ""
+    cause: str
+    reason: tuple[str, ...] = ()
+    is_cycle: bool = False
+    arcs: tuple[tuple[str, str], ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    rules: tuple[str, ...] = ()
+    histogram: tuple[tuple[Any, int, str], ...] = ()
+    allowed_by: tuple[str, ...] = ()
+
+
+class ScriptRun(Event, frozen=True, kw_only=True):
+    """The standalone script of a finding, a file beside its own, was run."""
+
+    key: str
+    file: str
+    """Of the finding."""
+    shows_it: bool
+
+
+class Confirmed(EventOfRun, frozen=True, kw_only=True):
+    """A fresh process shows again what a test showed in a process that crashed later."""
+
+
+class Unconfirmed(EventOfRun, frozen=True, kw_only=True):
+    """A fresh process does not show a finding again.
+
+    That is the minimized test, or one that a process showed which crashed later. The file has it.
+    """
+
+    file: str
+
+
+class WorkerDied(Event, frozen=True, kw_only=True):
+    """A worker crashed, hung, or had too much memory.
+
+    `entry` is the text of the test that it ran, `ops` has the classes of its kernels. `suspects`
+    are tests, each with its configuration, that showed a forbidden outcome in this process before:
+    they are believed only after `Confirmed`.
+    """
+
+    kind: FindingKind
+    executor: str
+    configuration: str
+    executor_class: str
+    message: str
+    file: str
+    entry: str
+    ops: tuple[str, ...]
+    minimizing: bool = False
+    suspects: tuple[tuple[int, str], ...] = ()
+
+
+# --- checks of LitmusFuzz itself -------------------------------------------------------
+
+
+class CanaryRun(Event, frozen=True, kw_only=True):
+    """The canary ran."""
+
+    reported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One mutant in the self-test of a run.
+
+    `seconds` are those until the first report, None if it was not reported, over `graphs` tests;
+    `family` and `setup` name the family of the test that killed it, and how the test was run.
+    """
+
+    mutant: str
+    executor: str
+    seconds: float | None
+    graphs: int
+    family: str = ""
+    setup: str = ""
+
+
+class MutantRun(Event, frozen=True, kw_only=True):
+    """The self-test's result for one mutant."""
+
+    kill: Kill
+
+
+AnyEvent = (
+    CampaignStarted
+    | CampaignResumed
+    | Progress
+    | Problem
+    | CampaignEnded
+    | ShardPlanned
+    | ShardStarted
+    | ShardEnded
+    | ConfigurationUnavailable
+    | Generated
+    | Executed
+    | NotRun
+    | Compared
+    | ClustersChosen
+    | SeenAgain
+    | ReductionStarted
+    | ReductionEnded
+    | FindingAdded
+    | ScriptRun
+    | Confirmed
+    | Unconfirmed
+    | WorkerDied
+    | CanaryRun
+    | MutantRun
+)
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(AnyEvent)
+
+
+def encode(event: Event) -> bytes:
+    """One line of JSON, without its end."""
+    return _ENCODER.encode(event)
+
+
+def decode(line: bytes | str) -> AnyEvent:
+    """An event from its line.
+
+    Raises
+    ------
+    msgspec.MsgspecError
+        Naming the field that is missing, unknown or of the wrong type.
+    """
+    event: AnyEvent = _DECODER.decode(line)
+    return event

@@ -1,0 +1,205 @@
+"""Tests that showed a forbidden outcome, and the findings that they show.
+
+Such a test, on one executor in one configuration, has one state: pending, explained by a finding,
+or unconfirmed. A worker that crashes throws doubt on what its process showed before: such a
+*suspect* counts for nothing until a fresh process shows it again. All figures here are sums over
+the present states.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.reports.report import Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from litmusfuzz.reports.events import Executed, FindingAdded, Run, SeenAgain
+
+
+@dataclass(slots=True)
+class Sightings:
+    """The tests that show one finding: each with its configuration and a time."""
+
+    tests: dict[Hashable, tuple[str, float]] = field(default_factory=dict)
+    configurations: Counter[str] = field(default_factory=Counter)
+    _bounds: tuple[float, float] | None = None
+
+    def add(self, test: Hashable, configuration: str, at: float) -> None:
+        """Add a test."""
+        self.tests[test] = configuration, at
+        self.configurations[configuration] += 1
+        if self._bounds is not None:
+            first, last = self._bounds
+            self._bounds = min(first, at), max(last, at)
+
+    def remove(self, test: Hashable) -> None:
+        """Remove a test."""
+        configuration, _ = self.tests.pop(test)
+        self.configurations[configuration] -= 1
+        self.configurations += Counter()  # without zeros
+        self._bounds = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first and the last time; there is at least one test."""
+        if self._bounds is None:
+            times = [at for _, at in self.tests.values()]
+            self._bounds = min(times), max(times)
+        return self._bounds
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """State of a test; `key` is the finding that it shows, "" if none is known."""
+
+    line: Pending
+    family: str
+    key: str = ""
+    at: float = 0.0
+    confirmed: bool = False
+    """True if a fresh process showed it again."""
+    unconfirmed: bool = False
+    """True if a fresh process did not."""
+
+    @property
+    def is_believed(self) -> bool:
+        return not self.line.suspect
+
+    @property
+    def is_pending(self) -> bool:
+        return not self.unconfirmed and (self.line.suspect or not self.key)
+
+    @property
+    def is_sighting(self) -> bool:
+        return bool(self.key) and self.is_believed and not self.unconfirmed
+
+
+class ForbiddenTests:
+    """All tests of a campaign that showed a forbidden outcome.
+
+    Attributes
+    ----------
+    pending : dict of Run to Pending
+        Suspects included.
+    sightings : dict of str to Sightings
+        By key of the finding.
+    unconfirmed : int
+        Tests that a fresh process did not show again.
+    by_configuration, by_family : Counter
+        Believed tests by executor and configuration, and by executor and family.
+    graphs : Counter of int
+        By index, the executors on which the test showed a forbidden outcome; none is zero.
+    graphs_of_family : Counter of str
+        Of these tests, by family.
+    """
+
+    def __init__(self) -> None:
+        self._tests: dict[Run, _Shown] = {}
+        self._of_file: dict[str, Run] = {}
+        self._minimized_in: dict[int, list[Run]] = {}
+        self.pending: dict[Run, Pending] = {}
+        self.sightings: dict[str, Sightings] = {}
+        self.unconfirmed = 0
+        self.by_configuration: Counter[tuple[str, str]] = Counter()
+        self.by_family: Counter[tuple[str, str]] = Counter()
+        self.graphs: Counter[int] = Counter()
+        self.graphs_of_family: Counter[str] = Counter()
+
+    # --- events ------------------------------------------------------------------------
+
+    def executed(self, shard: int, event: Executed) -> None:
+        """A test showed a forbidden outcome; its event may name a known finding."""
+        file = event.unreduced or ""
+        line = Pending(event.index, event.executor, event.configuration, file, shard)
+        self._of_file[file] = event.run
+        self._set(event.run, _Shown(line, event.family, event.key or "", event.at))
+
+    def seen_again(self, event: SeenAgain) -> None:
+        """A test shows a known finding; of several, the first counts."""
+        if event.index is None:
+            self.seen_without_execution(event)
+            return
+        test = event.index, event.executor, event.configuration
+        if not (self._tests[test].key or self._tests[test].unconfirmed):
+            self._change(test, key=event.key, at=event.at)
+
+    def finding_added(self, event: FindingAdded) -> None:
+        """A test shows a new finding, in a fresh process; of several, the last counts."""
+        test = event.run
+        line = replace(self._tests[test].line, suspect=False)
+        self._change(test, line=line, key=event.key, at=event.at, confirmed=True, unconfirmed=False)
+
+    def seen_without_execution(self, event: SeenAgain | FindingAdded) -> None:
+        """Clusters show a finding; each event counts."""
+        sightings = self.sightings.setdefault(event.key, Sightings())
+        sightings.add(object(), event.configuration, event.at)
+
+    def doubt(self, test: Run) -> None:
+        """The process that ran it has crashed."""
+        shown = self._tests[test]
+        if not shown.confirmed:
+            self._change(test, line=replace(shown.line, suspect=True))
+
+    def confirm(self, test: Run) -> None:
+        """A fresh process shows it again."""
+        shown = self._tests[test]
+        if not shown.unconfirmed:
+            self._change(test, line=replace(shown.line, suspect=False), confirmed=True)
+
+    def refute(self, test: Run) -> None:
+        """A fresh process does not show it again."""
+        self._change(test, unconfirmed=True)
+
+    def minimize(self, shard: int, files: Iterable[str]) -> None:
+        """A shard starts that minimizes the pending tests in these files."""
+        for file in files:
+            test = self._of_file[file]
+            line = self._tests[test].line
+            self._minimized_in.setdefault(shard, []).append(test)
+            self._change(test, line=replace(line, attempts=line.attempts + 1, minimizing_in=shard))
+
+    def end_shard(self, shard: int) -> None:
+        """A shard has ended and minimizes nothing any more."""
+        for test in self._minimized_in.pop(shard, ()):
+            line = self._tests[test].line
+            if line.minimizing_in == shard:
+                self._change(test, line=replace(line, minimizing_in=None))
+
+    # --- figures -----------------------------------------------------------------------
+
+    def _change(self, test: Run, **changes: Any) -> None:
+        self._set(test, replace(self._tests[test], **changes))
+
+    def _set(self, test: Run, shown: _Shown) -> None:
+        """Give a test a new state, in place of the one that it had, if any."""
+        old = self._tests.get(test)
+        if old is not None:
+            self._count(old, -1)
+            if old.is_sighting:
+                self.sightings[old.key].remove(test)
+        self._tests[test] = shown
+        self._count(shown, 1)
+        if shown.is_sighting:
+            sightings = self.sightings.setdefault(shown.key, Sightings())
+            sightings.add(test, shown.line.configuration, shown.at)
+        if shown.is_pending:
+            self.pending[test] = shown.line
+        else:
+            self.pending.pop(test, None)
+
+    def _count(self, shown: _Shown, number: int) -> None:
+        """Add 1 or -1 to all figures in which a test with this state counts."""
+        line = shown.line
+        self.unconfirmed += number * shown.unconfirmed
+        if shown.is_believed:
+            self.by_configuration[line.executor, line.configuration] += number
+            self.by_family[line.executor, shown.family] += number
+            counted = line.index in self.graphs
+            self.graphs[line.index] += number
+            if not self.graphs[line.index]:
+                del self.graphs[line.index]
+            self.graphs_of_family[shown.family] += (line.index in self.graphs) - counted

@@ -1,0 +1,219 @@
+"""Sections that the summary, the Markdown and the HTML page share: tables, and remarks on them."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.text import by_cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from litmusfuzz.reports.report import Report, Share
+
+_NOTHING: Final = ("", "-", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a report.
+
+    Parameters
+    ----------
+    name : str
+        Its id on the page.
+    title : str
+    header : tuple of str
+    rows : tuple of tuple of str
+        The first cell of each is a name.
+    notes : tuple of (str, str)
+        Subjects and remarks.
+    command : str
+        The command that continues; "" if there is none.
+    """
+
+    name: str
+    title: str
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    command: str = ""
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """For each column, True if it has numbers."""
+        columns = zip(*self.rows, strict=True)
+        return tuple(all(cell[:1].isdigit() or cell == "-" for cell in each) for each in columns)
+
+
+def sections(report: Report) -> Iterator[Section]:
+    """Those sections that have something to show."""
+    if report.by_config or report.unavailable:
+        yield _configurations(report)
+    if report.families:
+        yield _families(report)
+    if report.compared:
+        yield _comparison(report)
+    yield _tests(report)
+
+
+def _section(
+    name: str,
+    title: str,
+    rows: Sequence[Mapping[str, str]],
+    optional: Sequence[str] = (),
+    notes: Sequence[tuple[str, str]] = (),
+) -> Section:
+    """A section with a table, without `optional` columns that have only zeros."""
+    header = [
+        each
+        for each in (rows[0] if rows else ())
+        if each not in optional or any(row[each] not in _NOTHING for row in rows)
+    ]
+    cells = tuple(tuple(row[each] for each in header) for row in rows)
+    return Section(name, title, tuple(header), cells, tuple(notes))
+
+
+def _configurations(report: Report) -> Section:
+    """Costs and results by configuration, and the tests that it did not run, with the reasons."""
+    rows = [
+        {
+            "configuration": each.name,
+            "judged by": each.model,
+            "graphs": f"{each.graphs:,}",
+            "outcomes": f"{each.outcomes:,}",
+            "seconds": f"{each.seconds:,.1f}",
+            "reached": "-" if each.reached is None else f"{each.reached:.0%}",
+            "forbidden": f"{each.forbidden_graphs:,}",
+            "findings": f"{each.findings:,}",
+            "unknown": f"{sum(each.unknown.values()):,}",
+            "refused": f"{each.refused:,}",
+            "not run": f"{each.not_run:,}",
+            "crashed": f"{each.crashed:,}",
+            "timed out": f"{each.timed_out:,}",
+            "while minimizing": f"{each.minimizing_outcomes:,}",
+        }
+        for each in report.by_config
+    ]
+    made = [(each.name, "; ".join(_notes(each))) for each in report.by_config]
+    notes = [(name, note) for name, note in made if note]
+    notes += [(name, f"cannot run here: {why}") for name, why in report.unavailable.items()]
+    optional = list(rows[0])[5:] if rows else ()
+    return _section("configurations", "Configurations", rows, optional, notes)
+
+
+def _notes(share: Share) -> Iterator[str]:
+    """Remarks on one configuration."""
+    if share.unknown:
+        yield f"unknown: {_listed(share.unknown)}"
+    if share.refused_for:
+        yield f"refused for lack of: {_listed(share.refused_for)}"
+    if share.clusterings:
+        yield (
+            f"clustered {_listed(share.clusterings)}, in {share.racing} a cluster of several"
+            " resource ops races"
+        )
+    counters = dict(share.counters)
+    if "compiled" in counters:
+        new, cached, seconds = (counters.pop(n, 0) for n in ("compiled", "found", "seconds"))
+        yield f"compiled {new:.0f} structures in {seconds:.1f} s, {cached:.0f} were cached"
+    if counters:
+        yield ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in counters.items())
+    if share.model != share.guarantees:
+        yield f"judged by {share.model}, guarantees {share.guarantees} (see --model)"
+
+
+def _families(report: Report) -> Section:
+    """Costs and results by family, the most expensive first."""
+    ordered = sorted(report.families.items(), key=lambda each: (-each[1].seconds, each[0]))
+    rows = [
+        {
+            "family": name,
+            "graphs": f"{each.graphs:,}",
+            "seconds": f"{each.seconds:,.1f}",
+            "forbidden": f"{each.forbidden_graphs:,}",
+            "findings": f"{each.findings:,}",
+            "unknown": f"{each.unknown_graphs:,}",
+        }
+        for name, each in ordered
+    ]
+    return _section("families", "Families", rows)
+
+
+def _comparison(report: Report) -> Section:
+    """Totals of each executor over the graphs that several executors ran."""
+    rows = [
+        {
+            "configuration": title,
+            "judged by": each.model,
+            "graphs": f"{each.graphs:,}",
+            "executions": f"{each.executions:,}",
+            "outcomes seen": f"{each.outcomes:,}",
+            "by no other": f"{each.alone:,}",
+            "missed, seen by another": f"{each.missed:,}",
+            "forbidden": f"{each.forbidden:,}",
+        }
+        for title, each in report.differential.items()
+    ]
+    title = f"Differential comparison on {counted(report.compared, 'graph')}"
+    return _section("comparison", title, rows)
+
+
+def _tests(report: Report) -> Section:
+    """Generated tests and their verdicts, and what was left undecided."""
+    forbidden = [each for each in report.findings if each.kind is FindingKind.FORBIDDEN]
+    notes = {
+        "generated": f"{counted(report.generated, 'graph')}: {_listed(report.ops)}",
+        "outcomes judged": _listed(report.verdicts),
+        "forbidden outcomes": f"in {counted(report.forbidden_graphs, 'graph')}:"
+        f" {counted(len(forbidden), 'finding')}"
+        f" of {counted(len(by_cause(forbidden)), 'likely cause')}, in {report.folder}",
+    }
+    if report.unknown_graphs:
+        notes["over the oracle's budget"] = counted(report.unknown_graphs, "graph")
+    if report.clusterings:
+        racing = f"in {report.racing} one of several resource ops races"
+        notes["clusters of generated tests"] = f"{_listed(report.clusterings)}; {racing}"
+    if report.pending:
+        text = f"{counted(len(report.pending), 'graph')}, for lack of time"
+        if known := len(report.pending) - report.undecided:
+            text += f"; a known cause may explain {known}"
+        notes["not minimized"] = text
+    if report.unconfirmed:
+        notes["not confirmed"] = (
+            f"{counted(report.unconfirmed, 'graph')}: forbidden once, and not again in a fresh"
+            f" process; in {report.folder}/unconfirmed"
+        )
+    runs, reported = report.canary
+    notes["mutant/canary"] = f"always wrong: reported in {reported} of {counted(runs, 'run')}"
+    if report.kills:
+        killed = sum(each.seconds is not None for each in report.kills)
+        notes["self-test"] = f"{killed} of {counted(len(report.kills), 'mutant')} reported"
+    costs = {
+        "generating": report.generating_s,
+        "judging": report.judging_s,
+        "validating clusters": report.validating_s,
+    }
+    if any(costs.values()):
+        text = ", ".join(f"{what} {seconds:,.1f} s" for what, seconds in costs.items())
+        notes["time beside executions"] = text
+    command = _resumption(report) if report.pending else ""
+    return Section("tests", "Tests and verdicts", notes=tuple(notes.items()), command=command)
+
+
+def _resumption(report: Report) -> str:
+    """The command that minimizes what is left."""
+    folder = shlex.quote(report.folder)
+    if report.unattended:
+        return f"litmusfuzz nightly --resume {folder} --time 5m"
+    return f"litmusfuzz run --resume {folder} --tests 0 --time 5m"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """Names with their counts, the largest first."""
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered) or "none"

@@ -1,0 +1,186 @@
+"""Runs campaigns in this process: their events, and the report that these fold into."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace as with_changes
+
+from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.reports.events import (
+    CampaignEnded,
+    CampaignStarted,
+    Configured,
+    Event,
+    Executed,
+    FindingKind,
+    Generated,
+    ShardPlanned,
+    WorkerDied,
+    decode,
+    encode,
+)
+from litmusfuzz.reports.fold import Fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.reports.report import Report, Share
+
+Kind = TypeVar("Kind", bound=Event)
+EARLIER, SHARD = 1, 2
+TIMES = ("at", "seconds", "judging_s", "generating_s", "validating_s", "counters")
+"""Fields of events that are not the same in two runs."""
+
+
+@dataclass
+class Run:
+    """A campaign as one shard, and its events so far.
+
+    Each event is encoded and decoded as a store does, and folded at once.
+    """
+
+    settings: Settings
+    pending: Sequence[Entry] = ()
+    suspects: Sequence[Entry] = ()
+    known: Sequence[MinimizedFinding] = ()
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fold = Fold()
+        self.campaign = Campaign(self.settings, self.log, self.known, self.pending, self.suspects)
+        self.fold.apply(0, self._started())
+        files = []
+        for entry in (*self.pending, *self.suspects):
+            executed = _executed(entry)
+            self.fold.apply(EARLIER, executed)
+            files.append(executed.unreduced or "")
+        for entry in self.suspects:
+            self.fold.apply(EARLIER, _died(entry))
+        self.fold.apply(SHARD, ShardPlanned(configurations={}, minimizes=tuple(files)))
+
+    def _started(self) -> CampaignStarted:
+        settings = self.settings
+        configurations = [
+            Configured(
+                each.executor,
+                each.config.name,
+                each.config.guarantees,
+                each.model.name,
+                each.executor_class,
+                fast=each is executor.fast,
+            )
+            for executor in self.campaign.dispatcher.fuzzed
+            for each in (*executor.sampler.configurations, executor.fast)
+            if each is not None
+        ]
+        return CampaignStarted(
+            command="litmusfuzz run",
+            seed=settings.seed,
+            asked_s=settings.time_s,
+            tests=settings.tests,
+            workers=settings.workers,
+            configurations=tuple(configurations),
+        )
+
+    def log(self, event: Event) -> None:
+        """Takes an event; a file that it names exists, and nothing comes after the end."""
+        assert not self.ended, event
+        for name in ("file", "unreduced"):
+            file = getattr(event, name, None)
+            assert file is None or self.path(file).is_file(), event
+        self.events.append(event)
+        self.fold.apply(SHARD, decode(encode(event)))
+
+    @property
+    def ended(self) -> bool:
+        """True once the shard has ended."""
+        return bool(self.events) and type(self.events[-1]).__name__ == "ShardEnded"
+
+    def run(self) -> Run:
+        """Run it to its end."""
+        asyncio.run(self.campaign.run())
+        assert self.ended
+        assert all(slot.worker.pid is None for slot in self.campaign.slots)
+        return self
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """The events of one kind."""
+        return [each for each in self.events if isinstance(each, kind)]
+
+    def path(self, file: str) -> Path:
+        """Path of a file that an event names."""
+        return self.settings.out / file
+
+    @property
+    def report(self) -> Report:
+        """The report at the end."""
+        self.fold.apply(0, CampaignEnded(spent_s=1.0))
+        return self.fold.report(str(self.settings.out))
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """By name of a configuration; of one executor only."""
+        return {each.name.rpartition("/")[2]: each for each in self.report.by_config}
+
+    def tests(self, executor: str) -> list[Executed]:
+        """Tests that an executor ran, and did not refuse."""
+        return [
+            each
+            for each in self.of(Executed)
+            if each.executor == executor and not each.end.startswith("refused")
+        ]
+
+    @property
+    def repeatable(self) -> list[bytes]:
+        """The tests and their verdicts, without times, in the order of tests and executors."""
+        chosen = [each for each in self.events if isinstance(each, Generated | Executed)]
+        return sorted(encode(_without_times(each)) for each in chosen)
+
+
+def _without_times(event: Event) -> Event:
+    names = {name for name in TIMES if name in type(event).__struct_fields__}
+    nothing = {name: {} if name == "counters" else 0.0 for name in names}
+    return with_changes(event, **nothing)
+
+
+def _executed(entry: Entry) -> Executed:
+    """The event of the earlier shard that has executed a pending test."""
+    found = entry.finding
+    assert found is not None
+    return Executed(
+        index=found.index,
+        family=found.family,
+        executor=found.executor,
+        configuration=found.configuration,
+        model=found.model,
+        run_seed=found.run_seed or 0,
+        count=found.executions,
+        sha256="",
+        verdicts={"forbidden": found.count, "allowed": found.executions - found.count},
+        unreduced=f"unreduced/{entry.test.name}.yaml",
+    )
+
+
+def _died(entry: Entry) -> WorkerDied:
+    """The crash of the process that has executed a suspect."""
+    found = entry.finding
+    assert found is not None
+    return WorkerDied(
+        kind=FindingKind.CRASHED,
+        executor=found.executor,
+        configuration=found.configuration,
+        executor_class=found.executor,
+        message="signal 6",
+        file="",
+        entry=dumps(entry),
+        ops=(),
+        suspects=((found.index, found.configuration),),
+    )

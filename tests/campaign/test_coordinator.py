@@ -1,0 +1,348 @@
+"""Whole campaigns in processes of their own: ended, killed and resumed ones.
+
+They run a mutant that needs no framework. Tests wait for a state of the store, never for a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from campaign.shards import STALE
+from helpers_figures import Figures
+
+from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
+from litmusfuzz.fuzz.campaign.planner import TESTS_PER_FAMILY
+from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
+from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.reports.events import (
+    CampaignEnded,
+    CampaignResumed,
+    Executed,
+    FindingAdded,
+    Generated,
+    ShardPlanned,
+    ShardStarted,
+)
+from litmusfuzz.reports.tables import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Command
+
+COMMON = ("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7")
+
+
+def check(folder: Path) -> None:
+    """Nothing is lost, nothing is double."""
+    with Store(folder, write=False) as store:
+        executed = list(store.events_of(Executed))
+        generated = {event.index: shard for shard, event in store.events_of(Generated)}
+        report = store.fold.report(str(folder))
+        added = [event for _, event in store.events_of(FindingAdded)]
+        files = [
+            (shard, file)
+            for shard, event in store.events()
+            if (file := getattr(event, "file", None) or getattr(event, "unreduced", None))
+        ]
+    indices = [event.index for _, event in executed]
+    assert len(set(indices)) == len(indices)
+    assert set(indices) <= set(generated)
+    assert sum(share.graphs for share in report.by_config) == len(executed)
+    assert report.generated == len(generated)
+    forbidden = [event for _, event in executed if event.verdicts.get("forbidden")]
+    assert all(event.unreduced for event in forbidden)
+    for event in forbidden:
+        assert (folder / str(event.unreduced)).is_file()
+    # Each test that showed a forbidden outcome is explained, unconfirmed, or waits.
+    explained = sum(each.in_this_run for each in report.findings)
+    assert explained + report.unconfirmed + len(report.pending) == len(forbidden)
+    # Each file is named once, by the shard that wrote it.
+    named = {file: shard for shard, file in files}
+    assert len(named) == len(files)
+    assert {file: shard_in(file) for file in named} == named
+    assert all((folder / file).is_file() for file in named)
+    # Shards that run at the same time may add the same finding: the report shows the first.
+    first = {event.key: event.file for event in reversed(added)}
+    assert {each.key: each.file for each in report.findings} == first
+    # Numbers have no gaps, from that on with which a shard starts, or a run of so many tests.
+    starts = {index // 32 // TESTS_PER_FAMILY * TESTS_PER_FAMILY for index in generated}
+    for start in starts:
+        numbers = {i // 32 for i in generated if start <= i // 32 < start + TESTS_PER_FAMILY}
+        assert numbers == set(range(start, start + len(numbers)))
+
+
+def shard_in(file: str) -> int:
+    """The shard that a file's name tells."""
+    found = re.search(r"-shard(\d+)$", Path(file).stem)
+    return int(found[1]) if found else 1
+
+
+class Running:
+    """A campaign in a process of its own."""
+
+    def __init__(self, folder: Path, command: str, *arguments: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "litmusfuzz", command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.seen: set[psutil.Process] = set()
+
+    def wait(self, until: Callable[[Store], Any]) -> Any:
+        """Until the store says so; what it says."""
+        end = time.monotonic() + 200
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.process.communicate()
+            self.look()
+            try:
+                with Store(self.folder, write=False) as store:
+                    found = until(store)
+            except (StoreError, sqlite3.OperationalError):
+                found = None  # another process is creating it
+            if found:
+                return found
+            time.sleep(0.05)
+        self.process.kill()
+        raise AssertionError(self.process.communicate())
+
+    def look(self) -> None:
+        """Remember all processes that belong to it."""
+        self.seen |= {psutil.Process(self.process.pid)}
+        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+
+    def end(self, *sent: signal.Signals) -> tuple[int, str, str]:
+        """Send that; no process is left when it has ended."""
+        self.look()
+        for each in sent:
+            self.process.send_signal(each)
+        out, err = self.process.communicate(timeout=120)
+        _, alive = psutil.wait_procs(self.seen, timeout=20)
+        assert not alive
+        assert "Traceback" not in err
+        return self.process.returncode, out, err
+
+
+def busy(store: Store) -> int | None:
+    """The last shard that has tested something and goes on."""
+    shards = store.fold.report(".").shards
+    return max((s.number for s in shards if s.state == "running" and s.graphs > 2), default=None)
+
+
+def with_finding(store: Store) -> bool:
+    """Some shard runs, and there is a finding."""
+    return bool(busy(store) and any(store.events_of(FindingAdded)))
+
+
+@pytest.fixture(scope="module")
+def nightly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run ended by SIGTERM, resumed, robbed of a worker, killed, resumed, ended by Ctrl-C."""
+    folder = tmp_path_factory.mktemp("runs") / "nightly"
+    first = Running(
+        folder,
+        "nightly",
+        *COMMON,
+        *("--time", "20m", "--shard-time", "10m", "--workers", "2", "--out", str(folder)),
+    )
+    first.wait(with_finding)
+    code, out, _ = first.end(signal.SIGTERM)
+    assert code == 1
+    assert "(interrupted)" in out
+    again = ("nightly", "--resume", str(folder), "--workers", "2")
+    second = Running(folder, *again)
+    second.wait(busy)
+    with Store(folder, write=False) as store:
+        number = busy(store)
+        assert number is not None
+        (victim,) = (e.pid for shard, e in store.events_of(ShardStarted) if shard == number)
+    os.kill(victim, signal.SIGKILL)
+    second.wait(lambda store: number not in store.running)
+    second.wait(lambda store: (busy(store) or 0) > number)
+    assert second.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    with Store(folder, write=False) as store:
+        last = store.next_shard - 1
+    third = Running(folder, *again, "--time", "20m")
+    third.wait(lambda store: (busy(store) or 0) > last)
+    assert third.end(signal.SIGINT)[0] == 1
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run ended by SIGTERM, resumed, killed, resumed, ended by Ctrl-C."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    first = Running(folder, "run", *COMMON, "--time", "20m", "--out", str(folder))
+    first.wait(with_finding)
+    code, out, _ = first.end(signal.SIGTERM)
+    assert code == 1
+    assert "(interrupted)" in out
+    again = ("run", "--resume", str(folder))
+    second = Running(folder, *again)
+    second.wait(lambda store: busy(store) == 2)
+    assert second.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    third = Running(folder, *again, "--time", "20m")
+    third.wait(lambda store: busy(store) == 3)
+    assert third.end(signal.SIGINT)[0] == 1
+    return folder
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
+def test_no_finding_is_lost_or_doubled_and_no_process_left(
+    command: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(command)
+    check(folder)
+    with Store(folder, write=False) as store:
+        assert not store.running
+        ended = list(store.events_of(CampaignEnded))
+        for_the_time_left, for_more = store.events_of(CampaignResumed)
+        report = ReportBuilder(store, KnownFindings()).build()
+    assert not list((folder / "shards").glob("*"))
+    assert "lost" in {shard.state for shard in report.shards}
+    assert [event.interrupted for _, event in ended] == [True, True]
+    assert for_the_time_left[1].asked_s == pytest.approx(1200)
+    assert for_more[1].asked_s > 1200
+    assert report.interrupted
+    assert not report.problem
+    assert report.canary[0] == report.canary[1] > 0
+    assert json.loads((folder / "report.json").read_text())["new"] == [e.key for e in report.new]
+    for each in report.findings:
+        assert Path(each.file).name in (folder / "summary.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
+def test_every_figure_of_its_report_a_second_way(
+    command: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(command)
+    with Store(folder, write=False) as store:
+        figures = Figures(list(store.events()), str(folder))
+        report = store.fold.report(str(folder))
+    for each in fields(report):
+        assert getattr(report, each.name) == figures.of(each.name), each.name
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
+def test_a_second_signal_ends_it_at_once(tmp_path: Path, command: str) -> None:
+    """Both come while it is stopped, so that it has not ended when it sees the second."""
+    folder = tmp_path / "campaign"
+    running = Running(folder, command, *COMMON, "--time", "20m", "--out", str(folder))
+    running.wait(busy)
+    code, *_ = running.end(signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
+    assert code == 2
+    assert not (folder / "report.json").exists()
+    with Store(folder, write=True) as store:  # no other process writes
+        assert store.running  # test_no_finding_is_lost... resumes such a campaign
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
+def test_its_tests_are_reproduced_byte_for_byte(
+    litmusfuzz: Command, tmp_path: Path, command: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(command)
+    done = litmusfuzz("reproduce", str(folder), "--tests", "64", "--workers", "3", "--json")
+    assert done.returncode == 0, done.stderr
+    with Store(folder, write=False) as store:
+        tests = len(list(store.events_of(Executed)))
+    number = min(64, tests)
+    assert json.loads(done.stdout) == {"tests": number, "equal": number, "different": []}
+    wrong = shutil.copytree(folder, tmp_path / "wrong")
+    with Store(wrong, write=True) as store:
+        ((text, number),) = store.rows(
+            "SELECT data, number FROM events WHERE data GLOB ? LIMIT 1", '{"event":"Executed"*'
+        )
+        event = json.loads(text) | {"sha256": "x"}
+        data = json.dumps(event, separators=(",", ":"))
+        store.db.execute("UPDATE events SET data = ? WHERE number = ?", (data, number))
+    done = litmusfuzz("reproduce", str(wrong), "--tests", "100000")
+    assert done.returncode == 2
+    assert f"differs: dag {event['index']}\n" in done.stdout
+
+
+def test_only_what_a_killed_process_may_have_left_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "findings"
+    (folder / "of-mine").mkdir(parents=True)
+    for name, at in (("mine.yaml", 999), ("left-by-it.yaml", 1001)):
+        (folder / name).touch()
+        os.utime(folder / name, (at, at))
+    with Store(tmp_path, write=True) as store:
+        store.append(1, ShardPlanned(at=1000.0, configurations={}))
+        killed_since = store.unfinished_since
+        store.finish_shard(1)
+        store.remove_stale(store.unfinished_since)
+        assert (folder / "left-by-it.yaml").exists()  # nothing runs now
+        store.remove_stale(killed_since)
+    assert {path.name for path in folder.iterdir()} == {"mine.yaml", "of-mine"}
+
+
+def test_a_run_continues_for_longer_or_only_minimizes(litmusfuzz: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    asked = (*COMMON, "--tests", "12", "--time", "60s", "--out", "out")
+    assert litmusfuzz("run", *asked).returncode == 1
+    own = folder / "findings" / "notes.txt"
+    own.write_text("keep this")
+    (folder / "unreduced" / "looked-at").mkdir()
+    again = litmusfuzz("run", "--resume", "out")  # for the time that is left
+    assert again.returncode == 1, again.stderr
+    assert own.exists()
+    more = litmusfuzz("run", "--resume", "out", "--time", "30s", "--tests", "6", "--json")
+    assert more.returncode == 1, more.stderr
+    report = json.loads(more.stdout)
+    assert report == json.loads((folder / "report.json").read_text())
+    assert report["generated"] == 18
+    done = litmusfuzz("run", "--resume", "out", "--tests", "0", "--json")
+    assert done.returncode == 1, done.stderr
+    last = json.loads(done.stdout)
+    assert (last["generated"], last["pending"], last["undecided"]) == (18, [], 0)
+    assert [shard["state"] for shard in last["shards"]] == ["done"] * 4
+    check(folder)
+
+
+@pytest.mark.parametrize(("command", "limit"), [("nightly", 1 << 19), ("run", 1 << 21)])
+def test_a_full_disk_is_reported_in_one_line_with_all_that_was_stored(
+    tmp_path: Path, command: str, limit: int
+) -> None:
+    """No file may be larger than the limit: soon the store's log of changes would be."""
+    limited = (
+        "import os, resource, sys;"
+        f" resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+        " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    folder = tmp_path / "campaign"
+    asked = (command, *COMMON, "--time", "20m", "--out", str(folder))
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "-P", "-m", "litmusfuzz", *asked],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"litmusfuzz: {folder}/campaign.sqlite: disk I/O error")
+    with Store(folder, write=False) as store:
+        stored = store.fold.report(str(folder))
+    assert stored.graphs > 0
+    assert f": {counted(stored.generated, 'graph')} in " in done.stdout
+    for each in stored.findings:
+        assert each.entry.test.name in done.stdout
+    # Resumed with more space, it has lost nothing.
+    running = Running(folder, command, "--resume", str(folder))
+    running.wait(lambda store: any(store.events_of(CampaignResumed)) and busy(store) is not None)
+    running.end(signal.SIGTERM)
+    check(folder)

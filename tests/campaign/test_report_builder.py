@@ -1,0 +1,382 @@
+"""The report of a store: known findings, pending tests, worker deaths, earlier campaigns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from helpers_events import (
+    CONFIGURED,
+    PLAIN,
+    STARTED,
+    RandomCampaign,
+    added,
+    died,
+    finding_text,
+    litmus_text,
+    shown,
+    started,
+)
+
+from litmusfuzz.corpus.textfile import dumps, loads, outcome_from_plain
+from litmusfuzz.fuzz.campaign.causes import symptom
+from litmusfuzz.fuzz.campaign.known_findings import KERNELS, Cause, KnownFinding, KnownFindings
+from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
+from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths
+from litmusfuzz.reports.events import (
+    CampaignEnded,
+    CanaryRun,
+    FindingAdded,
+    FindingKind,
+    Kill,
+    MutantRun,
+    ShardPlanned,
+    WorkerDied,
+)
+from litmusfuzz.reports.outputs import JSON, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from litmusfuzz.reports.events import AnyEvent
+    from litmusfuzz.reports.report import Report
+
+KEY = "v2-0000000000000001"
+
+
+def append(store: Store, shard: int, event: AnyEvent, text: str = "") -> None:
+    """Store an event of a shard, whose process has written its file."""
+    file = getattr(event, "unreduced", None) or getattr(event, "file", None)
+    if file:
+        path = store.folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text or getattr(event, "entry", litmus_text()))
+        path.with_suffix(".py").write_text("print()")
+    store.append(shard, event)
+
+
+def begun(folder: Path, **settings: Any) -> Store:
+    store = Store(folder, write=True)
+    store.append(0, started(PLAIN, **settings))
+    store.append(1, ShardPlanned(at=STARTED, configurations={"native": ("plain",)}))
+    return store
+
+
+def found(store: Store, *, more: int = 1, at: float = 0.0) -> None:
+    """A finding, and more tests that show it."""
+    first = shown(1, at + 1)
+    append(store, 1, first)
+    event = added(first, KEY, "findings/a.yaml", at=STARTED + at + 2, executor_class="native/rfc")
+    append(store, 1, event)
+    for index in range(2, 2 + more):
+        append(store, 1, shown(index, at + index + 1, key=KEY))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A campaign with a finding that two tests show."""
+    with begun(tmp_path / "n") as store:
+        found(store)
+        yield store
+
+
+def built(store: Store, *entries: KnownFinding) -> Report:
+    return ReportBuilder(store, KnownFindings(entries)).build()
+
+
+# --- known findings --------------------------------------------------------------------
+
+
+def test_a_finding_is_known_by_its_key(store: Store) -> None:
+    other = KnownFinding("gone", "v2-0000000000000000")
+    report = built(store, KnownFinding("because", KEY), other)
+    assert [each.known for each in report.findings] == ["because"]
+    assert [each.seen for each in report.known] == [True, False]
+    assert report.exit_code() == 0
+    report = built(store, other)
+    assert ([each.key for each in report.new], report.exit_code()) == ([KEY], 1)
+
+
+def test_a_pending_test_is_new_unless_a_known_finding_may_explain_it(tmp_path: Path) -> None:
+    text = finding_text("MP", "native", "plain", "dag", 5, "unreduced/5.yaml")
+    entry = loads(text)
+    assert entry.finding is not None
+    kernels = tuple(sorted({node.definition.kernel_class for node in entry.test.effects}))
+    symptoms = tuple({symptom(outcome) for outcome, _ in entry.finding.forbidden})
+    right = Cause(symptoms, kernels, (), ("native/rfc",))
+    absent = min(KERNELS - set(kernels))
+    with begun(tmp_path / "n") as store:
+        append(store, 1, shown(5, 1.0), text)
+        assert (built(store).undecided, built(store).exit_code()) == (1, 1)
+        known = built(store, KnownFinding("w", "", right))
+        assert (known.undecided, known.exit_code()) == (0, 0)
+        for wrong in (
+            replace(right, symptoms=("torn",)),
+            replace(right, kernels=(absent,)),
+            replace(right, classes=("tf/executor",)),
+        ):
+            assert built(store, KnownFinding("w", "", wrong)).undecided == 1
+
+
+@pytest.mark.parametrize(("shape", "undecided"), [("MP", 0), ("SB", 1)])
+def test_a_finding_known_by_its_key_explains_tests_that_contain_it(
+    tmp_path: Path, shape: str, undecided: int
+) -> None:
+    """It is compared again after each new known finding."""
+    text = finding_text("MP", "native", "plain", "dag", 5, "unreduced/5.yaml")
+    with begun(tmp_path / "n") as store:
+        append(store, 1, shown(5, 1.0), text)
+        builder = ReportBuilder(store, KnownFindings((KnownFinding("w", KEY),)))
+        assert builder.build().undecided == 1
+        first = shown(1, 1.0)
+        append(store, 1, first)
+        entry = finding_text(shape, "native", "plain", "dag", 1, "findings/a.yaml")
+        append(
+            store,
+            1,
+            added(
+                *(first, KEY, "findings/a.yaml"),
+                at=STARTED + 2,
+                executor_class="native/rfc",
+                entry=entry,
+                histogram=(),
+            ),
+        )
+        assert builder.build().undecided == undecided
+
+
+def test_a_finding_is_known_by_its_causes_if_all_its_symptoms_are(tmp_path: Path) -> None:
+    """One that shows a wrong value and a blocked graph is not hidden by what explains one."""
+    first = shown(1, 1.0)
+    event = added(first, KEY, "findings/a.yaml", at=STARTED + 2, executor_class="native/rfc")
+    entry = loads(event.entry)
+    assert entry.finding is not None
+    blocked = outcome_from_plain(entry.test, {"_status": "blocked", "X": 1, "Y": 1})
+    finding = replace(entry.finding, forbidden=(*entry.finding.forbidden, (blocked, 1)))
+    with begun(tmp_path / "n") as store:
+        append(store, 1, first)
+        text = dumps(replace(entry, finding=finding))
+        append(store, 1, msgspec.structs.replace(event, entry=text))
+        kernels = tuple(sorted({node.definition.kernel_class for node in entry.test.effects}))
+
+        def known(*symptoms: str) -> list[str]:
+            cause = Cause(symptoms, kernels, (), ("native/rfc",))
+            return [each.known for each in built(store, KnownFinding("w", "", cause)).findings]
+
+        assert known("wrong") == known("blocked") == [""]
+        assert known("wrong", "blocked") == ["w"]
+
+
+# --- files -----------------------------------------------------------------------------
+
+
+def test_a_missing_file_of_a_finding_is_a_problem_and_nothing_is_lost(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "n/findings/a.yaml").unlink()
+    report = built(store, KnownFinding("because", KEY))
+    assert [each.count for each in report.findings] == [2]
+    assert report.exit_code() == 2
+    assert str(tmp_path / "n/findings/a.yaml") in report.problem
+    write_all(report, tmp_path / "n")
+    assert (tmp_path / "n/report.html").is_file()
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_unreadable_pending_test_is_a_problem_until_it_is_back(
+    store: Store, tmp_path: Path, *, gone: bool
+) -> None:
+    append(store, 1, shown(5, 9.0), finding_text("MP", "native", "plain", "dag", 5, "u.yaml"))
+    path = tmp_path / "n/unreduced/5.yaml"
+    text = path.read_text()
+    builder = ReportBuilder(store, KnownFindings((KnownFinding("because", KEY),)))
+    if gone:
+        path.unlink()
+    else:
+        path.write_text(text.replace("finding:", "findings:"))
+    report = builder.build()
+    assert (report.undecided, report.exit_code()) == (1, 2)
+    assert str(path) in report.problem
+    path.write_text(text)
+    assert not builder.build().problem
+
+
+# --- worker deaths ---------------------------------------------------------------------
+
+
+def test_deaths_that_look_alike_are_one_finding() -> None:
+    def death(message: str, *ops: str) -> WorkerDied:
+        return died(1.0, message=message, ops=ops)
+
+    deaths = [
+        death("signal 6: free(): invalid pointer 0x7f10", "read", "A", "S"),
+        death("signal 6: free(): invalid pointer 0x7f99", "B", "S"),
+        death("signal 6: free(): invalid pointer 0x7f11", "A", "S"),
+        death("signal 6: free(): invalid pointer 1", "B"),
+        death("signal 11", "S"),
+        death("signal 11", "read"),
+    ]
+    groups = group_deaths(deaths, lambda _: "")
+    assert [(each.message[:9], each.op, len(each.deaths)) for each in groups] == [
+        ("signal 6:", "S", 3),
+        ("signal 6:", "B", 1),
+        ("signal 11", "S", 1),
+        ("signal 11", "read", 1),
+    ]
+    assert len({key for each in groups for key in each.keys}) == 5
+    # Who else is there does not matter; the numbers in the words do not either.
+    alone = {each.keys[0] for death in deaths for each in group_deaths([death], lambda _: "")}
+    assert alone == {key for each in groups for key in each.keys}
+
+
+def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Path) -> None:
+    for number, ops in enumerate((("A", "S"), ("B", "S")), 1):
+        append(store, 1, died(20.0 + number, file=f"crashed/{number}.yaml", ops=ops))
+
+    def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
+        report = built(store, *(KnownFinding("w", key) for key in keys))
+        found = [each for each in report.findings if each.kind == "crashed"]
+        return [(each.in_this_run, each.known, (each.key, *each.also)) for each in found]
+
+    ((both, why, (first, second)),) = crashes()
+    assert (both, why) == (2, "")
+    assert crashes(first) == [(1, "w", (first,)), (1, "", (second,))]
+    assert crashes(first, second) == [(2, "w", (first, second))]
+    files = {"crashed/1.yaml", "crashed/2.yaml"}
+    assert ReportBuilder(store, KnownFindings()).kept == files
+    # What was deleted since the disk was too small is no damage.
+    (tmp_path / "n/crashed/2.yaml").unlink()
+    report = built(store)
+    assert not report.problem
+    assert [each.in_this_run for each in report.findings if each.kind == "crashed"] == [2]
+
+
+def test_a_crash_known_by_its_cause_stays_known_in_each_report(store: Store) -> None:
+    """Also where its file is asked for first, as after a campaign that has ended."""
+    append(store, 1, died(20.0, ops=("read", "assign")))
+    effects = loads(litmus_text()).test.effects
+    kernels = tuple(sorted({node.definition.kernel_class for node in effects}))
+    cause = Cause(("crashed",), kernels, None, ("native/rfc",))
+    builder = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
+    assert builder.kept == {"crashed/1.yaml"}
+    for _ in range(2):
+        report = builder.build()
+        assert [each.seen for each in report.known] == [True]
+        assert [each.known for each in report.findings if each.kind == "crashed"] == ["the heap"]
+
+
+def test_a_crash_is_reported_with_its_test_and_how_to_repeat_it(store: Store) -> None:
+    """Each shard calls its first ``crashed-7-1``; JUnit knows cases by their names."""
+    for shard, suffix in ((1, ""), (2, "-shard2")):
+        file = f"crashed/crashed-7-1{suffix}.yaml"
+        append(store, shard, died(20.0 + shard, message=f"signal {shard}: ", file=file))
+    crashes = [each for each in built(store).findings if each.kind == "crashed"]
+    assert [each.entry.test.name for each in crashes] == ["crashed-7-1", "crashed-7-1-shard2"]
+    assert crashes[0].replay == (
+        f"litmusfuzz replay {store.folder}/crashed/crashed-7-1.yaml --executors native:plain"
+    )
+    assert crashes[0].reason == ("signal 1: ", "in 1 tests with read")
+    assert (crashes[0].first_seen, crashes[0].configs) == (STARTED + 21, {"plain": 1})
+
+
+# --- earlier campaigns -----------------------------------------------------------------
+
+
+def test_sightings_of_earlier_campaigns_are_counted(store: Store, tmp_path: Path) -> None:
+    with begun(tmp_path / "later") as later:
+        found(later, more=2, at=100.0)
+        assert built(later).earlier == ()  # the first goes on
+        first = replace(built(store), ended=int(STARTED) + 60)
+        write_all(built(store), store.folder)
+        assert built(later).earlier == ()  # and is not believed before its end
+        write_all(first, store.folder)
+        report = built(later)
+        assert built(store).earlier == ()  # its own report is none of an earlier campaign
+    (line,) = report.earlier
+    assert (line.started, line.findings, line.new) == (STARTED, 1, 1)
+    assert (line.graphs, line.outcomes) == (first.graphs, first.outcomes) == (2, 128)
+    (finding,) = report.findings
+    assert (finding.in_this_run, finding.count) == (3, 5)
+    assert (finding.first_seen, finding.last_seen) == (STARTED + 2, STARTED + 104)
+
+
+def test_a_later_campaign_is_none_of_the_earlier_ones(store: Store, tmp_path: Path) -> None:
+    later = replace(built(store), started=int(STARTED) + 1, ended=int(STARTED) + 60)
+    (tmp_path / "later").mkdir()
+    write_all(later, tmp_path / "later")
+    assert built(store).earlier == ()
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"5",
+        b'{"started": 1}',
+        b"\xff",
+        b'{"started":1,"ended":2,"graphs":1,"outcomes":1,"new":0,"mutation_score":null,"findings":0}',
+    ],
+)
+def test_damaged_reports_beside_a_campaign_are_ignored(
+    store: Store, tmp_path: Path, damaged: bytes
+) -> None:
+    for name in ("damaged", "whole"):
+        (tmp_path / name).mkdir()
+    write_all(replace(built(store), ended=int(STARTED) + 60), tmp_path / "whole")
+    (tmp_path / "damaged" / JSON).write_bytes(damaged)
+    (tmp_path / "folder" / JSON).mkdir(parents=True)
+    assert [each.graphs for each in built(store).earlier] == [2]
+
+
+# --- checks of LitmusFuzz itself -------------------------------------------------------
+
+
+def test_a_mutant_that_is_not_reported_breaks_the_campaign(tmp_path: Path) -> None:
+    killed = MutantRun(kill=Kill("mutant/stale-reads", "native", 1.5, 7))
+    alive = MutantRun(kill=Kill("mutant/early-sink", "native", None, 900))
+    with begun(tmp_path / "n", unattended=True) as store:
+        store.append(1, killed, CanaryRun(reported=True))
+        store.append(0, CampaignEnded(at=STARTED + 5, spent_s=5.0))
+        assert built(store).exit_code() == 0
+        store.append(1, alive)
+        report = built(store)
+        assert (report.exit_code(), report.mutation_score) == (2, 0.5)
+        assert [each.mutant for each in report.kills] == [alive.kill.mutant, killed.kill.mutant]
+
+
+# --- whole campaigns -------------------------------------------------------------------
+
+
+def test_the_report_of_a_long_campaign_is_the_same_from_a_store_that_is_opened_again(
+    tmp_path: Path,
+) -> None:
+    """Every output can be written of it."""
+    with Store(tmp_path / "n", write=True) as store:
+        for shard, event in RandomCampaign(5).run(1200):
+            text = ""
+            if getattr(event, "unreduced", None):
+                of = (event.executor, event.configuration, event.family, event.index)
+                text = finding_text("MP", *of, "u.yaml")
+            append(store, shard, renamed(event), text)
+        report = built(store)
+    with Store(tmp_path / "n", write=False) as store:
+        assert built(store) == report
+    assert {each.kind for each in report.findings} >= {FindingKind.FORBIDDEN, FindingKind.UNSOUND}
+    assert len([each for each in report.findings if each.kind in ("crashed", "timed out")]) > 2
+    assert report.undecided == len(report.pending) > 0
+    assert [each.name for each in report.by_config] == [each.title for each in CONFIGURED]
+    assert not report.problem
+    write_all(report, tmp_path / "n")
+
+
+def renamed(event: AnyEvent) -> AnyEvent:
+    """A finding's class as the known findings name it."""
+    if isinstance(event, FindingAdded) and event.kind is FindingKind.FORBIDDEN:
+        return msgspec.structs.replace(event, executor_class=f"{event.executor}/rfc")
+    return event

@@ -1,0 +1,212 @@
+"""Outcomes of processes that crash later are believed only if a fresh process shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from campaign.campaigns import Run
+from campaign.doubles import Crashing, Damaged, Damaging, installed
+
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign import loop
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.reports.events import (
+    Confirmed,
+    Executed,
+    FindingAdded,
+    FindingKind,
+    SeenAgain,
+    ShardEnded,
+    Unconfirmed,
+    WorkerDied,
+)
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def doubles(tmp_path_factory):
+    """Doubles are executors, here and in the workers."""
+    folder = installed(tmp_path_factory.mktemp("doubles"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
+        yield
+
+
+def campaign(name: str, out: Path, pending=(), suspects=(), **changes) -> Run:
+    asked = {"tests": 24, "count": 64, "families": ("dag",), "time_s": 600} | changes
+    settings = Settings(1, out, ((name, configuration(name)),), **asked)
+    return Run(settings, pending, suspects=suspects)
+
+
+def processes(ended: Run) -> list[list[Executed]]:
+    """The tests that were fuzzed, by process: the last one of each but the last crashed."""
+    found: list[list[Executed]] = [[]]
+    for each in ended.of(Executed):
+        found[-1].append(each)
+        if each.end == "crashed":
+            found.append([])
+    return found
+
+
+def forbidden(executed: list[Executed]) -> list[int]:
+    return [each.index for each in executed if "forbidden" in each.verdicts]
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory) -> Run:
+    return campaign(Crashing.name, tmp_path_factory.mktemp("crashed")).run()
+
+
+def test_a_crash_names_what_its_process_has_shown(crashed: Run) -> None:
+    first, second, rest = processes(crashed)
+    assert [len(first), len(second), len(rest)] == [12, 12, 0]
+    died = [each for each in crashed.of(WorkerDied) if not each.minimizing]
+    assert [each.kind for each in died] == [FindingKind.CRASHED] * 2
+    for process, death in zip((first, second), died, strict=True):
+        assert [index for index, _ in death.suspects] == forbidden(process) != []
+        assert {config for _, config in death.suspects} == {"plain"}
+
+
+def test_a_suspect_counts_once_a_fresh_process_has_shown_it(crashed: Run) -> None:
+    shown = [index for process in processes(crashed) for index in forbidden(process)]
+    assert Counter(each.index for each in crashed.of(Confirmed)) == Counter(shown)
+    confirmed: set[int] = set()
+    for event in crashed.events:
+        if isinstance(event, Confirmed):
+            confirmed.add(event.index)
+        elif isinstance(event, FindingAdded | SeenAgain):
+            assert event.index in confirmed
+    report = crashed.report
+    assert report.forbidden_graphs == len(shown)
+    assert sum(each.count for each in report.findings) == len(shown)
+    assert (report.unconfirmed, report.pending) == (0, ())
+    assert all(each.entry.finding.confirmed for each in report.findings if each.entry.finding)
+
+
+def test_until_then_it_counts_for_nothing(tmp_path: Path) -> None:
+    """The campaign ends right after the second crash."""
+    run = campaign(Crashing.name, tmp_path)
+    log = run.campaign.log
+
+    def stopping(event) -> None:
+        log(event)
+        if len(run.of(WorkerDied)) == 2:
+            run.campaign.stop()
+
+    run.campaign.log = run.campaign.findings.log = run.campaign.dispatcher.log = stopping
+    report = run.run().report
+    shown = [index for process in processes(run) for index in forbidden(process)]
+    assert [each.index for each in report.pending if each.suspect] == sorted(shown) != []
+    assert (report.forbidden_graphs, report.findings) == (0, ())
+
+
+def test_suspects_of_an_earlier_shard_are_confirmed_first(tmp_path: Path, crashed: Run) -> None:
+    """A known finding that explains one is no proof that its process was sound."""
+    files = sorted(crashed.path("unreduced").iterdir())
+    entries = [load(path) for path in files]
+    run = campaign(Crashing.name, tmp_path, (), entries, tests=0).run()
+    indices = [entry.finding.index for entry in entries if entry.finding]
+    assert sorted(each.index for each in run.of(Confirmed)) == sorted(indices)
+    assert not run.report.pending
+    assert sum(each.count for each in run.report.findings) == len(indices)
+
+
+def test_what_only_a_damaged_process_shows_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.CONFIRM_S", 0.05)
+    ended = campaign(Damaged.name, tmp_path).run()
+    first, second, rest = processes(ended)
+    assert not rest
+    for process in (first, second):
+        assert not forbidden(process[:2])
+        assert forbidden(process[2:])
+    shown = forbidden(first) + forbidden(second)
+    report = ended.report
+    assert Counter(each.index for each in ended.of(Unconfirmed)) == Counter(shown)
+    assert not ended.of(Confirmed)
+    assert not ended.of(FindingAdded)
+    assert (report.unconfirmed, report.forbidden_graphs) == (len(shown), 0)
+    assert (report.findings, report.pending) == ((), ())
+    assert len(list(ended.path("unconfirmed").iterdir())) == len(shown)
+    assert isinstance(ended.events[-1], ShardEnded)
+
+
+def test_a_test_with_a_damaging_op_has_a_process_of_its_own(tmp_path: Path) -> None:
+    """The first test of a process counts its ID; the others count nothing."""
+    ended = campaign(Damaging.name, tmp_path).run()
+    pid, by_pid = 0.0, {}
+    for each in ended.of(Executed):
+        pid = each.counters.get("pid", pid)
+        by_pid.setdefault(pid, []).append(each)
+    assert all(process[0].counters for process in by_pid.values())
+    alone, together = 0, 0
+    for process in by_pid.values():
+        tests = [generate(each.family, 1, each.index) for each in process]
+        damaging = [
+            any(node.op in Damaging.damaging_ops for node in test.effects) for test in tests
+        ]
+        assert damaging == [True] or not any(damaging)
+        alone += damaging == [True]
+        together += len(damaging) > 1
+    assert alone > 3
+    assert together > 0
+    assert not ended.report.forbidden_graphs
+
+
+def test_a_damaged_process_is_asked_nothing_more(tmp_path: Path) -> None:
+    """Neither for another test, as in a reduction, nor if it can run a configuration."""
+    tests = [generate("dag", 1, 32 * number) for number in range(24)]
+    damaging, plain = (
+        [
+            test
+            for test in tests
+            if any(node.op in Damaging.damaging_ops for node in test.effects) is wanted
+        ]
+        for wanted in (True, False)
+    )
+    slot, _ = campaign(Damaging.name, tmp_path).campaign.slots
+    pids = []
+
+    async def run() -> None:
+        for test in (plain[0], plain[1], damaging[0], damaging[0], plain[0], damaging[1]):
+            assert isinstance(await slot.run(Job(test, 1)), dict)
+            pids.append(slot.worker.pid)
+        assert not await slot.why_unavailable()
+        pids.append(slot.worker.pid)
+        slot.worker.close()
+
+    asyncio.run(run())
+    first, *rest = pids
+    assert rest[0] == first
+    assert len({first, *rest[1:]}) == 6
+
+
+def test_a_process_that_has_shown_much_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has shown is then believed; otherwise the list would grow without a bound."""
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.MAX_SHOWN", 2)
+    run = campaign("mutant/stale-reads", tmp_path, tests=30)
+    most = []
+    judge = loop.judge
+
+    def counting(*arguments):
+        most.append(len(run.campaign.slots[0].shown))
+        return judge(*arguments)
+
+    monkeypatch.setattr(loop, "judge", counting)
+    report = run.run().report
+    assert max(most) == 1  # before the test that is judged
+    assert report.forbidden_graphs > 4
+    assert not run.of(Confirmed)
+    assert sum(each.count for each in report.findings) == report.forbidden_graphs

@@ -1,0 +1,640 @@
+"""Streams of events: a few findings, and long pseudo-random campaigns that are legal."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from helpers import LITMUS
+
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load, outcome_from_plain
+from litmusfuzz.reports.events import (
+    CampaignEnded,
+    CampaignResumed,
+    CampaignStarted,
+    CanaryRun,
+    ClustersChosen,
+    Compared,
+    ConfigurationUnavailable,
+    Configured,
+    Confirmed,
+    Executed,
+    ExecutorTotals,
+    FindingAdded,
+    FindingKind,
+    Generated,
+    Kill,
+    MutantRun,
+    NotRun,
+    Problem,
+    Progress,
+    ReductionEnded,
+    ReductionStarted,
+    ScriptRun,
+    SeenAgain,
+    ShardEnded,
+    ShardPlanned,
+    ShardStarted,
+    Unconfirmed,
+    WorkerDied,
+)
+
+if TYPE_CHECKING:
+    from litmusfuzz.reports.events import AnyEvent
+
+Stream = list[tuple[int, "AnyEvent"]]
+STARTED = 1_800_000_000.0
+FORBIDDEN = {"MP": {"r0": 1, "r1": 0, "X": 1, "Y": 1}, "SB": {"r0": 0, "r1": 0, "X": 1, "Y": 1}}
+"""Classic shapes, each with its forbidden outcome."""
+CANARY = "mutant/canary"
+STALE = "mutant/stale-reads"
+CONFIGURED = (
+    Configured("native", "plain", "rfc", "rfc", "native/plain"),
+    Configured("native", "engine=pool,threads=2", "rfc", "program-order", "native/plain"),
+    Configured("native", "split/fast", "relaxed", "relaxed", "native/split", fast=True),
+    Configured(STALE, "plain", "rfc", "rfc", f"{STALE}/plain"),
+    Configured("tf", "plain", "rfc", "rfc", "tf/executor"),
+    Configured("tf", "xla", "rfc", "rfc", "tf/xla"),
+)
+FAMILIES = ("dag", "loops", "queues", "clusterable")
+KERNELS = ("AssignVariableOp", "ResourceScatterUpdate", "read")
+
+
+@cache
+def _litmus(name: str) -> Entry:
+    return load(next(path for path in LITMUS if path.stem == name))
+
+
+@cache
+def finding_text(
+    name: str, executor: str, configuration: str, family: str, index: int, file: str
+) -> str:
+    """A file of a finding on a classic shape."""
+    entry = _litmus(name)
+    outcome = outcome_from_plain(entry.test, FORBIDDEN[name])
+    finding = Finding(
+        *(executor, configuration, "rfc", ((outcome, 3),), 64, {"delay_us_max": 20}),
+        *({}, {"native": "1"}, 7, index, family),
+        minimized=True,
+        confirmed=True,
+    )
+    test = replace(entry.test, name=file.rpartition("/")[2].removesuffix(".yaml"))
+    return dumps(replace(entry, test=test, finding=finding))
+
+
+def litmus_text() -> str:
+    """A file of a test without a finding."""
+    return dumps(Entry(_litmus("MP").test))
+
+
+def added(event: Executed, key: str, file: str, *, at: float, **changes: Any) -> FindingAdded:
+    """A finding that a test showed."""
+    name = sorted(FORBIDDEN)[sum(key.encode()) % 2]
+    of = (event.executor, event.configuration, event.family, event.index)
+    outcome = FORBIDDEN[name]
+    allowed = sorted(_litmus(name).allowed["rfc"], key=str)
+    return FindingAdded(
+        **{
+            "at": at,
+            "index": event.index,
+            "key": key,
+            "file": file,
+            "entry": finding_text(name, *of, file),
+            "executor": event.executor,
+            "configuration": event.configuration,
+            "executor_class": f"{event.executor}/kind",
+            "model": "rfc",
+            "cause": "wrong + AssignVariableOp",
+            "reason": ("a before b", "b before a"),
+            "is_cycle": True,
+            "arcs": (("w0", "r0"), ("r0", "w0")),
+            "edges": (("w0", "w1"),),
+            "rules": ("atomic",),
+            "histogram": ((allowed[0].plain, 60, "allowed"), (outcome, 4, "forbidden")),
+            "allowed_by": ("relaxed",),
+            **changes,
+        }
+    )
+
+
+PLAIN = Configured("native", "plain", "rfc", "rfc", "native/rfc")
+
+
+def started(*configurations: Configured, **changes: Any) -> CampaignStarted:
+    """The first event of a campaign."""
+    usual = {"command": "run", "seed": 7, "asked_s": 60.0, "configurations": configurations}
+    return CampaignStarted(at=STARTED, **usual | changes)
+
+
+def executed(index: int, at: float, **changes: Any) -> Executed:
+    """A test that showed allowed outcomes only."""
+    usual: dict[str, Any] = {
+        "family": "dag",
+        "executor": "native",
+        "configuration": "plain",
+        "model": "rfc",
+        "run_seed": 1,
+        "count": 64,
+        "sha256": "",
+        "verdicts": {"allowed": 64},
+    }
+    return Executed(at=STARTED + at, index=index, **usual | changes)
+
+
+def shown(index: int, at: float, **changes: Any) -> Executed:
+    """A test that showed a forbidden outcome."""
+    verdicts = {"allowed": 60, "forbidden": 4}
+    return executed(index, at, verdicts=verdicts, unreduced=f"unreduced/{index}.yaml", **changes)
+
+
+def died(at: float, *suspects: int, **changes: Any) -> WorkerDied:
+    """A worker crashed, in whose process these tests showed a forbidden outcome before."""
+    usual: dict[str, Any] = {
+        "kind": FindingKind.CRASHED,
+        "executor": "native",
+        "configuration": "plain",
+        "executor_class": "native/rfc",
+        "message": "signal 11",
+        "file": "crashed/1.yaml",
+        "entry": litmus_text(),
+        "ops": ("read",),
+        "suspects": tuple((index, "plain") for index in suspects),
+    }
+    return WorkerDied(at=STARTED + at, **usual | changes)
+
+
+@dataclass
+class _Shard:
+    number: int
+    executor: str
+    queue: list[tuple[Generated, Configured]] = field(default_factory=list)
+    shown: list[Executed] = field(default_factory=list)
+    """Tests of its present process that showed a forbidden outcome."""
+    given: list[Executed] = field(default_factory=list)
+    """Tests that it minimizes."""
+    reducing: Executed | None = None
+
+
+class RandomCampaign:
+    """A pseudo-random campaign; `stream` has its events.
+
+    Parameters
+    ----------
+    seed : int
+    apart : bool
+        True if nothing in one shard depends on another one, so that their events may come in any
+        order: no finding of two shards has the same key, and no shard minimizes what another left.
+    """
+
+    def __init__(self, seed: int, *, apart: bool = False) -> None:
+        self.rng = random.Random(seed)
+        self.apart = apart
+        self.stream: Stream = []
+        self.at = STARTED
+        self.index = 0
+        self.shards: list[_Shard] = []
+        self.planned = 0
+        self.shard_of: dict[int, int] = {}
+        """By identity of an event, which stays in the stream."""
+        self.left: dict[tuple[int, str, str], Executed] = {}
+        """Pending tests, of all shards."""
+        self.suspects: dict[tuple[int, str, str], Executed] = {}
+        self.settled: set[tuple[int, str, str]] = set()
+        self.keys: dict[str, list[str]] = {}
+        """Keys of findings by executor; of shard and executor if `apart`."""
+        self.spent = 0.0
+        self._log(
+            0,
+            CampaignStarted(
+                at=self.at,
+                command="litmusfuzz nightly",
+                seed=seed,
+                asked_s=600.0,
+                tests=None,
+                configurations=CONFIGURED,
+                noise="light",
+                python="/usr/bin/python3",
+                unattended=bool(seed % 2),
+                selftest_s=30.0,
+            ),
+        )
+
+    def _log(self, shard: int, event: AnyEvent) -> None:
+        self.stream.append((shard, event))
+
+    def _tick(self) -> float:
+        """A later time; all durations are multiples of 1/1024, so that sums are exact."""
+        self.at += self.rng.randrange(1, 2048) / 1024
+        return self.at
+
+    def _seconds(self) -> float:
+        return self.rng.randrange(4096) / 1024
+
+    def run(self, steps: int) -> Stream:
+        """So many steps, with two resumptions."""
+        for step in range(steps):
+            if len(self.shards) < 3 and self.rng.random() < 0.2:
+                self._plan()
+            if self.shards:
+                self._act(self.rng.choice(self.shards))
+            if self.rng.random() < 0.02 and not self.apart:
+                self.spent += self._seconds()
+                size = self.rng.randrange(1 << 20)
+                self._log(0, Progress(at=self._tick(), spent_s=self.spent, disk_bytes=size))
+            if step in (steps // 3, 2 * steps // 3):
+                self._resume()
+        return self.stream
+
+    # --- shards ------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        """Plan and start a shard; sometimes its process starts without success."""
+        self.planned += 1
+        executor = self.rng.choice(sorted({each.executor for each in CONFIGURED}))
+        shard = _Shard(self.planned, executor)
+        busy = {id(each) for other in self.shards for each in other.given}
+        if not self.apart:
+            left = [e for e in self.left.values() if e.executor == executor and id(e) not in busy]
+            running = {other.number for other in self.shards}
+            shard.given = [e for e in left if self.shard_of[id(e)] not in running][:3]
+        names = tuple(each.name for each in CONFIGURED if each.executor == executor)
+        files = tuple(str(each.unreduced) for each in shard.given)
+        at = self._tick()
+        self._log(
+            shard.number, ShardPlanned(at=at, configurations={executor: names}, minimizes=files)
+        )
+        self.shards.append(shard)
+        if self.rng.random() < 0.9:
+            host, pid = self.rng.choice((("one", 11), ("one", 12), ("two", 11)))
+            versions = {executor: {"numpy": "2", executor: "1"}, CANARY: {}}
+            started = ShardStarted(at=self._tick(), host=host, pid=pid, versions=versions)
+            self._log(shard.number, started)
+
+    def _end(self, shard: _Shard, *, lost: bool) -> None:
+        """A shard ends, or its process is lost with all that was in progress."""
+        if not lost:
+            self._end_reduction(shard)
+            for generated, each in shard.queue:
+                self._log(
+                    shard.number,
+                    NotRun(
+                        at=self._tick(),
+                        index=generated.index,
+                        executor=each.executor,
+                        configuration=each.name,
+                    ),
+                )
+        seconds = 0.0 if lost else self._seconds() + 1
+        problem = self.rng.choice(("", "", "the disk is full"))
+        self._log(
+            shard.number, ShardEnded(at=self._tick(), seconds=seconds, lost=lost, problem=problem)
+        )
+        self.shards.remove(shard)
+
+    def _resume(self) -> None:
+        """The campaign ends, or its process is killed, and is resumed."""
+        if self.rng.random() < 0.5:
+            for shard in tuple(self.shards):
+                self._end(shard, lost=False)
+            self._log(0, Problem(at=self._tick(), message="the canary was not reported"))
+            self._log(0, CampaignEnded(at=self._tick(), spent_s=self.spent, interrupted=True))
+        self.at += 3600
+        self._log(0, CampaignResumed(at=self._tick(), asked_s=900.0, tests=5000, workers=3))
+        for shard in tuple(self.shards):
+            self._end(shard, lost=True)
+
+    # --- what a shard does --------------------------------------------------------------
+
+    def _act(self, shard: _Shard) -> None:
+        """One action."""
+        actions = [
+            *[self._generate] * 4,
+            *[self._execute] * 8,
+            *[self._reduce] * 4,
+            *[self._settle] * 2,
+            *[self._check] * 2,
+            self._choose_clusters,
+            self._compare,
+        ]
+        self.rng.choice(actions)(shard)
+        if self.rng.random() < 0.01:
+            self._end(shard, lost=self.rng.random() < 0.3)
+
+    def _generate(self, shard: _Shard) -> None:
+        lacking, busy = {}, []
+        queue = []
+        self.index += 1
+        for each in CONFIGURED:
+            if each.executor == shard.executor and not each.fast:
+                kind = self.rng.random()
+                if kind < 0.1:
+                    lacking[each.title] = tuple(self.rng.sample(("queues", "loops"), 2))
+                elif kind < 0.2:
+                    busy.append(each.title)
+                elif kind < 0.8:
+                    queue.append(each)
+        event = Generated(
+            at=self._tick(),
+            index=self.index,
+            family=self.rng.choice(FAMILIES),
+            executor=shard.executor,
+            ops={"ReadVariableOp": self.rng.randrange(1, 4), "AssignVariableOp": 2},
+            lacking=lacking,
+            not_run=tuple(busy),
+            clusters=self.rng.choice(("", "", "sound", "unsound")),
+            racing=self.rng.random() < 0.2,
+            generating_s=self._seconds(),
+            judging_s=self._seconds(),
+            validating_s=self._seconds(),
+        )
+        self._log(shard.number, event)
+        shard.queue += [(event, each) for each in queue]
+
+    def _execute(self, shard: _Shard) -> None:
+        if not shard.queue:
+            return
+        generated, of = shard.queue.pop(0)
+        end = self.rng.choice((*["judged"] * 12, "refused: queues", "crashed", "timed out"))
+        verdicts, unreduced, key = {}, None, None
+        reached = allowed = None
+        if end == "judged":
+            verdicts = {"allowed": self.rng.randrange(1, 65)}
+            if self.rng.random() < 0.2:
+                verdicts["unknown"] = self.rng.randrange(1, 9)
+            if self.rng.random() < 0.5:
+                verdicts["forbidden"] = self.rng.randrange(1, 9)
+                unreduced = f"unreduced/{generated.index}-{of.name.replace('/', '-')}.yaml"
+                keys = self._known(shard)
+                key = self.rng.choice(keys) if keys and self.rng.random() < 0.4 else None
+            if self.rng.random() < 0.6:
+                allowed = self.rng.randrange(2, 9)
+                reached = self.rng.randrange(allowed + 2)
+        event = Executed(
+            at=self._tick(),
+            index=generated.index,
+            family=generated.family,
+            executor=of.executor,
+            configuration=of.name,
+            model=of.model,
+            run_seed=5,
+            count=64,
+            sha256="0" * 64,
+            verdicts=verdicts,
+            reached=reached,
+            allowed=allowed,
+            seconds=self._seconds(),
+            judging_s=self._seconds(),
+            end=end,
+            unreduced=unreduced,
+            key=key,
+            counters={"compiled": 2, "seconds": self._seconds()},
+        )
+        self._log(shard.number, event)
+        if unreduced is not None:
+            shard.shown.append(event)
+            self.shard_of[id(event)] = shard.number
+            if key is None:
+                self.left[_run(event)] = event
+        if end in ("crashed", "timed out"):
+            self._die(shard, of, minimizing=False, timed_out=end == "timed out")
+
+    def _die(self, shard: _Shard, of: Configured, *, minimizing: bool, timed_out: bool) -> None:
+        """A worker dies; what its process had shown becomes suspect, unless it is settled."""
+        shown = [] if timed_out else [e for e in shard.shown if _run(e) not in self.settled]
+        kind = self.rng.choice((FindingKind.CRASHED, FindingKind.OUT_OF_MEMORY))
+        at = self._tick()
+        self._log(
+            shard.number,
+            WorkerDied(
+                at=at,
+                kind=FindingKind.TIMED_OUT if timed_out else kind,
+                executor=of.executor,
+                configuration=of.name,
+                executor_class=of.executor_class,
+                message=f"signal 11: at 0x{self.rng.randrange(1 << 20):x}",
+                file=f"crashed/{shard.number}-{at}.yaml",
+                entry=litmus_text(),
+                ops=tuple(self.rng.sample(KERNELS, 2)),
+                minimizing=minimizing,
+                suspects=tuple((each.index, each.configuration) for each in shown),
+            ),
+        )
+        shard.shown.clear()
+        for each in shown:
+            self.suspects[_run(each)] = self.left[_run(each)] = each
+
+    def _known(self, shard: _Shard) -> list[str]:
+        """Keys of findings that a test of this shard may show."""
+        name = f"{shard.number}/" if self.apart else ""
+        return self.keys.setdefault(f"{name}{shard.executor}", [])
+
+    # --- findings ----------------------------------------------------------------------
+
+    def _reduce(self, shard: _Shard) -> None:
+        """Start a reduction, or continue one."""
+        if shard.reducing is None:
+            mine = [e for e in (*shard.shown, *shard.given) if _run(e) in self.left]
+            if mine:
+                chosen = self.rng.choice(mine)
+                shard.reducing = chosen
+                where = (chosen.index, chosen.executor, chosen.configuration)
+                index, executor, name = where
+                at = self._tick()
+                started = ReductionStarted(
+                    at=at, index=index, executor=executor, configuration=name
+                )
+                self._log(shard.number, started)
+            return
+        event = shard.reducing
+        result = self.rng.random()
+        if _run(event) not in self.left:
+            pass  # resolved meanwhile
+        elif result < 0.1:
+            of = next(e for e in CONFIGURED if e.executor == event.executor)
+            self._die(shard, of, minimizing=True, timed_out=False)
+            return
+        elif _run(event) in self.suspects:
+            self._settle_one(shard, event)
+        elif result < 0.5:
+            self._find(shard, event)
+        elif result < 0.7 and self._known(shard):
+            self._log(
+                shard.number,
+                SeenAgain(
+                    at=self._tick(),
+                    index=event.index,
+                    executor=event.executor,
+                    configuration=event.configuration,
+                    key=self.rng.choice(self._known(shard)),
+                ),
+            )
+            del self.left[_run(event)]
+        elif result < 0.8:
+            self._refute(shard, event)
+        self._end_reduction(shard)
+
+    def _end_reduction(self, shard: _Shard) -> None:
+        if (event := shard.reducing) is not None:
+            self._log(
+                shard.number,
+                ReductionEnded(
+                    at=self._tick(),
+                    index=event.index,
+                    executor=event.executor,
+                    configuration=event.configuration,
+                    executions=self.rng.randrange(1000),
+                    seconds=self._seconds(),
+                    counters={"seconds": self._seconds()},
+                ),
+            )
+            shard.reducing = None
+
+    def _find(self, shard: _Shard, event: Executed) -> None:
+        """A finding: new, or found by two shards at the same time; perhaps with a script."""
+        keys = self._known(shard)
+        if keys and self.rng.random() < 0.3:
+            key = self.rng.choice(keys)
+        else:
+            key = f"{event.executor}-{shard.number if self.apart else ''}-{len(keys)}"
+            keys.append(key)
+        file = f"findings/{key.replace('/', '-')}-{event.index}.yaml"
+        self._log(shard.number, added(event, key, file, at=self._tick()))
+        self.left.pop(_run(event))
+        self.suspects.pop(_run(event), None)
+        self.settled.add(_run(event))
+        if self.rng.random() < 0.5:
+            shows_it = self.rng.random() < 0.5
+            self._log(
+                shard.number, ScriptRun(at=self._tick(), key=key, file=file, shows_it=shows_it)
+            )
+
+    def _refute(self, shard: _Shard, event: Executed) -> None:
+        self._log(
+            shard.number,
+            Unconfirmed(
+                at=self._tick(),
+                index=event.index,
+                executor=event.executor,
+                configuration=event.configuration,
+                file=f"unconfirmed/{event.index}.yaml",
+            ),
+        )
+        self.left.pop(_run(event))
+        self.suspects.pop(_run(event), None)
+        self.settled.add(_run(event))
+
+    def _settle(self, shard: _Shard) -> None:
+        """Run a suspect again."""
+        mine = [
+            e
+            for e in self.suspects.values()
+            if self.shard_of[id(e)] == shard.number or any(e is other for other in shard.given)
+        ]
+        if mine:
+            self._settle_one(shard, self.rng.choice(mine))
+
+    def _settle_one(self, shard: _Shard, event: Executed) -> None:
+        kind = self.rng.random()
+        if kind < 0.3:
+            self._find(shard, event)
+        elif kind < 0.6:
+            self._refute(shard, event)
+        else:
+            self._log(
+                shard.number,
+                Confirmed(
+                    at=self._tick(),
+                    index=event.index,
+                    executor=event.executor,
+                    configuration=event.configuration,
+                ),
+            )
+            del self.suspects[_run(event)]
+            self.settled.add(_run(event))
+            if event.key is not None:
+                del self.left[_run(event)]
+
+    # --- the rest ----------------------------------------------------------------------
+
+    def _choose_clusters(self, shard: _Shard) -> None:
+        of = self.rng.choice([e for e in CONFIGURED if e.executor == shard.executor])
+        verdict = self.rng.choice(("sound", "unsound", "unknown"))
+        self._log(
+            shard.number,
+            ClustersChosen(
+                at=self._tick(),
+                index=self.index,
+                executor=of.executor,
+                configuration=of.name,
+                verdict=verdict,
+                racing=self.rng.random() < 0.5,
+                seconds=self._seconds(),
+            ),
+        )
+        key = f"unsound-{of.executor}" + (f"-{shard.number}" if self.apart else "")
+        if verdict == "unsound" and self.rng.random() < 0.5:
+            again = SeenAgain(
+                at=self._tick(), index=None, executor=of.executor, configuration=of.name, key=key
+            )
+            new = FindingAdded(
+                at=self.at,
+                index=self.index,
+                key=key,
+                file=f"findings/{key.replace('/', '-')}.yaml",
+                entry=litmus_text(),
+                kind=FindingKind.UNSOUND,
+                executor=of.executor,
+                configuration=of.name,
+                executor_class=of.executor_class,
+                cause="unsound clusters",
+                reason=("the clusters add r0=1",),
+            )
+            is_new = not any(isinstance(e, FindingAdded) and e.key == key for _, e in self.stream)
+            self._log(shard.number, new if is_new else again)
+
+    def _compare(self, shard: _Shard) -> None:
+        totals = {
+            each.title: ExecutorTotals(each.model, *(self.rng.randrange(64) for _ in range(5)))
+            for each in self.rng.sample(CONFIGURED, 2)
+        }
+        self._log(
+            shard.number,
+            Compared(at=self._tick(), index=self.index, family="dag", totals=totals),
+        )
+
+    def _check(self, shard: _Shard) -> None:
+        kind = self.rng.random()
+        of = self.rng.choice([e for e in CONFIGURED if e.executor == shard.executor])
+        if kind < 0.7:
+            canary = CanaryRun(at=self._tick(), reported=self.rng.random() < 0.9)
+            self._log(shard.number, canary)
+        elif kind < 0.9:
+            mutant = f"mutant/{self.rng.randrange(4)}-{shard.number if self.apart else ''}"
+            seconds = self.rng.choice((None, self._seconds()))
+            self._log(
+                shard.number,
+                MutantRun(
+                    at=self._tick(),
+                    kill=Kill(
+                        mutant=mutant,
+                        executor="native",
+                        seconds=seconds,
+                        graphs=self.rng.randrange(99),
+                        family="dag" if seconds is not None else "",
+                        setup="controlled",
+                    ),
+                ),
+            )
+        else:
+            self._log(
+                shard.number,
+                ConfigurationUnavailable(
+                    at=self._tick(), executor=of.executor, configuration=of.name, why="no device"
+                ),
+            )
+
+
+def _run(event: Executed) -> tuple[int, str, str]:
+    return event.index, event.executor, event.configuration
