@@ -16,8 +16,9 @@ fuzz: setup
 	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, and left something undecided (exit 3)"; fi; \
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]
 
+# One process more than there are cores: many tests wait for processes and campaigns.
 test: setup
-	$(VENV)/bin/python -m pytest -n auto --dist worksteal
+	$(VENV)/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 # Too long for each submission: ten thousand small random tests on which all oracles
 # must agree (a quarter of an hour on two free cores), some of full size, then ten

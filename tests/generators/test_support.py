@@ -36,11 +36,11 @@ PAIRS = [(name, family) for name, each in SUPPORTS.items() for family in familie
 @pytest.mark.parametrize(("name", "family"), PAIRS)
 def test_every_test_lies_within_the_support(name: str, family: str) -> None:
     support = SUPPORTS[name]
-    tests = [generate(family, 5, index, support) for index in range(12)]
-    assert [support.lacking(test) for test in tests] == [()] * 12
+    tests = [generate(family, 5, index, support) for index in range(8)]
+    assert [support.lacking(test) for test in tests] == [()] * 8
     assert all(test.effects for test in tests)
-    assert len(set(tests)) >= 10
-    assert tests[9:] == [generate(family, 5, index, support) for index in range(9, 12)]
+    assert len(set(tests)) >= 7
+    assert tests[6:] == [generate(family, 5, index, support) for index in range(6, 8)]
 
 
 def test_families_fit_what_they_are_about() -> None:
