@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import statistics
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import installed
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import load
@@ -32,19 +29,14 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from litmusfuzz.corpus.textfile import Entry
 
-TESTS = Path(__file__).parents[1]
 NAME = "double/profiled"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def doubles(tmp_path_factory):
-    folder = installed(tmp_path_factory.mktemp("doubles"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
-        yield
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 def campaign(out: Path, **changes) -> Run:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import installed
 from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.outcome import Verdict
@@ -22,7 +20,6 @@ from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.reports.events import WorkerDied
 from litmusfuzz.reports.summary import summary
 
-TESTS = Path(__file__).parents[1]
 DEFECTS = {
     "mutant/two-holders": ("critical sections", 5),
     "mutant/over-capacity": ("queues", 2),
@@ -33,16 +30,6 @@ DEFECTS = {
     "double/other-branch": ("conditionals", 2),
 }
 """By executor: what a minimized finding still has, and how many effects the smallest has."""
-
-
-@pytest.fixture(scope="module")
-def doubles(tmp_path_factory):
-    """Doubles are executors, here and in the workers."""
-    folder = installed(tmp_path_factory.mktemp("doubles"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
-        yield
 
 
 @pytest.mark.parametrize("name", DEFECTS)

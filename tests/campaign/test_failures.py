@@ -6,12 +6,10 @@ import asyncio
 import errno
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import installed
 
 from litmusfuzz.corpus.textfile import Script, load
 from litmusfuzz.fuzz.campaign import loop
@@ -39,10 +37,10 @@ from litmusfuzz.reports.events import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.slots import Job
 
-TESTS = Path(__file__).parents[1]
 MUTANT = "mutant/last-in-first-out"
 """Deterministic, on an engine that records schedules."""
 KINDS = (
@@ -52,14 +50,7 @@ KINDS = (
 """Events of a campaign on it, by the phase that they end."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def doubles(tmp_path_factory):
-    """Doubles are executors, here and in the workers."""
-    folder = installed(tmp_path_factory.mktemp("doubles"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
-        yield
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 def settings(out: Path, **changes) -> Settings:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import Crashing, Damaged, Damaging, installed
+from campaign.doubles import Crashing, Damaged, Damaging
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import loop
@@ -28,17 +27,10 @@ from litmusfuzz.reports.events import (
     WorkerDied,
 )
 
-TESTS = Path(__file__).parents[1]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-@pytest.fixture(scope="module", autouse=True)
-def doubles(tmp_path_factory):
-    """Doubles are executors, here and in the workers."""
-    folder = installed(tmp_path_factory.mktemp("doubles"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(TESTS)]))
-        yield
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 def campaign(name: str, out: Path, pending=(), suspects=(), **changes) -> Run:
