@@ -1,4 +1,4 @@
-"""Decides which shard of a nightly run is next.
+"""Decides which shard of a nightly run is next, and makes the settings that all shards share.
 
 Every executor gets the same time. The configurations of an executor fall into *groups*: one
 environment, because another one needs another process, and one class, because findings are
