@@ -47,6 +47,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
+    MAX_NESTING,
     Body,
     BranchAttrs,
     Cluster,
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import Nested
 
 MAX_DIGITS: Final = 18
+MAX_NOTATION: Final = 1 << 16
+"""Characters of a test in the notation, at most. Larger tests are files."""
 _STATEMENT = re.compile(
     r"(?P<target>[A-Za-z]\w*)(\[(?P<rows>[\d,\s]+)\])?\s*(?P<how>\+|-|\*|min|max)?=\s*(?P<value>.+)",
     re.ASCII,
@@ -118,6 +121,11 @@ def litmus(
     MalformedTest
         Naming the statement.
     """
+    if len(text) > MAX_NOTATION:
+        message = (
+            f"a notation of {len(text):,} characters, of at most {MAX_NOTATION:,}: save a file"
+        )
+        raise MalformedTest(message)
     # Generated names of nodes differ from every register.
     reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
     builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))
@@ -143,7 +151,7 @@ def litmus(
         Variable(each, dtype, shape, given.pop(each, 0)) for each in builder.variables
     )
     if given:
-        raise MalformedTest(f"no variable {', '.join(given)} in {text!r}")
+        raise MalformedTest(f"no variable {', '.join(given)} in {text[:80]!r}")
     try:
         return LitmusTest(
             name,
@@ -166,23 +174,22 @@ def litmus(
 
 def _split(text: str, separator: str) -> list[str]:
     """Split `text` at separators outside braces."""
-    parts = [""]
-    depth = 0
-    position = 0
-    while position < len(text):
-        if depth == 0 and text.startswith(separator, position):
-            parts.append("")
-            position += len(separator)
-            continue
-        letter = text[position]
-        depth += {"{": 1, "}": -1}.get(letter, 0)
+    parts = []
+    depth = begin = 0
+    for match in re.finditer(rf"[{{}}]|{re.escape(separator)}", text):
+        position = match.start()
+        if match[0] != separator:
+            depth += 1 if match[0] == "{" else -1
+        elif depth == 0:
+            parts.append(text[begin:position])
+            begin = match.end()
         if depth < 0:
             raise MalformedTest(f"a brace too many: {text[: position + 1].strip()[-60:]!r}")
-        parts[-1] += letter
-        position += 1
+        if depth > 2 * MAX_NESTING:  # of bodies; clusters have braces as well
+            raise MalformedTest(f"braces are nested too deeply: {text.strip()[:60]!r}")
     if depth:
         raise MalformedTest(f"a brace is not closed: {text.strip()[:60]!r}")
-    return parts
+    return [*parts, text[begin:]]
 
 
 def _runs(client: str) -> tuple[Run, ...]:
@@ -190,7 +197,7 @@ def _runs(client: str) -> tuple[Run, ...]:
     for part in client.split(";") if client.strip() else ():
         match = re.fullmatch(r"\s*(\w+)\s*:\s*(\w+)(\s+after((\s+\w+)+))?\s*", part, re.ASCII)
         if not match:
-            raise MalformedTest(f"not a run, as in 'c:g1 after a b': {part.strip()!r}")
+            raise MalformedTest(f"not a run, as in 'c:g1 after a b': {part.strip()[:80]!r}")
         runs.append(Run(match[1], match[2], tuple((match[4] or "").split())))
     return tuple(runs)
 
@@ -275,19 +282,19 @@ class _Builder:
             return
         match = _STATEMENT.fullmatch(text)
         if not match:
-            raise MalformedTest(f"not a statement: {text!r}")
+            raise MalformedTest(f"not a statement: {text[:80]!r}")
         target, how, value = match["target"], match["how"], match["value"]
         rows = _rows(text, match["rows"])
         if target[0].isupper():
             self.store(text, target, rows, how, value)
         elif how or rows:
-            raise MalformedTest(f"a register is only assigned: {text!r}")
+            raise MalformedTest(f"a register is only assigned: {text[:80]!r}")
         else:
             self.load(text, target, value)
 
     def queue(self, text: str, name: str) -> str:
         if name not in self.queues:
-            raise MalformedTest(f"no queue {name}: {text!r}")
+            raise MalformedTest(f"no queue {name}: {text[:80]!r}")
         return name
 
     def put(self, text: str, queue: str, value: str) -> None:
@@ -297,7 +304,7 @@ class _Builder:
             self.effect(self.names.numbered("w"), "QueueEnqueueV2", queue, (operand,), None)
             return
         if not all(re.fullmatch(r"\s*-?\d{1,18}\s*", part, re.ASCII) for part in parts):
-            raise MalformedTest(f"several elements are numbers: {text!r}")
+            raise MalformedTest(f"several elements are numbers: {text[:80]!r}")
         many = self.constant(tuple(map(int, parts)), (len(parts), *self.shape))
         self.effect(self.names.numbered("w"), "QueueEnqueueManyV2", queue, (many,), None)
 
@@ -313,7 +320,7 @@ class _Builder:
         elif head.startswith("loop") and len(blocks) == 1:
             self.loop(text, head, blocks[0])
         else:
-            raise MalformedTest(f"not a statement: {text!r}")
+            raise MalformedTest(f"not a statement: {text[:80]!r}")
 
     def cluster(self, text: str, inner: str) -> None:
         first = len(self.scope.nodes)
@@ -338,7 +345,7 @@ class _Builder:
         """Add the comparison of a predicate, and first the reads of the variables that it names."""
         match = _TEST.fullmatch(test)
         if not match:
-            raise MalformedTest(f"a test is as in r0==1 or r0<2: {text!r}")
+            raise MalformedTest(f"a test is as in r0==1 or r0<2: {text[:80]!r}")
         operands = []
         for term in (match[1], match[3]):
             if reads and term[0].isupper():
@@ -375,7 +382,7 @@ class _Builder:
     def loop(self, text: str, head: str, inner: str) -> None:
         match = _LOOP.fullmatch(head)
         if not match:
-            raise MalformedTest(f"a loop is as in 'loop 3 while X==0 {{...}}': {text!r}")
+            raise MalformedTest(f"a loop is as in 'loop 3 while X==0 {{...}}': {text[:80]!r}")
         name = self.names.numbered("loop")
         counter = self.names.numbered(f"{name}_i")
         start = self.constant(0, (), "int32")
@@ -448,7 +455,7 @@ class _Builder:
     def section(self, text: str, how: str, mutex: str) -> None:
         """Open a section, or close the one opened last."""
         if mutex in self.queues or mutex in self.variables:
-            raise MalformedTest(f"{mutex} is no mutex: {text!r}")
+            raise MalformedTest(f"{mutex} is no mutex: {text[:80]!r}")
         if how == "lock":
             self.sections.append((mutex, len(self.scope.nodes), self.scope.previous))
             self.scope.previous = ()
@@ -456,7 +463,7 @@ class _Builder:
                 self.mutexes.append(mutex)
             return
         if not self.sections or self.sections[-1][0] != mutex:
-            raise MalformedTest(f"{mutex} is not the one locked last: {text!r}")
+            raise MalformedTest(f"{mutex} is not the one locked last: {text[:80]!r}")
         _, first, after = self.sections.pop()
         members = tuple(n.name for n in self.scope.nodes[first:] if _can_be_member(n))
         name = self.names.numbered("s")
@@ -476,7 +483,7 @@ class _Builder:
         elif how in ("+", "-"):
             op = "AssignAddVariableOp" if how == "+" else "AssignSubVariableOp"
         elif how:
-            raise MalformedTest(f"{how}= needs rows: {text!r}")
+            raise MalformedTest(f"{how}= needs rows: {text[:80]!r}")
         else:
             op = "AssignVariableOp"
         operand = self.expression(text, value, shape)
@@ -484,7 +491,7 @@ class _Builder:
 
     def load(self, text: str, target: str, value: str) -> None:
         if self.scope.outside is None and target in self.taken:
-            raise MalformedTest(f"register {target} is assigned twice: {text!r}")
+            raise MalformedTest(f"register {target} is assigned twice: {text[:80]!r}")
         # A name is a register's own at the top; inside bodies it is used again.
         name = target if self.scope.outside is None else self.names.numbered(f"{target}in")
         value = value.strip()
@@ -520,7 +527,7 @@ class _Builder:
         while True:
             term = _TERM.match(value, position)
             if not term:
-                raise MalformedTest(f"not an expression: {text!r}")
+                raise MalformedTest(f"not an expression: {text[:80]!r}")
             operand = self.operand(text, term.group(), shape)
             position = term.end()
             rest = value[position:].lstrip()
@@ -535,14 +542,14 @@ class _Builder:
                 return result
             operator = rest[0]
             if operator not in _OPERATORS:
-                raise MalformedTest(f"not an expression: {text!r}")
+                raise MalformedTest(f"not an expression: {text[:80]!r}")
             value, position = rest[1:].lstrip(), 0
 
     def operand(self, text: str, term: str, shape: tuple[int, ...]) -> str:
         if not term.lstrip("-").isdigit():
             found = self.find(term)
             if found is None:
-                raise MalformedTest(f"no register {term} in this chain: {text!r}")
+                raise MalformedTest(f"no register {term} in this chain: {text[:80]!r}")
             return found
         if len(term) > MAX_DIGITS:
             raise MalformedTest(f"a number of more than {MAX_DIGITS} digits: {text[:80]!r}")
@@ -601,7 +608,7 @@ def _blocks(text: str, rest: str) -> list[str]:
         if rest:
             match = re.fullmatch(r"else\s*(\{.*)", rest, re.DOTALL)
             if not match:
-                raise MalformedTest(f"not a statement: {text!r}")
+                raise MalformedTest(f"not a statement: {text[:80]!r}")
             rest = match[1]
     return inner
 

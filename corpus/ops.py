@@ -24,6 +24,10 @@ Nested = int | tuple["Nested", ...]
 """A literal: an int, or rows of literals."""
 
 
+MAX_MESSAGE: Final = 2_000
+"""Characters of a message about a test or a file, at most."""
+
+
 class MalformedTest(ValueError):
     """A litmus test that breaks a rule of its format.
 
@@ -42,8 +46,10 @@ class MalformedTest(ValueError):
         self.path = path
 
     def __str__(self) -> str:
-        where = ".".join(map(str, self.path))
-        return f"{where}: {self.message}" if where else self.message
+        where = ".".join(str(each)[:80] for each in self.path)
+        long = len(self.message) > MAX_MESSAGE  # it names something long
+        message = self.message[:MAX_MESSAGE] + " [...]" if long else self.message
+        return f"{where}: {message}" if where else message
 
 
 class Kind(Enum):

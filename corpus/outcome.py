@@ -68,8 +68,9 @@ class Outcome:
         A blocked or failed one may lack some.
         """
         if status is not Status.COMPLETED:
-            return cls(tuple((n, values[n]) for n in test.names if n in values), status)
-        return cls(tuple((name, values[name]) for name in test.names))
+            listed = sorted(values.keys() & test.shown.keys(), key=test.places.__getitem__)
+            return cls(tuple((name, values[name]) for name in listed), status)
+        return cls(tuple((name, values[name]) for name in test.shown))
 
     @property
     def torn(self) -> bool:

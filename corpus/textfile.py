@@ -64,7 +64,7 @@ from litmusfuzz.corpus.outcome import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
@@ -366,20 +366,36 @@ class _Schedule(_Strict, kw_only=True):
 # --- loading ---------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str]) -> Entry:
+def load(path: str | os.PathLike[str], check: Callable[[Finding], None] | None = None) -> Entry:
     """The entry in a file.
+
+    Parameters
+    ----------
+    path : path
+    check : callable, optional
+        Checks what only a finding's executor knows, such as settings. It raises
+        `MalformedTest`, with a path below the finding.
 
     Raises
     ------
     FileError
         For anything that is wrong with it, in one line.
     """
-    return loads(read_text(path), os.fspath(path))
+    return loads(read_text(path), os.fspath(path), check)
 
 
-def loads(text: str, source: str = "<text>") -> Entry:
+def loads(
+    text: str, source: str = "<text>", check: Callable[[Finding], None] | None = None
+) -> Entry:
     """The entry in a text; `source` stands in errors for its name."""
-    return _Reader(text, source).entry()
+    reader = _Reader(text, source)
+    entry = reader.entry()
+    if check is not None and entry.finding is not None:
+        try:
+            check(entry.finding)
+        except MalformedTest as error:
+            raise reader.error(("finding", *error.path), error.message) from None
+    return entry
 
 
 _VERSION_1: Final = (
@@ -446,7 +462,7 @@ class _Reader(Document):
                     raise reader.error((name,), "a test inside a finding has none")
             return reader.test(top)
         except FileError as error:
-            line = self.lines[path] + (error.line if path in self.blocks else 0)
+            line = self.line(path) + (error.line if self.is_block(path) else 0)
             raise FileError(self.source, line, (*path, *error.fields), error.message) from None
 
     def variable(self, name: str, data: Any) -> Variable:
@@ -570,20 +586,22 @@ class _Reader(Document):
             if getattr(raw, name) is not None:
                 self.check_least(getattr(raw, name), least, ("finding", name))
         path: Path_ = ("finding", "forbidden")
-        forbidden: list[tuple[Outcome, int]] = []
+        forbidden: dict[Outcome, int] = {}
+        least = 0
         for position, each in enumerate(raw.forbidden):
             here = (*path, position)
             seen: _Seen = self.convert(each, _Seen, here)
             self.check_least(seen.count, 1, (*here, "count"))
-            if forbidden and seen.count > forbidden[-1][1]:
+            if forbidden and seen.count > least:
                 raise self.error((*here, "count"), "the most frequent outcome stands first")
+            least = seen.count
             outcome = self.outcome(test, seen.outcome, (*here, "outcome"))
-            if outcome in (known for known, _ in forbidden):
+            if outcome in forbidden:
                 raise self.error((*here, "outcome"), "stands twice")
-            forbidden.append((outcome, seen.count))
+            forbidden[outcome] = seen.count
         if not forbidden:
             raise self.error(path, "a finding shows at least one outcome")
-        count = sum(n for _, n in forbidden)
+        count = sum(forbidden.values())
         if count > raw.executions:
             text = f"must be >= {count}, which the outcomes below count, got {raw.executions}"
             raise self.error(("finding", "executions"), text)
@@ -591,7 +609,7 @@ class _Reader(Document):
             executor=raw.executor,
             configuration=raw.configuration,
             model=raw.model,
-            forbidden=tuple(forbidden),
+            forbidden=tuple(forbidden.items()),
             executions=raw.executions,
             noise=self.mapping(raw.noise, int | bool, ("finding", "noise")),
             settings=self.mapping(raw.settings, Setting, ("finding", "settings")),
@@ -664,16 +682,20 @@ def outcome_from_plain(test: LitmusTest, plain: Mapping[str, Plain]) -> Outcome:
             raise MalformedTest(f"must be blocked or failed, got {named!r:.80}", (STATUS_KEY,))
         status = Status(str(named))
     for name in given:
-        if name not in test.names:
+        if name not in test.shown:
             raise MalformedTest(f"{name[:80]!r} is not one of {', '.join(test.names)}", (name,))
         if status is Status.FAILED:
             raise MalformedTest("a failed outcome has no values", (name,))
-    values: dict[str, Value] = {}
-    for name in test.names:
-        if name in given:
-            values[name] = value_from_plain(test, name, given[name])
-        elif status is Status.COMPLETED or (status is Status.BLOCKED and name not in test.observe):
+    # An outcome that did not complete may be far shorter than the list of its test's names.
+    needed: Iterable[str] = ()
+    if status is Status.COMPLETED and len(given) < len(test.shown):
+        needed = test.shown
+    elif status is Status.BLOCKED:
+        needed = (*(v.name for v in test.variables), *(q.name for q in test.queues))
+    for name in needed:
+        if name not in given:
             raise MalformedTest(f"no value for {name!r}")
+    values = {name: value_from_plain(test, name, plain) for name, plain in given.items()}
     return Outcome.of(test, values, status)
 
 
@@ -684,8 +706,7 @@ def value_from_plain(test: LitmusTest, name: str, plain: Plain) -> Value:
             raise MalformedTest(f"a value is an int, a list or torn; got {plain[:80]!r}", (name,))
         return TORN
     size = test.size_of(test.type_of(name).shape)
-    queue = next((q for q in test.queues if q.name == name), None)
-    if queue is None:
+    if all(queue.name != name for queue in test.queues):
         return _flat_value(plain, size, (name,))
     if isinstance(plain, int):
         raise MalformedTest("a queue's contents are a list", (name,))
@@ -752,7 +773,9 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.unlink(missing_ok=True)  # of a killed process with our id, or somebody's link
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
         temporary.replace(target)
     except OSError:  # a full disk
         temporary.unlink(missing_ok=True)

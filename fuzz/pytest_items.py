@@ -12,15 +12,17 @@ import click
 import pytest
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, FileError, load
+from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, ReplayResult, replay_entry
-from litmusfuzz.fuzz.cli.common import Duration
+from litmusfuzz.fuzz.cli.common import Duration, harmless
+from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.events import unfold
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 NOTE: Final = "litmus"
 """Property of a test report that holds a note on a test that passed."""
+EXECUTOR: Final = "litmus-executor"
+"""Property of a test report that holds the executor and its configuration."""
+RAN: Final = "litmus-executions"
+"""Property of the report of a test that ran: the number of executions."""
 
 
 class Failed(Exception):
@@ -73,8 +79,12 @@ class Litmus:
         time: str,
         budget: int | None,
         known: str | None,
+        typed: str | None,
     ) -> Litmus:
         """The options of the command line or of a project's settings.
+
+        Code outside LitmusFuzz runs only if it is named in `typed`, the user's own words; None in a
+        worker of pytest-xdist, whose controller has looked.
 
         Raises
         ------
@@ -88,6 +98,12 @@ class Litmus:
                 executors.append((name, configuration(name, config or None)))
             except UnknownExecutor as error:
                 raise pytest.UsageError(f"--litmus-executors: {error}") from None
+            wants = "" if typed is None or config in typed else outside_code(name, config)
+            if wants:
+                raise pytest.UsageError(
+                    f"litmus_executors: the project's settings want to run {wants}; if you trust "
+                    f"them, add --litmus-executors {shlex.quote(named)}"
+                )
             if executors[-1] in executors[:-1]:
                 raise pytest.UsageError(f"--litmus-executors: {part.strip()} stands twice")
         for option, number in (("count", count), ("budget", budget)):
@@ -153,6 +169,7 @@ class LitmusItem(pytest.Item):
         self.executor = executor
         self.executor_config = config
         self.litmus = litmus
+        self.user_properties.append((EXECUTOR, self.name))
         found = entry.finding
         self.finding = found if found and found.executor == executor else None
         model_name = self.finding.model if self.finding else config.guarantees
@@ -232,11 +249,12 @@ class LitmusItem(pytest.Item):
         worker = self.litmus.worker(self.executor)
         result = replay_entry(entry, oracle, worker, self.executor_config, options)
         if result.refused:
-            pytest.skip(f"{self.executor} refuses: {result.refused}")
+            pytest.skip(harmless(f"{self.executor} refuses: {result.refused}"))
         if result.problem:
             raise Failed(result.problem)
         assert result.judgement is not None
         self.check_alive(result, result.judgement)
+        self.user_properties.append((RAN, result.judgement.executions))
         return result.judgement
 
     def check_alive(self, result: ReplayResult, judgement: Judgement) -> None:
@@ -247,7 +265,7 @@ class LitmusItem(pytest.Item):
             return
         died = "; ".join(result.died)
         if entry := self.entry("timed out" if "no answer" in died else "crashed"):
-            pytest.xfail(f"known: {died}: {entry.why}")
+            pytest.xfail(harmless(f"known: {died}: {entry.why}"))
         raise Failed(f"{self.name}: {died}\n{self.replay}")
 
     def skip_if_undecided(self, judgement: Judgement) -> None:
@@ -264,7 +282,7 @@ class LitmusItem(pytest.Item):
 
     def note(self, text: str) -> None:
         """Note something about a test that passes."""
-        self.user_properties.append((NOTE, text))
+        self.user_properties.append((NOTE, harmless(text)))
 
     @property
     def replay(self) -> str:
@@ -283,7 +301,7 @@ class LitmusItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a failure instead of a traceback, where there is one."""
         if isinstance(excinfo.value, Failed):
-            return str(excinfo.value)
+            return harmless(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.pytest_items import Litmus, LitmusFile
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
+_LACKING: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
+"""Executors that ran too little, a line each."""
 _LITMUS_HEADER: Final = re.compile(
     rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE
 )
+_MOST_BYTES: Final = 4 << 20
+"""Of a litmus file (`litmusfuzz.corpus.document.MAX_BYTES`)."""
 
 _DEPENDENCIES: Final = MappingProxyType(
     {
@@ -64,6 +69,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--litmus-known", metavar="FILE", help="known findings: what they explain is an xfail"
     )
+    group.addoption(
+        "--litmus-min-tests",
+        type=int,
+        default=1,
+        metavar="N",
+        help="litmus files that each executor has to run, if it is given any; with fewer, as it "
+        "refuses the others, the session fails (default: 1)",
+    )
     parser.addini("litmus_executors", "as --litmus-executors; tf if only litmus_files is set")
     parser.addini(
         "litmus_files",
@@ -78,6 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
     named = config.getoption("--litmus-executors") or config.getini("litmus_executors")
     if not (named or patterns):
         return
+    if (least := config.getoption("--litmus-min-tests")) < 0:
+        raise pytest.UsageError(f"--litmus-min-tests: at least 0, got {least}")
     _refuse_shadowed_dependencies()
     from litmusfuzz.fuzz.pytest_items import Litmus
 
@@ -89,7 +104,14 @@ def pytest_configure(config: pytest.Config) -> None:
         time=config.getoption("--litmus-time"),
         budget=config.getoption("--litmus-budget"),
         known=config.getoption("--litmus-known"),
+        typed=None if hasattr(config, "workerinput") else _typed(config),
     )
+
+
+def _typed(config: pytest.Config) -> str:
+    """What the user has typed, without the options and settings of a project's files."""
+    arguments = map(str, config.invocation_params.args)
+    return "\n".join((*arguments, os.environ.get("PYTEST_ADDOPTS", "")))
 
 
 def _refuse_shadowed_dependencies() -> None:
@@ -125,8 +147,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
     if litmus is None or file_path.suffix != ".yaml" or not litmus.wants(file_path):
         return None
     try:
-        if not _LITMUS_HEADER.search(file_path.read_bytes()):
-            return None
+        with file_path.open("rb") as file:
+            if not _LITMUS_HEADER.search(file.read(_MOST_BYTES)):
+                return None
     except OSError:
         return None  # the file's own plugin reports it
     from litmusfuzz.fuzz.pytest_items import LitmusFile
@@ -134,10 +157,42 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
     return LitmusFile.of(parent, file_path, litmus)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a session in which an executor ran nothing: it says nothing about that executor."""
+    litmus = session.config.stash.get(_LITMUS, None)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if litmus is None or reporter is None or hasattr(session.config, "workerinput"):
+        return
+    from litmusfuzz.fuzz.pytest_items import EXECUTOR, RAN
+
+    given: dict[str, list[bool]] = {}
+    for category in ("passed", "failed", "xfailed", "xpassed", "skipped"):
+        for report in reporter.stats.get(category, ()):
+            properties = dict(getattr(report, "user_properties", ()))
+            if EXECUTOR in properties:
+                ran = category != "skipped" or RAN in properties
+                given.setdefault(properties[EXECUTOR], []).append(ran)
+    wanted = session.config.getoption("--litmus-min-tests")
+    lacking = [
+        f"{executor}: {sum(ran)} of {len(ran)} litmus files ran, at least {wanted} has to"
+        for executor, ran in given.items()
+        if sum(ran) < wanted
+    ]
+    session.config.stash[_LACKING] = lacking
+    if lacking and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print notes on tests that passed, such as known findings that did not show."""
+    """Print which executors ran too little, and notes on tests that passed.
+
+    Such as known findings that did not show.
+    """
     if terminalreporter.config.stash.get(_LITMUS, None) is None:
         return
+    if lacking := terminalreporter.config.stash.get(_LACKING, []):
+        terminalreporter.section("litmus: too little ran (--litmus-min-tests)")
+        terminalreporter.write("\n".join(lacking) + "\n")
     from litmusfuzz.fuzz.pytest_items import NOTE
 
     noted = [

@@ -24,10 +24,12 @@ Shared Memories", SIAM J. Comput. 1997. De Moura, Bjorner, "Z3", TACAS 2008.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.oracles.constraints import Case
+from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import strictnesses, unfold
 from litmusfuzz.oracles.question import DEFAULT_BUDGET, Budget, Question
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
 
 __all__ = ["DEFAULT_BUDGET", "Axiomatic", "Budget", "Case", "Question", "judge"]
@@ -65,8 +68,16 @@ class Axiomatic:
         self.test = test
         self.model = model
         self.budget = budget
-        self._loosest = unfold(test, model)
+        try:
+            self._loosest: Unfolding | None = unfold(test, model)
+        except TestTooLarge:
+            self._loosest = None
         self._can_block = bool({"queues", "critical sections"} & test.features)
+
+    @property
+    def size(self) -> int:
+        """Number of events, at least 1."""
+        return 1 + len(self._loosest.events if self._loosest else ())
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Return the verdict on one outcome.
@@ -89,18 +100,21 @@ class Axiomatic:
         It is `ALLOWED` if some total order yields an outcome that fits the question, `FORBIDDEN`
         if none does, `UNKNOWN` if the budget ran out.
         """
-        verdict = Verdict.FORBIDDEN
-        for case in self.cases(question):
-            answer = case.solve()
+        verdict = Verdict.FORBIDDEN if self._loosest else Verdict.UNKNOWN
+        for number, case in enumerate(self.cases(question)):
+            answer = case.solve() if number < self.budget.cases else None
             if answer is None:
                 verdict = Verdict.UNKNOWN
+                if number >= self.budget.cases:
+                    break
             elif answer.order is not None:
                 return Verdict.ALLOWED
         return verdict
 
     def witness(self, outcome: Outcome) -> Witness | None:
         """Return a total order that yields the outcome, or None if none was found."""
-        for case in self.cases(Question.of(self.test, outcome)):
+        cases = self.cases(Question.of(self.test, outcome))
+        for case in islice(cases, self.budget.cases):
             answer = case.solve()
             if answer is not None and answer.order is not None:
                 return tuple(case.events[i] for i in answer.order)
@@ -109,6 +123,8 @@ class Axiomatic:
     def cases(self, question: Question) -> Iterator[Case]:
         """Yield the question under each choice of strictness that can affect it."""
         status = question.status
+        if self._loosest is None:
+            return
         if status is Status.COMPLETED:
             yield Case(self.test, self._loosest, question, self.budget)
         elif not self._can_block or (status is Status.FAILED and question.values):

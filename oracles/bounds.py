@@ -136,13 +136,14 @@ class Path:
 
 
 def count_all(test: LitmusTest, limit: int) -> int:
-    """Number of orders that the reference oracle visits under `rfc`, at most `limit`.
+    """Number of orders that the reference oracle visits under `rfc`, or more; at most `limit`.
 
-    Counts the orders of every choice of strictness if an op may block.
+    Counts the orders of every choice of strictness if an op may block: those that do not matter
+    included, since what a seed generates depends on this number.
     """
     blocks = {"queues", "critical sections"} & test.features
     total = 0
-    for strictness in strictnesses(test, RFC):
+    for strictness in strictnesses(test, RFC, every=True):
         total += count(test, long_path(unfold(test, RFC, strictness)), limit - total)
         if total >= limit or not blocks:
             break

@@ -61,6 +61,8 @@ def find_cycle(
     """
     extending = [rule for rule in rules if rule in EXTENDING]
     others = [rule for rule in rules if rule not in EXTENDING]
+    if (len(edges) + len(model.axioms)) * Axiomatic(test, model, budget).size > budget.asked:
+        return ()
     for constraints, step_rules in ((others, extending), (rules, [])):
         search = _Search(test, with_rules(model, constraints), edges, question, budget)
         found = search.cycle(step_rules)
@@ -369,7 +371,8 @@ def still_possible(
     """
     unfolding = unfold(test, model)
     found = []
-    for index, event in enumerate(unfolding.events):
+    count = len(unfolding.events)
+    for index, event in enumerate(unfolding.events[: budget.asked // max(1, count)]):
         answer = Case(test, unfolding, question, budget, held_up=index).solve()
         if answer is not None and answer.order is not None:
             name = event.variables[0]

@@ -16,3 +16,9 @@ class NoProgramOrder(NoAllowedSet):
 
 class ValueTooLarge(NoAllowedSet):
     """Some total order makes a value of 2**24 or more: the test is ill-formed."""
+
+
+class TestTooLarge(NoAllowedSet):
+    """The test unfolds into more than an oracle takes: every verdict is ``unknown``."""
+
+    __test__ = False  # for pytest

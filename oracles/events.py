@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
@@ -40,11 +40,11 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     clusters_of,
-    enclosing,
+    nesting,
     steps,
 )
 from litmusfuzz.corpus.ops import CLUSTER, CountAttrs, Kind, MalformedTest, SectionAttrs
-from litmusfuzz.oracles.errors import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder, TestTooLarge
 from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:
@@ -54,6 +54,12 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 Ints = tuple[int, ...]
+MAX_PARTS: Final = 5_000_000
+"""Limit on the size of an unfolding (`Unfolding.parts`): some seconds of work."""
+KEPT_IN_A_PART: Final = 4
+"""Ints of constants and initial contents that count as one part."""
+MADE_IN_A_PART: Final = 1024
+"""Ints that are computed, or multiplied, and count as one part."""
 
 
 class Access(Enum):
@@ -249,12 +255,18 @@ class Unfolding:
     axioms : frozenset of Axiom
         Axioms of the model. Events and tokens already express all of them except
         `FIFO`, `CAPACITY` and `PREDICATES`, which each oracle implements.
+    parts : int
+        Size: events, tokens, references between them, and the ints that pure nodes compute.
+    ints : int
+        Ints that pure nodes compute, or multiply.
     """
 
     events: tuple[Event, ...]
     tokens: tuple[Token, ...]
     observed: tuple[tuple[str, int, int], ...]
     axioms: frozenset[Axiom]
+    parts: int
+    ints: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,20 +293,20 @@ class Strictness:
     late: bool = False
 
 
-def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictness]]:
-    """Yield every choice of strictness for each loop and conditional; loosest first.
+def strictnesses(
+    test: LitmusTest, model: Model, *, every: bool = False
+) -> Iterator[dict[str, Strictness]]:
+    """Yield the choices of strictness that may matter, or (`every`) all; the loosest first.
 
     Only blocked outcomes depend on the choice: an outcome that completes under a
-    stricter choice completes under the loosest one as well.
+    stricter choice completes under the loosest one as well. And only loops and conditionals
+    in which something may wait for ever, while something else could go on: the strictness of
+    others holds up what happens anyway (`_half_blocked`).
     """
+    yield {}
     names: list[str] = []
     options: list[list[Strictness]] = []
-    everything = list(test.nodes)
-    members = {name for cluster in test.clusters for name in cluster.members}
-    compiled = {n.name for n in all_nodes(each for each in everything if each.name in members)}
-    for node in everything:
-        if node.name in compiled:
-            continue  # part of a cluster: its ops have no events of their own
+    for node in _open_ended(test) if every else _half_blocked(test, model):
         flags = [(g, late) for g in (False, True) for late in (False, True)]
         parallels: list[int | None] = [None]
         if isinstance(node.attrs, LoopAttrs):
@@ -302,12 +314,67 @@ def strictnesses(test: LitmusTest, model: Model) -> Iterator[dict[str, Strictnes
             if has_window(test, node, model):
                 most = min(most, node.attrs.parallel_iterations)
             parallels += range(most - 1, 0, -1)
-        elif not isinstance(node.attrs, BranchAttrs):
-            continue
         names.append(node.name)
         options.append([Strictness(p, *flag) for p in parallels for flag in flags])
-    for chosen in product(*options):
+    choices = product(*options)
+    next(choices)  # the loosest
+    for chosen in choices:
         yield dict(zip(names, chosen, strict=True))
+
+
+def _open_ended(test: LitmusTest) -> list[Node]:
+    """Loops and conditionals that have events of their own: those outside clusters."""
+    members = {name for cluster in test.clusters for name in cluster.members}
+    compiled = {n.name for n in all_nodes(each for each in test.nodes if each.name in members)}
+    return [node for node in test.nodes if bodies(node) and node.name not in compiled]
+
+
+def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
+    """Loops and conditionals whose strictness a blocked outcome may depend on.
+
+    The strictness of one adds order from its instances, and from the values that it takes, to
+    its instances and results. Where all of those happen in every order that reaches the
+    loop or conditional, a state in which no event is enabled is the same without that order.
+    So something inside it may block, or one of the values that it takes may never be there.
+    """
+    found: set[str] = set()
+
+    def blocks(node: Node) -> bool:
+        return any(
+            each.definition.puts or each.definition.takes or isinstance(each.attrs, SectionAttrs)
+            for each in all_nodes([node])
+        )
+
+    def visit(nodes: tuple[Node, ...], late: set[str]) -> None:
+        """`late` has the values that come into the body and may never be there."""
+        graph = Graph("", nodes)
+        if Axiom.PROGRAM_ORDER in model.axioms:
+            graph = in_program_order(graph)
+        late = set(late)
+        for kind, step in steps(graph, clusters_of(nodes, test.clusters)):
+            if isinstance(step, Cluster):
+                here = [node for node in graph.nodes if node.name in step.members]
+                if any(late.intersection(node.references) for node in here):
+                    late.update(key for node in here for key in node.keys)
+                continue
+            if kind == "acquire":
+                late.update(step.members)
+            waits = kind != "node" or step.name in late or blocks(step)
+            if waits or late.intersection(step.references):
+                late.update(step.keys)
+            if not bodies(step):
+                continue
+            outer = [outer for _, outer in captures_of(step)]
+            taken = outer if isinstance(step.attrs, BranchAttrs) else [*outer, *step.inputs]
+            matters = blocks(step) or bool(late.intersection(taken))
+            if matters:
+                found.add(step.name)
+            for _, body in bodies(step):
+                visit(body.nodes, set(step.arguments) if matters else set())
+
+    for graph in test.graphs:
+        visit(graph.nodes, set())
+    return [node for node in _open_ended(test) if node.name in found]
 
 
 def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
@@ -337,6 +404,8 @@ def unfold(
     ------
     NoProgramOrder
         If `model` has program order and the test has none.
+    TestTooLarge
+        If the unfolding has more than `MAX_PARTS` parts.
 
     References
     ----------
@@ -350,8 +419,9 @@ def unfold(
     ended: dict[str, int] = {}  # by run: the token that is ready when the run is done
     keys: dict[str, int] = {}
     run_of: dict[str, int] = {}
+    graphs = {graph.name: graph for graph in test.graphs}
     for run in test.runs:
-        graph = next(g for g in test.graphs if g.name == run.graph)
+        graph = graphs[run.graph]
         # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
         if Axiom.RUNS in model.axioms:
@@ -368,7 +438,14 @@ def unfold(
             key = name if len(test.runs) == 1 else f"{run.name}.{name}"
             keys[key], run_of[key] = token, ended[run.name]
     observed = tuple((name, keys[name], run_of[name]) for name in test.observe)
-    return Unfolding(tuple(unfolder.events), tuple(unfolder.tokens), observed, model.axioms)
+    return Unfolding(
+        tuple(unfolder.events),
+        tuple(unfolder.tokens),
+        observed,
+        model.axioms,
+        MAX_PARTS - unfolder.parts_left,
+        unfolder.ints,
+    )
 
 
 _Step = tuple[Access, tuple[str, ...]]
@@ -398,9 +475,28 @@ class _Unfolder:
         self.silent: list[
             int
         ] = []  # instances in bodies without an event: ready when done, or dead
+        self.parts_left = MAX_PARTS
+        self.ints = 0
+        for variable in test.variables:
+            self.spend(test.size_of(variable.shape) // KEPT_IN_A_PART)
+        for queue in test.queues:
+            self.spend(len(queue.init) * test.size_of(queue.shape) // KEPT_IN_A_PART)
+        self.first_members = {each.members[0]: each for each in test.clusters}
         self.nothing = self.token(Join(()))
 
+    def spend(self, parts: int) -> None:
+        """Count parts of the unfolding; nested loops may have more than any memory holds."""
+        self.parts_left -= parts
+        if self.parts_left < 0:
+            raise TestTooLarge(f"unfolds into more than {MAX_PARTS} parts")
+
     def token(self, token: Token) -> int:
+        self.spend(2 + _references(token))
+        if isinstance(token, Pure) and token.node.definition.has_value:
+            work = _work(self.test, token.node)
+            self.ints += work
+            constant = token.node.definition.constant
+            self.spend(work // (KEPT_IN_A_PART if constant else MADE_IN_A_PART))
         self.tokens.append(token)
         return len(self.tokens) - 1
 
@@ -440,6 +536,7 @@ class _Unfolder:
         part: int = 0,
     ) -> int:
         """Add an event and return its index."""
+        self.spend(4 + len(needs) + len(after) + len(operands) + len(frame.guards))
         self.events.append(
             Event(
                 node=node,
@@ -473,12 +570,24 @@ class _Unfolder:
         """
         if Axiom.PROGRAM_ORDER in self.model.axioms:
             graph = in_program_order(graph)
+        self.spend(len(scope) + len(graph.nodes))
         values = dict(scope)  # tokens by name: captured values and results
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # by node: acquires of the sections around it
         inside: dict[str, tuple[int, ...]] = {}  # by node with bodies: all instances done or dead
         sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-        for kind, step in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
+        parents = nesting(sections)[1]
+        around: dict[str, list[str]] = {}  # by section: those that it lies inside
+        within: dict[str, list[str]] = {}  # those that lie inside it
+        for section in sections:
+            outer = parents.get(section.name)
+            while outer is not None:
+                self.spend(1)
+                around.setdefault(section.name, []).append(outer)
+                within.setdefault(outer, []).append(section.name)
+                outer = parents.get(outer)
+        clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
+        for kind, step in steps(graph, clusters):
             if isinstance(step, Cluster):
                 waits = frame.waits + held.get(step.members[0], ())
                 for name, token in self.cluster(graph, step, values, waits, frame).items():
@@ -504,17 +613,16 @@ class _Unfolder:
                 if kind == "release":
                     token_of[node.name] = values[node.name] = self.token(Join(waits + members))
             elif kind == "acquire":
-                around = enclosing(node, sections)
-                waits += tuple(token for other in around for token in held[other.name])
+                outside = around.get(node.name, ())
+                waits += tuple(token for name in outside for token in held[name])
                 taken = self.event(frame, node, Access.ACQUIRE, node.resources, waits)
                 held[node.name] = (self.token(Result(taken)),)
                 for name in node.attrs.members:
                     held[name] = (*held.get(name, ()), *held[node.name])
             else:
-                inner = [s.name for s in sections if node in enclosing(s, sections)]
                 needs = held[node.name] + members
                 needs += tuple(t for name in node.attrs.members for t in inside.get(name, ()))
-                needs += tuple(token_of[name] for name in inner)
+                needs += tuple(token_of[name] for name in within.get(node.name, ()))
                 released = self.event(frame, node, Access.RELEASE, node.resources, needs)
                 token_of[node.name] = values[node.name] = self.token(Result(released))
         return token_of
@@ -857,6 +965,7 @@ class _Function:
         left: list[tuple[int, tuple[int, ...], _State]] = []  # state if iteration i is the last
         bound = self.unfolder.test.bounds[node.name]
         for number in range(bound + 1):
+            self.unfolder.spend(len(captures) + len(carried) + len(self.store))
             scope = captures | dict(zip(attrs.carried, carried, strict=True))
             inside = scope | self.run(attrs.condition.nodes, scope)
             left.append((inside[attrs.condition.results[0]], carried, self.state()))
@@ -915,6 +1024,20 @@ def parts_of(token: Token) -> tuple[int, ...]:
     if isinstance(token, Stored):
         return token.seen + token.operands
     return ()
+
+
+def _references(token: Token) -> int:
+    """Number of other tokens and of events that a token names."""
+    if isinstance(token, (Stack, Finished)):
+        return len(token.events)
+    return len(parts_of(token)) + (len(token.value) if isinstance(token, Known) else 0)
+
+
+def _work(test: LitmusTest, node: Node) -> int:
+    """Number of ints that a pure node computes, or multiplies."""
+    kind = test.type_of(node.name)
+    inner = test.type_of(node.inputs[0]).shape[1] if node.definition.matrices else 1
+    return inner * test.size_of(kind.shape)
 
 
 def events_before(unfolding: Unfolding) -> tuple[frozenset[int], ...]:

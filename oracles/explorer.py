@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Never
+from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.allowed import AllowedSet
-from litmusfuzz.oracles.errors import ValueTooLarge
+from litmusfuzz.oracles.errors import TestTooLarge, ValueTooLarge
 from litmusfuzz.oracles.events import (
     Access,
     Finished,
@@ -140,10 +140,14 @@ class Explorer:
         self.budget = budget
         self._names = test.names
         self._cores: list[_Core] = []
+        self._too_large = False
         # A stricter executor yields no other outcomes, unless some op can block.
         blocks = {"queues", "critical sections"} & test.features
         self._strict = strictnesses(test, model) if blocks and not loosest else iter([{}])
-        self._core(0)
+        try:
+            self._core(0)
+        except TestTooLarge:
+            self._too_large = True
 
     def _core(self, number: int) -> _Core | None:
         """Return the test under one choice of strictness, loosest first; None past the last.
@@ -155,19 +159,37 @@ class Explorer:
             if strictness is None:
                 return None
             encoder = _Encoder(self.test, self.model, strictness)
+            # Loading a choice takes as long as some states: it counts, but for the loosest.
+            parts = encoder.unfolding.parts if self._cores else 0
+            loosest = self._cores[0] if self._cores else None
+            slowness = loosest.slowness if loosest else encoder.slowness()
             try:
-                self._cores.append(_Core(encoder.load(), encoder.events, encoder.nodes))
+                core = _Core(encoder.load(), encoder.events, encoder.nodes, parts, slowness)
             except _explorer.TooLarge as error:
                 _refuse(error, encoder.nodes)
+            self._cores.append(core)
         return self._cores[number]
 
-    def _cores_for(self, outcome: Outcome) -> Iterator[_Core]:
-        """Yield the cores that may yield the outcome."""
+    def _searches(self, outcome: Outcome, budget: Budget) -> Iterator[_Search]:
+        """Search for the outcome under each choice that may yield it, within one budget."""
+        values, status = self._coded(outcome)
+        left = budget.states
         for number in range(1 if outcome.status is not Status.BLOCKED else 1 << 30):
+            if self._too_large or left <= 0:
+                yield _Search(_UNKNOWN, (), None)
+                return
             core = self._core(number)
             if core is None:
                 return
-            yield core
+            left -= core.parts
+            try:
+                answer, states, order = core.oracle.witness(
+                    values, status, max(0, left) // core.slowness, budget.memory_bytes
+                )
+            except _explorer.TooLarge as error:
+                core.refuse(error)
+            left -= states * core.slowness
+            yield _Search(answer, order, core)
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Return the verdict on one outcome.
@@ -178,18 +200,12 @@ class Explorer:
             If a value reaches 2**24 in a visited order. The search visits few orders:
             the caller must know that the test is well-formed.
         """
-        budget = self.budget
-        values, status = self._coded(outcome)
         verdict = Verdict.FORBIDDEN
-        for core in self._cores_for(outcome):
-            try:
-                answer = core.oracle.judge(values, status, budget.states, budget.memory_bytes)
-            except _explorer.TooLarge as error:
-                core.refuse(error)
-            if answer == _ALLOWED:
+        for search in self._searches(outcome, self.budget):
+            if search.answer == _ALLOWED:
                 failed = outcome.status is Status.FAILED
                 return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
-            if answer == _UNKNOWN:
+            if search.answer == _UNKNOWN:
                 verdict = Verdict.UNKNOWN
         return verdict
 
@@ -206,44 +222,59 @@ class Explorer:
         return self._witness(outcome, self.budget)
 
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
-        values, status = self._coded(outcome)
-        for core in self._cores_for(outcome):
-            try:
-                answer, _, order = core.oracle.witness(
-                    values, status, budget.states, budget.memory_bytes
-                )
-            except _explorer.TooLarge as error:
-                core.refuse(error)
-            if answer == _ALLOWED:
-                return tuple(core.events[i] for i in order)
+        for search in self._searches(outcome, budget):
+            if search.answer == _ALLOWED and search.core is not None:
+                return tuple(search.core.events[i] for i in search.order)
         return None
 
     def allowed_outcomes(self) -> AllowedSet:
         """Return the allowed set; see the function of the same name."""
         budget = self.budget
         sets: list[_explorer.OutcomeSet] = []
-        left = budget.states
+        states, left = 0, 0 if self._too_large else budget.states
         while left > 0 and (core := self._core(len(sets))) is not None:
+            left -= core.parts
             try:
-                sets.append(core.oracle.all(left, budget.memory_bytes))
+                sets.append(core.oracle.all(max(0, left) // core.slowness, budget.memory_bytes))
             except _explorer.TooLarge as error:
                 core.refuse(error)
-            left -= sets[-1].states
-        witnesses = _Witnesses(self, sets, budget.states)
-        complete = all(found.complete for found in sets) and self._core(len(sets)) is None
+            left -= sets[-1].states * core.slowness
+            states += sets[-1].states
+        most = min(budget.states, budget.memory_bytes // self._outcome_bytes())
+        witnesses = _Witnesses(self, sets, most)
+        complete = bool(sets) and all(found.complete for found in sets)
+        complete = complete and self._core(len(sets)) is None
         # The outcomes of independent components multiply.
-        complete = complete and max(map(len, sets)) <= budget.states
-        states = sum(found.states for found in sets)
+        complete = complete and max(map(len, sets)) <= most
         return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
+
+    def _outcome_bytes(self) -> int:
+        """Memory for one outcome as an object, about."""
+        ints = sum(self.test.size_of(kind.shape) for kind in self.test.shown.values())
+        return 200 + 112 * len(self._names) + 8 * ints
+
+
+class _Search(NamedTuple):
+    """Answer of one search; if it is allowed, the events of a witness."""
+
+    answer: int
+    order: Sequence[int]
+    core: _Core | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """A test loaded under one choice of strictness."""
+    """A test loaded under one choice of strictness.
+
+    `parts` is what loading it costs, and `slowness` what one of its states costs, in states of
+    a small test.
+    """
 
     oracle: _explorer.Oracle
     events: tuple[Event, ...]
     nodes: list[Node]
+    parts: int
+    slowness: int
 
     def refuse(self, error: _explorer.TooLarge) -> Never:
         """Raise `ValueTooLarge` with the name of the node."""
@@ -336,6 +367,17 @@ class _Encoder:
             Axiom.FIFO in axioms,
             Axiom.PREDICATES not in axioms,
         )
+
+    def slowness(self) -> int:
+        """Work for one state, in that for a state of a small test.
+
+        In each state the core looks at each event's set of earlier events, and computes tokens:
+        all of them where data decides what happens.
+        """
+        count, parts, ints = len(self.events), self.unfolding.parts, self.unfolding.ints
+        if not any(event.guards for event in self.events):
+            parts, ints = parts // max(1, count), ints // max(1, count)
+        return 1 + count * (count // 64) // 1024 + (parts + ints) // 16384
 
     def event(self, event: Event) -> _explorer._Event:
         return (

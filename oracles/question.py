@@ -30,6 +30,10 @@ class Budget:
     steps : int
         Limit on z3's own step count (``rlimit``). It is not a time limit, so that
         answers are reproducible.
+    cases : int
+        Largest number of cases: choices of how strict loops and conditionals are.
+    asked : int
+        Largest number of events in all questions of one reason together.
     saturate, solve : bool
         Use saturation, use z3. Tests compare one with the other.
     """
@@ -38,6 +42,8 @@ class Budget:
     clauses: int = 100_000
     tries: int = 500
     steps: int = 5_000_000
+    cases: int = 1_000
+    asked: int = 50_000
     saturate: bool = True
     solve: bool = True
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 Part = TypeVar("Part", "Edge | Axiom", str)
 DEFAULT_BUDGET: Final = Budget(steps=1_000_000)
 """Budget of each question. A reason takes dozens of questions, each well below a second."""
+MOST_PARTS: Final = 2_000
+"""Edges and rules of a test; one with more has no reason."""
 __all__ = ["Edge", "Reason", "explain"]
 
 
@@ -118,21 +120,25 @@ def explain(
     else:
         questions = [Question(wanted), Question(wanted, Status.BLOCKED)]
 
+    asking = _Asking(questions, budget.asked)
+
     def forbids(kept: Sequence[Edge | Axiom]) -> bool:
         edges, rules = _sorted_out(kept)
-        return _none_possible(
-            Axiomatic(relaxed(test, edges), with_rules(model, rules), budget), questions
+        return asking.none_possible(
+            Axiomatic(relaxed(test, edges), with_rules(model, rules), budget)
         )
 
+    parts: list[Edge | Axiom] = [*edges_of(test), *sorted(model.axioms - BY_EDGE, key=str)]
+    if len(parts) > MOST_PARTS:
+        return None
     try:
-        parts: list[Edge | Axiom] = [*edges_of(test), *sorted(model.axioms - BY_EDGE, key=str)]
         if not forbids(parts):
             return None
         edges, rules = _sorted_out(_fewest(parts, forbids))
         values: tuple[str, ...] = ()
         if not edges and not rules:
             values = _fewest_values(
-                Axiomatic(relaxed(test, ()), with_rules(model, ()), budget), questions
+                Axiomatic(relaxed(test, ()), with_rules(model, ()), budget), asking
             )
     except _OverBudget:
         return None
@@ -151,20 +157,31 @@ class _OverBudget(Exception):
     pass
 
 
-def _none_possible(oracle: Axiomatic, questions: Sequence[Question]) -> bool:
-    verdicts = [oracle.possible(question) for question in questions]
-    if Verdict.UNKNOWN in verdicts:
-        raise _OverBudget
-    return Verdict.ALLOWED not in verdicts
+@dataclass(slots=True)
+class _Asking:
+    """The questions of a reason, and how many more events they may have in all."""
+
+    questions: Sequence[Question]
+    left: int
+
+    def none_possible(self, oracle: Axiomatic, questions: Sequence[Question] | None = None) -> bool:
+        """Return True if no order answers any question."""
+        questions = self.questions if questions is None else questions
+        self.left -= oracle.size * len(questions)
+        verdicts = [oracle.possible(each) for each in questions] if self.left >= 0 else []
+        if not verdicts or Verdict.UNKNOWN in verdicts:
+            raise _OverBudget
+        return Verdict.ALLOWED not in verdicts
 
 
-def _fewest_values(oracle: Axiomatic, questions: Sequence[Question]) -> tuple[str, ...]:
+def _fewest_values(oracle: Axiomatic, asking: _Asking) -> tuple[str, ...]:
     """Return a minimal set of values that no order yields together."""
+    questions = asking.questions
     given = questions[0].values
 
     def forbids(names: Sequence[str]) -> bool:
         values = {name: given[name] for name in names}
-        return _none_possible(oracle, [replace(each, values=values) for each in questions])
+        return asking.none_possible(oracle, [replace(each, values=values) for each in questions])
 
     names = list(given)
     if not forbids(names):

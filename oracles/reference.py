@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import (
     Access,
     Event,
@@ -74,7 +75,10 @@ def allowed_outcomes(
     for number, strictness in enumerate(strictnesses(test, model)):
         if number and not blocks:
             break  # a stricter executor yields nothing more, unless some op can block
-        walk = _Walk(test, model, strictness)
+        try:
+            walk = _Walk(test, model, strictness)
+        except TestTooLarge:
+            return AllowedSet(model.name, found, orders, complete=False)
         for outcome in walk.outcomes():
             if orders == budget_orders:
                 return AllowedSet(model.name, found, orders, complete=False)

@@ -4,10 +4,11 @@ A campaign is a stream of events, in shards. The store keeps them (`fuzz.campaig
 every report is a fold over them (`litmusfuzz.reports.fold`). An event is written when what it says
 has happened, and a file that it names exists before.
 
-Times are seconds since 1970, UTC; durations are seconds. A configuration is named by its executor
-and its own name. A test is named by its `index`, which is unique in a campaign; with the campaign's
-seed and the family it generates the test again. What one configuration showed on a test is named by
-index, executor and configuration.
+Times are seconds since 1970, UTC, as the process that wrote the event had them (`now`): between
+processes, clocks may differ by days. Durations are seconds. A configuration is named by its
+executor and its own name. A test is named by its `index`, which is unique in a campaign; with the
+campaign's seed and the family it generates the test again. What one configuration showed on a
+test is named by index, executor and configuration.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import msgspec
 
 VERSION: Final = 3
 """Of the event stream, in the first event of a campaign and of each shard."""
+DOES_NOT_START: Final = "does not start"
+"""Beginning of the reason why a configuration is unavailable, if its worker died at its start."""
 
 
 class FindingKind(StrEnum):
@@ -37,6 +40,18 @@ class FindingKind(StrEnum):
     OUT_OF_MEMORY = "out of memory"
 
 
+_STARTED: Final = time.time() - time.monotonic()
+
+
+def now() -> float:
+    """Seconds since 1970, by the clock as it was when the process started.
+
+    Never jumps, whatever is done to the clock: differences between times of one process are
+    durations.
+    """
+    return round(_STARTED + time.monotonic(), 3)
+
+
 class Event(
     msgspec.Struct,
     frozen=True,
@@ -48,7 +63,7 @@ class Event(
 ):
     """Any event; `at` is when it happened."""
 
-    at: float = msgspec.field(default_factory=lambda: round(time.time(), 3))
+    at: float = msgspec.field(default_factory=now)
 
 
 Run = tuple[int, str, str]
@@ -99,7 +114,9 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. The remaining settings concern nightly runs.
+    chosen families; empty for all. `min_graphs` is how many graphs each configuration has to run.
+    `number` gives the order of campaigns in folders beside each other: a clock may be set back.
+    The remaining settings concern nightly runs.
     """
 
     version: int = VERSION
@@ -115,6 +132,8 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     judge_by: str = ""
     python: str | None = None
     spawn: bool = False
+    min_graphs: int = 1
+    number: int = 0
     unattended: bool = False
     shard_s: float | None = None
     selftest_s: float = 0.0
@@ -356,7 +375,10 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
 
 
 class ScriptRun(Event, frozen=True, kw_only=True):
-    """The standalone script of a finding, a file beside its own, was run."""
+    """The standalone script of a finding, a file beside its own, was written, and run.
+
+    One that a resumed campaign has written for a killed process was not run, and shows nothing yet.
+    """
 
     key: str
     file: str

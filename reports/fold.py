@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import AnyEvent, ExecutorTotals, Kill, Run
     from litmusfuzz.reports.forbidden import Sightings
+
+    LoadEntry = Callable[[str, str], Entry]
 
 CANARY: Final = "mutant/canary"
 REFUSED: Final = "refused: "
@@ -130,6 +133,7 @@ def reported(
     python: str | None = None,
     *,
     script_shows_it: bool | None = None,
+    load_entry: LoadEntry = loads,
 ) -> ReportedFinding:
     """A finding that one test showed.
 
@@ -142,8 +146,10 @@ def reported(
         Interpreter of another environment, which ran the test.
     script_shows_it : bool or None
         None without a script.
+    load_entry : callable
+        Loads the event's entry, from its text and its name.
     """
-    entry = loads(event.entry, event.file)
+    entry = load_entry(event.entry, event.file)
     listed = entry.allowed.get(event.model, frozenset())
     allowed = () if isinstance(listed, Digest) else tuple(sorted(listed, key=str))
     histogram: dict[Outcome, tuple[int, str]] = {
@@ -171,7 +177,7 @@ def reported(
         histogram=histogram,
         allowed=allowed,
         nearest=nearest(entry.finding.forbidden[0][0], allowed) if entry.finding else None,
-        replay=replay_command(event.kind, event.file, folder, python),
+        replay=replay_command(event.kind, event.file, folder, python, _named(entry)),
         arcs=event.arcs,
         allowed_by=event.allowed_by,
     )
@@ -188,15 +194,33 @@ def with_script(found: ReportedFinding, *, shows_it: bool) -> ReportedFinding:
     return replace(found, entry=entry, script=file, script_shows_it=shows_it)
 
 
-def replay_command(kind: str, file: str, folder: str, python: str | None) -> str:
+def _named(entry: Entry) -> str:
+    """The configuration of a finding if its name lists settings, which may name other code.
+
+    A command runs that only if it names it too.
+    """
+    found = entry.finding
+    settings = found is not None and "=" in found.configuration
+    return f"{found.executor}:{found.configuration}" if found and settings else ""
+
+
+def replay_command(
+    kind: str, file: str, folder: str, python: str | None, executor: str = ""
+) -> str:
     """The command that shows a finding again."""
     what = "validate" if kind == FindingKind.UNSOUND else "replay"
     there = ["--python", python] if python and what == "replay" else []
+    there += ["--executors", executor] if executor and what == "replay" else []
     return shlex.join(["litmusfuzz", what, str(PurePath(folder) / file), *there])
 
 
 class Fold:
     """The state of a campaign after some of its events.
+
+    Parameters
+    ----------
+    load_entry : callable
+        Loads the entry of a finding, from its text and its file's name.
 
     Attributes
     ----------
@@ -208,7 +232,8 @@ class Fold:
         Generated tests that no shard runs any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, load_entry: LoadEntry = loads) -> None:
+        self._load_entry = load_entry
         self.settings = events.CampaignStarted(
             at=0.0, command="", seed=0, asked_s=0.0, configurations=()
         )
@@ -252,10 +277,16 @@ class Fold:
         if shard:
             line = self._shards.get(shard)
             if line is None:
-                line = self._shards[shard] = ShardLine(shard, event.at)
-            if not (isinstance(event, events.ShardEnded) and event.lost):
-                line.seconds = max(line.seconds, event.at - line.started)
+                line = self._shards[shard] = ShardLine(shard)
+            # Times of one process: others may have another clock.
+            if not isinstance(event, (events.ShardPlanned, events.ShardEnded)):
+                line.began = event.at if line.began is None else line.began
+                line.seconds = max(line.seconds, event.at - line.began)
         _APPLY[type(event)](self, shard, event)
+
+    def seconds_of(self, shard: int) -> float:
+        """Time from the first to the last event of a shard's process."""
+        return self._shards[shard].seconds
 
     # --- the campaign and its shards ---------------------------------------------------
 
@@ -274,13 +305,14 @@ class Fold:
 
     def _progress(self, _: int, event: events.Progress) -> None:
         self._spent_s = event.spent_s
-        at = int(event.at)
-        if self._moments and self._moments[-1].at == at:
+        spent_s = int(event.spent_s)
+        if self._moments and self._moments[-1].spent_s == spent_s:
             self._moments.pop()
         graphs = sum(each.graphs for each in self._configurations.values())
         findings = sum(bool(self._sightings(key).tests) for key in self._findings)
         outcomes = self._verdicts.total()
-        self._moments.append(Moment(at, graphs, outcomes, findings, event.disk_bytes))
+        moment = Moment(int(event.at), graphs, outcomes, findings, event.disk_bytes, spent_s)
+        self._moments.append(moment)
 
     def _problem(self, _: int, event: events.Problem) -> None:
         self._problems[event.message] = None
@@ -413,7 +445,7 @@ class Fold:
     def _finding_added(self, _: int, event: events.FindingAdded) -> None:
         if event.key not in self._findings:
             # Read now: a damaged event is an error at once.
-            self._findings[event.key] = reported(event)
+            self._findings[event.key] = reported(event, load_entry=self._load_entry)
         if event.kind is FindingKind.UNSOUND:
             self._forbidden.seen_without_execution(event)
         else:
@@ -457,6 +489,8 @@ class Fold:
             command=settings.command,
             seed=settings.seed,
             started=int(settings.at),
+            campaign=f"{settings.seed}-{settings.at:.6f}",
+            number=settings.number,
             ended=None if self._ended is None else int(self._ended),
             spent_s=self._spent_s,
             asked_s=settings.asked_s,
@@ -476,6 +510,7 @@ class Fold:
             interrupted=self._interrupted,
             unattended=settings.unattended,
             tests=settings.tests,
+            min_graphs=settings.min_graphs,
             noise=settings.noise,
             python=settings.python,
             generated=self._generated,
@@ -514,7 +549,10 @@ class Fold:
             found, (first, last) = self._findings[key], seen[key].bounds
             yield replace(
                 found,
-                replay=replay_command(found.kind, found.file, folder, self.settings.python),
+                replay=replay_command(
+                    *(found.kind, found.file, folder),
+                    *(self.settings.python, _named(found.entry)),
+                ),
                 count=len(seen[key].tests),
                 in_this_run=len(seen[key].tests),
                 first_seen=int(first),

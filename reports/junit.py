@@ -1,7 +1,7 @@
 """Report of a campaign as JUnit XML, for tools that show test results.
 
-Each configuration, each mutant and the canary is a test case. So is each finding: a new
-one is a failure, a known one is skipped, with the reason.
+Each configuration, each mutant and the canary is a test case; a configuration that did not run is
+skipped, with the reason. So is each finding a case: a new one is a failure, a known one is skipped.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from litmusfuzz.reports.tables import printable
+from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.report import Report, ReportedFinding
+    from litmusfuzz.reports.report import Report, ReportedFinding, Share
 
 Case = tuple[dict[str, str], str, str, str]
 """Attributes of a test case; its inner element ("" if it passed), message and text."""
@@ -22,11 +22,7 @@ Case = tuple[dict[str, str], str, str, str]
 def junit(report: Report) -> str:
     """The whole file."""
     shown = [_finding(each) for each in report.findings]
-    ran = [_case(each.name, "litmusfuzz.configurations", each.seconds) for each in report.by_config]
-    ran += [
-        _case(name, "litmusfuzz.configurations", element="skipped", message=why)
-        for name, why in report.unavailable.items()
-    ]
+    ran = [_configuration(report, each) for each in report.by_config]
     runs, reported = report.canary
     missed = f"reported in {reported} of {runs} runs" if report.canary_failed else ""
     tested = [_failure("canary", "litmusfuzz.selftest", missed)]
@@ -35,8 +31,16 @@ def junit(report: Report) -> str:
         group = f"litmusfuzz.selftest.{kill.executor}"
         tested.append(_failure(kill.mutant, group, missed, kill.seconds or 0))
     if report.undecided:
-        text = f"{report.undecided} graphs that may be new: not minimized for lack of time"
+        text = f"{counted(report.undecided, 'graph')} not minimized that may be new"
         shown.append(_failure("not minimized", "litmusfuzz.findings", text))
+    tested += [
+        _case("undecided", "litmusfuzz", element="skipped", message=each)
+        for each in report.left_open
+    ]
+    tested += [
+        _case("reports beside this one", "litmusfuzz", element="error", message=each)
+        for each in report.damaged
+    ]
     if report.problem:
         tested.append(_case("campaign", "litmusfuzz", element="error", message=report.problem))
     top = ElementTree.Element("testsuites", name="litmusfuzz")
@@ -67,6 +71,16 @@ def _failure(name: str, group: str, message: str, seconds: float = 0) -> Case:
     return _case(name, group, seconds, "failure" if message else "", message)
 
 
+def _configuration(report: Report, share: Share) -> Case:
+    """A configuration: it passed if it ran what it has to."""
+    (ran,) = (each for each in report.ran if each.executor == share.executor)
+    why = ran.unavailable.get(share.configuration, "")
+    if reason := ran.not_reached.get(share.configuration):
+        why = f"not reached: {reason}"
+    group = "litmusfuzz.configurations"
+    return _case(share.name, group, share.seconds, "skipped" if why else "", why)
+
+
 def _finding(finding: ReportedFinding) -> Case:
     group = f"litmusfuzz.findings.{finding.where.replace('/', '.')}"
     name = finding.entry.test.name
@@ -74,7 +88,8 @@ def _finding(finding: ReportedFinding) -> Case:
         return _case(name, group, element="skipped", message=f"known: {finding.known}")
     lines = [finding.title, *(f"{what}: {text}" for what, text in finding.evidence.items())]
     lines += [f"graphs: {finding.count}", f"replay: {finding.replay}"]
-    return _case(name, group, 0, "failure", f"{finding.kind}: {finding.seen}", "\n".join(lines))
+    shown = "; ".join(finding.reason) if finding.no_histogram else finding.seen
+    return _case(name, group, 0, "failure", f"{finding.kind}: {shown}", "\n".join(lines))
 
 
 def _counts(cases: list[Case]) -> dict[str, str]:

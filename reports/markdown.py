@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports import drawing
-from litmusfuzz.reports.sections import sections
+from litmusfuzz.reports.sections import how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.text import remarks
 from litmusfuzz.reports.times import lasted, moment, short
@@ -44,6 +45,7 @@ def markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
         known = len(report.pending) - report.undecided
         text += f" Of these, a known cause may explain {known}." if known else ""
         head.append(text)
+    head.append(_section(how_much_ran(report)))
     tail = [
         *_known(report),
         *_selftest(report),
@@ -89,7 +91,8 @@ def _finding(finding: ReportedFinding) -> str:
     )
     if finding.script:
         shows = "shows it" if finding.script_shows_it else "has not shown it"
-        lines.append(f"- without LitmusFuzz: {_code(f'python {finding.script}')}, which {shows}")
+        command = shlex.join(["python", finding.script])
+        lines.append(f"- without LitmusFuzz: {_code(command)}, which {shows}")
     lines += ["", _fenced(finding.replay, "sh")]
     graph = drawing.shortened(finding.entry.test, MAX_DRAWING_LINES)
     lines += ["", "<details><summary>The test</summary>", "", _fenced(graph, "text")]
@@ -148,15 +151,21 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _inline(text: str) -> str:
     """One line of text without markup."""
     escaped = html.escape(" ".join(text.split()), quote=False)
-    return re.sub(r"([\\`*_\[\]|~#@])", r"\\\1", escaped)
+    return _unlinked(re.sub(r"([\\`*_\[\]|~#@$])", r"\\\1", escaped))
 
 
 def _code(text: str) -> str:
     """Text as code, in one line, also in a table's cell: only HTML escapes pipes there."""
     escaped = html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
     # Inside an HTML element Markdown still works: its signs become entities as well.
-    escaped = re.sub(r"[\\`*_\[\]~@]", lambda sign: f"&#{ord(sign[0])};", escaped)
-    return f"<code>{escaped}</code>"
+    escaped = re.sub(r"[\\`*_\[\]~@$]", lambda sign: f"&#{ord(sign[0])};", escaped)
+    return f"<code>{_unlinked(escaped)}</code>"
+
+
+def _unlinked(text: str) -> str:
+    """Escaped text in which GitHub finds no address to make a link of."""
+    text = re.sub(r"(?i)\b(https?|ftp|mailto|xmpp):", r"\1&#58;", text)
+    return re.sub(r"(?i)\bwww\.", "www&#46;", text)
 
 
 def _fenced(text: str, language: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, dumps, write_text
+from litmusfuzz.reports import stats
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.junit import junit
@@ -25,18 +26,39 @@ if TYPE_CHECKING:
 
 JSON: Final = "report.json"
 """File of the whole report, which later campaigns beside this one read as well."""
+MAX_JSON_BYTES: Final = 256 << 20
+"""Of a report that is read again; each finding takes some kilobytes."""
+STATS: Final = "stats"
+FILES: Final = (STATS, JSON, "findings.sarif", "junit.xml", "summary.md", "report.html")
+"""All files that `write_all` writes."""
 
 
 def write_all(report: Report, folder: Path) -> None:
     """Write all output files to the campaign's folder.
 
     A reader of a file sees its previous version or this one, never a part.
+
+    Raises
+    ------
+    OSError
+        The first; the other files are written.
     """
-    write_text(json.dumps(as_json(report), indent=1) + "\n", folder / JSON)
-    write_text(json.dumps(sarif(report), indent=1) + "\n", folder / "findings.sarif")
-    write_text(junit(report), folder / "junit.xml")
-    write_text(markdown(report), folder / "summary.md")
-    write_text(page(report), folder / "report.html")
+    made = (
+        stats.text(report),
+        json.dumps(as_json(report), indent=1) + "\n",
+        json.dumps(sarif(report), indent=1) + "\n",
+        junit(report),
+        markdown(report),
+        page(report),
+    )
+    failed = []
+    for name, text in zip(FILES, made, strict=True):
+        try:
+            write_text(text, folder / name)
+        except OSError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -46,6 +68,9 @@ def as_json(report: Report) -> dict[str, Any]:
         "exit_code": report.exit_code(),
         "graphs": report.graphs,
         "outcomes": report.outcomes,
+        "ran": [plain(each) | {"reached": each.reached} for each in report.ran],
+        "configurations": len(report.by_config),
+        "not_reached": report.not_reached,
         "causes": len(by_cause(f for f in report.findings if f.kind is FindingKind.FORBIDDEN)),
         "mutation_score": report.mutation_score,
         "new": [each.key for each in report.new],
@@ -64,6 +89,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value):
         data = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         if isinstance(value, ReportedFinding):
+            data["no_histogram"] = value.no_histogram
             data["histogram"] = [
                 {"outcome": outcome.plain, "count": count, "verdict": verdict}
                 for outcome, (count, verdict) in value.histogram.items()

@@ -10,14 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
+from litmusfuzz.reports.tables import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
+    from litmusfuzz.reports.events import ExecutorTotals, Kill
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,17 @@ class ReportedFinding:
         return {o: (count, "forbidden") for o, count in self.entry.finding.forbidden}
 
     @property
+    def no_histogram(self) -> str:
+        """Why no outcome was observed; "" if some were."""
+        if self.observed:
+            return ""
+        if self.kind is FindingKind.UNSOUND:
+            return "clusters are validated without an execution"
+        if self.kind is FindingKind.TIMED_OUT:
+            return "the worker reported no outcome in time"
+        return "the worker ended before it reported an outcome"
+
+    @property
     def forbidden(self) -> tuple[Outcome, ...]:
         """The forbidden outcomes seen, the most frequent first."""
         shown = [o for o, (_, verdict) in self.observed.items() if verdict == "forbidden"]
@@ -142,7 +154,7 @@ class ReportedFinding:
     def seen(self) -> str:
         """The most frequent forbidden outcome, in a line."""
         if not self.forbidden:
-            return str(self.kind)
+            return f"no outcome: {self.no_histogram}"
         outcome = self.forbidden[0]
         return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
@@ -206,6 +218,44 @@ class Share:
     racing: int = 0
     counters: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def configuration(self) -> str:
+        """The name without that of the executor."""
+        return self.name.removeprefix(f"{self.executor}/")
+
+    @property
+    def died(self) -> int:
+        """Graphs that ended their worker, so that no outcome was seen."""
+        return self.crashed + self.timed_out
+
+    @property
+    def generated(self) -> int:
+        """Graphs that were generated for it."""
+        return self.graphs + self.refused + self.not_run
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How much ran of what was asked of one executor.
+
+    Of `configurations`, those in `not_reached` ran fewer graphs to their end than the campaign
+    asks for, and those in `unavailable` cannot run here; both with the reason. Of the `generated`
+    graphs the executor ran `graphs`, and saw `outcomes`.
+    """
+
+    executor: str
+    configurations: int
+    not_reached: Mapping[str, str]
+    unavailable: Mapping[str, str]
+    generated: int
+    graphs: int
+    outcomes: int
+
+    @property
+    def reached(self) -> int:
+        """Number of configurations that ran enough."""
+        return self.configurations - len(self.not_reached) - len(self.unavailable)
+
 
 @dataclass(frozen=True, slots=True)
 class FamilyTotals:
@@ -228,11 +278,12 @@ class ShardLine:
     """One shard: what it runs, and how it ended.
 
     `state` is "running", "done" or "lost". `graphs` counts the tests that it ran. `seconds` are
-    those up to its last event of its own. `crashed` and `timed_out` count its workers' deaths.
+    those from the first to the last event of its process. `crashed` and `timed_out` count its
+    workers' deaths.
     """
 
     number: int
-    started: float
+    began: float | None = None
     configurations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state: str = "running"
     seconds: float = 0.0
@@ -264,13 +315,17 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Totals at one moment of a run, for throughput over time."""
+    """Totals at one moment of a run, for throughput over time.
+
+    `spent_s` is how long it had run by then, over all its processes; `at` is the time of day.
+    """
 
     at: int
     graphs: int
     outcomes: int
     findings: int
     disk_bytes: int
+    spent_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +343,12 @@ class WorkerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Totals of an earlier run, for trends."""
+    """An earlier run, for trends and sightings; its folder may be gone.
+
+    `campaign` identifies it, `name` is that of its folder, and `number` is its place in the order
+    of runs. `seen` has, by the key of each finding, the graphs of that run that showed it, and
+    when it was first seen.
+    """
 
     started: int
     graphs: int
@@ -296,6 +356,40 @@ class Earlier:
     findings: int
     new: int
     mutation_score: float | None
+    mutants: int = 0
+    """Of which the score is the share."""
+    campaign: str = ""
+    name: str = ""
+    number: int = 0
+    seen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Old nightly runs that this one has removed.
+
+    `folders` names those that it emptied, of `freed_bytes` in all; `left` has the folders that it
+    should have emptied and did not, with the reason.
+    """
+
+    folders: tuple[str, ...]
+    freed_bytes: int
+    left: Mapping[str, str]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What was removed, and what was not, each in a line; nothing if there is nothing."""
+        gone, left = len(self.folders), len(self.left)
+        said = []
+        if gone:
+            named = f"{', '.join(self.folders[:3])}{', ...' if gone > 3 else ''}"
+            freed = f"{self.freed_bytes / 1e6:,.1f} MB freed"
+            said.append(f"{gone} pruned ({named}), {freed}")
+        if left:
+            (name, why), *_ = self.left.items()
+            more = f"; and {left - 1} more" if left > 1 else ""
+            said.append(f"{left} not pruned: {name}: {why}{more}")
+        return tuple(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +420,12 @@ class Report:
     """Tests with a forbidden outcome that were not minimized for lack of time."""
     versions: Mapping[str, Mapping[str, str]]
     earlier: tuple[Earlier, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """Reports beside this one that cannot be read, so that trends and counts lack them."""
+    campaign: str = ""
+    """Identifies it among all campaigns, whatever its folder is called."""
+    number: int = 0
+    pruned: Pruned = Pruned((), 0, {})
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Configurations that cannot run here, with the reason."""
     problem: str = ""
@@ -334,6 +434,9 @@ class Report:
     """Graphs of `pending` that no entry of the known-findings file can explain."""
     unattended: bool = False
     tests: int | None = None
+    min_graphs: int = 1
+    """Graphs that each configuration has to run; if one that can run here runs fewer, the campaign
+    is not clean."""
     noise: str = "default"
     python: str | None = None
     generated: int = 0
@@ -372,7 +475,7 @@ class Report:
     @property
     def until(self) -> int:
         """End of the campaign; while it is in progress, its last known moment."""
-        return self.ended or max((each.at for each in self.moments), default=self.started)
+        return self.ended or (self.moments[-1].at if self.moments else self.started)
 
     @property
     def graphs(self) -> int:
@@ -388,14 +491,78 @@ class Report:
     def verdict(self) -> str:
         """The result in a line."""
         if self.complaint:
-            return f"broken: {self.complaint}"
+            return f"broken: {one_line(self.complaint)}"
         so_far = " so far" if self.ended is None else ""
         news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
             news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
+        if not news and self.damaged:
+            return f"nothing new{so_far}, but a report beside this one is damaged"
         if self.ended is not None and self.exit_code() == 3:
-            return "nothing new, but not everything was decided"
+            return self._left_open
         return f"{' and '.join(news) or 'nothing new'}{so_far}"
+
+    @property
+    def _left_open(self) -> str:
+        """The verdict of a campaign without anything new that is not clean either."""
+        if not self.outcomes:
+            return "nothing ran"
+        if not self.not_reached:
+            return "nothing new, but not everything was decided"
+        configurations = counted(len(self.by_config), "configuration")
+        if self.min_graphs > 1:
+            less = f"ran fewer than {self.min_graphs} graphs"
+        else:
+            less = "was not reached" if self.not_reached == 1 else "were not reached"
+        return f"nothing new, but {self.not_reached} of {configurations} {less}"
+
+    # --- how much ran ------------------------------------------------------------------
+
+    @property
+    def ran(self) -> tuple[Ran, ...]:
+        """How much ran of what was asked for, by executor."""
+        parts: dict[str, list[Share]] = {}
+        for each in self.by_config:
+            parts.setdefault(each.executor, []).append(each)
+        return tuple(self._ran(executor, shares) for executor, shares in parts.items())
+
+    def _ran(self, executor: str, shares: list[Share]) -> Ran:
+        not_reached: dict[str, str] = {}
+        unavailable: dict[str, str] = {}
+        for each in shares:
+            ended = each.graphs - each.died
+            why = self.unavailable.get(each.name, "")
+            # A worker that dies at its start says nothing about this machine.
+            if why and not why.startswith(DOES_NOT_START) and ended < max(1, self.min_graphs):
+                unavailable[each.configuration] = why
+            elif ended < self.min_graphs:
+                not_reached[each.configuration] = why or self._why_not_reached(each)
+        return Ran(
+            executor,
+            len(shares),
+            not_reached,
+            unavailable,
+            generated=sum(each.generated for each in shares),
+            graphs=sum(each.graphs for each in shares),
+            outcomes=sum(each.outcomes for each in shares),
+        )
+
+    def _why_not_reached(self, share: Share) -> str:
+        """Why a configuration ran too few graphs to their end."""
+        if share.died:
+            return f"{share.died} of {counted(share.graphs, 'graph')} crashed or timed out"
+        if share.refused and share.refused == share.generated:
+            return f"refused {share.refused} of {counted(share.generated, 'graph')}"
+        if self.interrupted:
+            return "the campaign was interrupted"
+        if self.tests is not None and self.generated >= self.tests:
+            return f"no more than {counted(self.tests, 'graph')} asked for"
+        return "the time was up"
+
+    @property
+    def not_reached(self) -> int:
+        """Number of configurations that can run here and ran too few graphs."""
+        return sum(len(each.not_reached) for each in self.ran)
 
     @property
     def canary_failed(self) -> bool:
@@ -420,6 +587,16 @@ class Report:
         return "; ".join(reasons)
 
     @property
+    def left_open(self) -> tuple[str, ...]:
+        """What was not decided, and is no finding."""
+        unknown = f"{counted(self.unknown_graphs, 'graph')} over the oracle's budget"
+        unconfirmed = (
+            f"{counted(self.unconfirmed, 'forbidden graph')} that no fresh process confirmed"
+        )
+        given = ((self.unknown_graphs, unknown), (self.unconfirmed, unconfirmed))
+        return tuple(text for number, text in given if number)
+
+    @property
     def mutation_score(self) -> float | None:
         """Share of mutants that were reported; None without a self-test."""
         if not self.kills:
@@ -427,14 +604,18 @@ class Report:
         return sum(each.seconds is not None for each in self.kills) / len(self.kills)
 
     def exit_code(self) -> int:
-        """0 nothing new, 1 a new finding, 2 broken, 3 only undecided results.
+        """0 nothing new, 1 a new finding, 2 broken or damaged, 3 too little ran, or was decided.
 
-        A graph that is not minimized counts as new, unless a known cause may explain it. An
-        unattended campaign always has some undecided results, and ends with 0.
+        A graph that is not minimized counts as new, unless a known cause may explain it. Too
+        little ran if a configuration was not reached, or nothing was judged. An unattended campaign
+        always has some graphs that were not decided; they do not count.
         """
         if self.complaint:
             return 2
         if self.new or self.undecided:
             return 1
-        undecided = self.unknown_graphs or self.unconfirmed or not self.outcomes
-        return 3 if undecided and not self.unattended and self.tests != 0 else 0
+        if self.damaged:
+            return 2
+        if self.not_reached or not self.outcomes:
+            return 3
+        return 3 if (self.unknown_graphs or self.unconfirmed) and not self.unattended else 0

@@ -7,11 +7,13 @@ OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", 2020.
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
@@ -28,14 +30,15 @@ _RULES: Final = {
 
 def sarif(report: Report) -> dict[str, Any]:
     """The whole log, as plain data."""
-    invocation = {
+    invocation: dict[str, Any] = {
         "commandLine": report.command,
         "startTimeUtc": stamp(report.started),
         "exitCode": report.exit_code(),
-        "executionSuccessful": not report.complaint,
+        "executionSuccessful": report.exit_code() != 2,
     }
     if report.ended is not None:
         invocation["endTimeUtc"] = stamp(report.ended)
+    invocation["toolExecutionNotifications"] = _notifications(report)
     rules = [
         {"id": _id(kind), "shortDescription": {"text": f"{words}."}}
         for kind, words in _RULES.items()
@@ -54,6 +57,26 @@ def sarif(report: Report) -> dict[str, Any]:
     }
 
 
+def _notifications(report: Report) -> list[dict[str, Any]]:
+    """What went wrong, what is not decided, and which configurations did not run."""
+    found = [("error", report.complaint)] if report.complaint else []
+    found += [("error", f"left out of trends and counts: {each}") for each in report.damaged]
+    if report.undecided:
+        text = f"{counted(report.undecided, 'graph')} not minimized that may be new"
+        found.append(("error", text))
+    found += [("warning", f"not decided: {each}") for each in report.left_open]
+    for each in report.ran:
+        for names, level in ((each.not_reached, "warning"), (each.unavailable, "note")):
+            for name, why in names.items():
+                found.append((level, f"{each.executor}/{name} did not run: {why}"))
+    return [{"level": level, "message": {"text": text}} for level, text in found]
+
+
+def _unlinked(text: str) -> str:
+    """Text in which no ``[words](address)`` is a link (SARIF 2.1.0, 3.11.6)."""
+    return re.sub(r"\](?=\()", r"]\\", printable(text))
+
+
 def _id(kind: FindingKind) -> str:
     return kind.replace(" ", "-")
 
@@ -68,7 +91,7 @@ def _result(finding: ReportedFinding) -> dict[str, Any]:
         "ruleId": _id(finding.kind),
         "ruleIndex": list(_RULES).index(finding.kind),
         "level": "note" if finding.known else "error",
-        "message": {"text": " ".join(sentences)},
+        "message": {"text": _unlinked(" ".join(sentences))},
         "locations": [
             {
                 "physicalLocation": {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Queue
     from litmusfuzz.corpus.outcome import Value
-    from litmusfuzz.corpus.textfile import Entry, Finding
+    from litmusfuzz.corpus.textfile import Entry, Finding, Setting
 
 MAX_LISTED: Final = 100
 """Allowed outcomes that a script lists; where there are more, it knows the forbidden ones."""
@@ -35,6 +35,7 @@ CLUSTERED_COPIES: Final = 8
 LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
 """How a script ends."""
 _WIDTH: Final = 92
+_WORD: Final = re.compile("[A-Za-z_]+")
 _INDIVISIBLE: Final = (
     " Beyond it, TensorFlow's executor on the CPU locks a variable during a dense update"
     " (AssignAdd, AssignSub, ResourceApply*), which is thus one operation."
@@ -118,9 +119,7 @@ class _Script:
             for name, value in environment.items()
             if name.startswith("TF_") and not name.startswith("TF_CPP_")
         }
-        self.clustered = found.settings.get("compiled") == "clusters" or bool(
-            found.settings.get("clusters")
-        )
+        self.clustered = found.settings.get("compiled") == "clusters"
         allowed = entry.allowed.get(found.model)
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
         self.lists_allowed = 0 < len(self.allowed) <= MAX_LISTED
@@ -341,12 +340,12 @@ class _Script:
     def configuration(self) -> Iterator[str]:
         """The session's configuration as the executor makes it of the finding's settings."""
         settings, pool = self.found.settings, self.pool
-        threads = settings.get("inter_op_threads", 4)
-        rewrites = str(settings.get("rewrites", "all" if settings.get("grappler") else ""))
+        threads = _number(settings, "inter_op_threads", 4)
+        rewrites = str(settings.get("rewrites", ""))
         cpus = 1 + max((int(name.partition(":")[2]) for name in self.placed), default=0)
         yield "def config():"
         yield '    """Of a session."""'
-        intra = settings.get("intra_op_threads", 1)
+        intra = _number(settings, "intra_op_threads", 1)
         yield f"    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads={intra})"
         yield f'    made.device_count["CPU"], made.device_count["GPU"] = {cpus}, 0'
         if settings.get("executor_type"):
@@ -372,6 +371,8 @@ class _Script:
             yield "    rewrites.memory_optimization = rewrites.NO_MEM_OPT"
             for each in rewrites.split(","):
                 name, _, value = each.partition("=")
+                if not (_WORD.fullmatch(name) and _WORD.fullmatch(value)):
+                    raise NoScript(f"a script cannot have the rewrite {each!r:.60}")
                 known = {"true": "True", "false": "False"}.get(value, f"rewrites.{value}")
                 yield f"    rewrites.{name} = {known}"
         if rewrites != "all":
@@ -387,6 +388,17 @@ class _Script:
                 yield "OPTIONS.experimental.use_run_handler_pool = True"
             else:
                 yield f"OPTIONS.inter_op_thread_pool = {1 if pool == 'second' else -1}"
+
+
+def _number(settings: Mapping[str, Setting], name: str, default: int) -> int:
+    """A setting that stands in a script as a number.
+
+    Files are checked when they are loaded; text that is no number enters no code all the same.
+    """
+    value = settings.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NoScript(f"a script cannot have {name}={value!r:.60}")
+    return value
 
 
 def _filled(text: str, **parts: str) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report, Share
 
 _NOTHING: Final = ("", "-", "0")
+_MOST_NAMED: Final = 8
+"""Configurations that were left out for one reason and are named; the table has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Section:
 
 
 def sections(report: Report) -> Iterator[Section]:
-    """Those sections that have something to show."""
+    """Those sections that have something to show, after `how_much_ran`."""
     if report.by_config or report.unavailable:
         yield _configurations(report)
     if report.families:
@@ -78,6 +80,45 @@ def _section(
     return Section(name, title, tuple(header), cells, tuple(notes))
 
 
+def how_much_ran(report: Report) -> Section:
+    """How much ran of what was asked for: of each executor, and which configurations did not."""
+    rows = [
+        {
+            "executor": each.executor,
+            "configurations": f"{each.reached} of {each.configurations}",
+            "not reached": f"{len(each.not_reached)}",
+            "cannot run here": f"{len(each.unavailable)}",
+            "graphs": f"{each.graphs:,} of {each.generated:,}",
+            "outcomes": f"{each.outcomes:,}",
+        }
+        for each in report.ran
+    ]
+    if report.tests is None:
+        asked = f"{report.asked_s:,.0f} s; {report.spent_s:,.1f} s spent"
+    else:
+        asked = f"{counted(report.tests, 'graph')}; {report.generated:,} generated"
+    notes = [("asked for", asked)]
+    notes += [("left out of trends and counts", each) for each in report.damaged]
+    notes += [("old runs", each) for each in report.pruned.lines]
+    for each in report.ran:
+        notes += _left_out(each.executor, "not reached", each.configurations, each.not_reached)
+        notes += _left_out(each.executor, "cannot run here", each.configurations, each.unavailable)
+    return _section("ran", "What ran", rows, ("not reached", "cannot run here"), notes)
+
+
+def _left_out(
+    executor: str, what: str, number: int, reasons: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Configurations of an executor that did not run, those with the same reason together."""
+    names: dict[str, list[str]] = {}
+    for configuration, why in reasons.items():
+        names.setdefault(why, []).append(configuration)
+    for why, some in names.items():
+        listed = ", ".join(some[:_MOST_NAMED])
+        more = f" and {len(some) - _MOST_NAMED} more" if len(some) > _MOST_NAMED else ""
+        yield executor, f"{len(some)} of {number} {what} ({why}): {listed}{more}"
+
+
 def _configurations(report: Report) -> Section:
     """Costs and results by configuration, and the tests that it did not run, with the reasons."""
     rows = [
@@ -87,7 +128,7 @@ def _configurations(report: Report) -> Section:
             "graphs": f"{each.graphs:,}",
             "outcomes": f"{each.outcomes:,}",
             "seconds": f"{each.seconds:,.1f}",
-            "reached": "-" if each.reached is None else f"{each.reached:.0%}",
+            "coverage": coverage(each),
             "forbidden": f"{each.forbidden_graphs:,}",
             "findings": f"{each.findings:,}",
             "unknown": f"{sum(each.unknown.values()):,}",
@@ -101,9 +142,16 @@ def _configurations(report: Report) -> Section:
     ]
     made = [(each.name, "; ".join(_notes(each))) for each in report.by_config]
     notes = [(name, note) for name, note in made if note]
-    notes += [(name, f"cannot run here: {why}") for name, why in report.unavailable.items()]
+    # `how_much_ran` has the reasons of those that did not run at all.
+    ran = {each.name for each in report.by_config if each.graphs}
+    notes += [(name, why) for name, why in report.unavailable.items() if name in ran]
     optional = list(rows[0])[5:] if rows else ()
     return _section("configurations", "Configurations", rows, optional, notes)
+
+
+def coverage(share: Share) -> str:
+    """The share of allowed outcomes that the median graph showed, and of how many graphs."""
+    return "-" if share.reached is None else f"{share.reached:.0%}, n={share.reached_graphs:,}"
 
 
 def _notes(share: Share) -> Iterator[str]:

@@ -6,11 +6,10 @@ while the run goes on.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.reports.tables import counted, table
+from litmusfuzz.reports.tables import counted, printable, table
 from litmusfuzz.reports.times import lasted, moment, short
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 RECENT_S: Final = 300
 MOST_NEW: Final = 10
+_MOST: Final = 1e18
+"""A greater number is not valid."""
 LAST: Final = 2e11
 """A time in the year 8307; a later one is not valid."""
 Stats = dict[str, str]
@@ -38,6 +39,9 @@ def plain(report: Report) -> Stats:
         "last_update": str(report.until),
         "run_time": f"{report.spent_s:.0f}",
         "asked_time": f"{report.asked_s:.0f}",
+        "configurations": str(len(report.by_config)),
+        "not_reached": str(report.not_reached),
+        "cannot_run_here": str(sum(len(each.unavailable) for each in report.ran)),
         "graphs": str(report.graphs),
         "graphs_per_s": f"{report.graphs / took:.2f}",
         "graphs_per_s_now": f"{recent:.2f}",
@@ -58,6 +62,7 @@ def plain(report: Report) -> Stats:
         "disk_bytes": str(report.moments[-1].disk_bytes if report.moments else 0),
         "canary": f"{report.canary[1]}/{report.canary[0]}",
         "mutation_score": "-" if score is None else f"{score:.3f}",
+        "mutants": str(len(report.kills)),
         "exit_code": str(report.exit_code()),
         "complaint": report.complaint or "-",
     }
@@ -71,7 +76,7 @@ def text(report: Report) -> str:
     stats = plain(report)
     width = max(map(len, stats))
     # Names and messages come from outside: none may begin a new line.
-    return "".join(f"{k:{width}} : {' '.join(v.split())}\n" for k, v in stats.items())
+    return printable("".join(f"{k:{width}} : {' '.join(v.split())}\n" for k, v in stats.items()))
 
 
 def read(text: str) -> Stats:
@@ -82,7 +87,7 @@ def read(text: str) -> Stats:
 
 def together(runs: Mapping[str, Stats]) -> str:
     """A table with a line for each folder, their sums, and new findings."""
-    header = ["", "state", "since", "for", "graphs", "a second", "outcomes"]
+    header = ["", "state", "since", "for", "ran", "graphs", "a second", "outcomes"]
     header += ["findings", "new", "unknown", "lost", "disk", "mutants"]
     rows = []
     for name, stats in runs.items():
@@ -93,13 +98,14 @@ def together(runs: Mapping[str, Stats]) -> str:
                 stats.get("state", "?"),
                 moment(int(min(of("start_time"), LAST))),
                 lasted(of("run_time")),
+                _ran(stats),
                 short(of("graphs")),
                 f"{of('graphs_per_s'):.1f}",
                 short(of("outcomes")),
                 *(stats.get(key, "?") for key in ("findings", "new_findings", "unknown")),
                 stats.get("lost_shards", "?"),
                 f"{short(of('disk_bytes'))}B",
-                stats.get("mutation_score", "-"),
+                _killed(stats),
             ]
         )
     if len(runs) > 1:
@@ -110,7 +116,7 @@ def together(runs: Mapping[str, Stats]) -> str:
         sums = [short(total("graphs")), f"{total('graphs_per_s'):.1f}", short(total("outcomes"))]
         ends = ("findings", "new_findings", "unknown", "lost_shards")
         sums += [f"{total(key):.0f}" for key in ends]
-        rows.append(["total", "", "", "", *sums, f"{short(total('disk_bytes'))}B", ""])
+        rows.append(["total", "", "", "", "", *sums, f"{short(total('disk_bytes'))}B", ""])
     lines = [table(header, rows)]
     for name, stats in runs.items():
         news = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
@@ -123,6 +129,19 @@ def together(runs: Mapping[str, Stats]) -> str:
         more = int(number(stats, "new_findings")) - MOST_NEW
         lines += [f"  and {more} more"] if more > 0 else []
     return "\n".join(lines)
+
+
+def _ran(stats: Stats) -> str:
+    """Configurations that ran, of those that were asked for."""
+    all_named = number(stats, "configurations")
+    left = all_named - number(stats, "not_reached") - number(stats, "cannot_run_here")
+    return f"{left:.0f}/{all_named:.0f}" if all_named else "-"
+
+
+def _killed(stats: Stats) -> str:
+    """Mutants that were reported, of those that ran."""
+    mutants = number(stats, "mutants")
+    return f"{number(stats, 'mutation_score') * mutants:.0f}/{mutants:.0f}" if mutants else "-"
 
 
 def _state(report: Report) -> str:
@@ -138,8 +157,8 @@ def _recent(moments: tuple[Moment, ...]) -> float:
     if not moments:
         return 0.0
     last = moments[-1]
-    first = next(each for each in moments if each.at >= last.at - RECENT_S)
-    return (last.graphs - first.graphs) / max(1, last.at - first.at)
+    first = next(each for each in moments if each.spent_s >= last.spent_s - RECENT_S)
+    return (last.graphs - first.graphs) / max(1, last.spent_s - first.spent_s)
 
 
 def number(stats: Stats, key: str) -> float:
@@ -148,4 +167,4 @@ def number(stats: Stats, key: str) -> float:
         value = float(stats.get(key, "0"))
     except ValueError:
         return 0.0
-    return value if 0 <= value < math.inf else 0.0
+    return value if 0 <= value < _MOST else 0.0

@@ -253,9 +253,11 @@ class Level:
     def waits(self, unit: str, column: list[str]) -> list[str]:
         """Units that a unit waits for and that its column does not imply."""
         around = self.home[unit]
-        known = set(column)
-        for each in column:
-            known |= self.before[each] | self.inner(each)
+        before: set[str] = set()
+        for each in reversed(column):
+            if each not in before:  # else all before it is there as well
+                before |= self.before[each]
+        known = before.union(column, *map(self.inner, column))
         while around:
             known |= self.before[around]
             around = self.home[around]
@@ -276,6 +278,8 @@ class Level:
 
     def inner(self, group: str) -> set[str]:
         """All units in a group; none of an effect."""
+        if group not in self.groups:
+            return set()
         mine = {unit for unit, home in self.home.items() if home == group}
         return mine.union(*(self.inner(unit) for unit in mine & self.groups.keys()))
 

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.events import FindingKind
-from litmusfuzz.reports.sections import sections
+from litmusfuzz.reports.sections import how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable, table
 from litmusfuzz.reports.text import by_cause, finding, headline
 
@@ -22,17 +22,21 @@ _SHOWN_IN_FULL = (FindingKind.FORBIDDEN, FindingKind.UNSOUND)
 
 
 def summary(report: Report) -> str:
-    """The whole summary: new findings in full, then all counts."""
+    """The whole summary: new findings in full, then all counts, last how much ran and the verdict.
+
+    The end is what a terminal shows.
+    """
     shown = [each for each in report.new if each.kind in _SHOWN_IN_FULL]
     parts = [_group(group, report) for group in by_cause(shown)]
-    took = f"{counted(report.generated, 'graph')} in {report.spent_s:,.1f} s"
+    took = f"{counted(report.generated, 'graph')} generated in {report.spent_s:,.1f} s"
     interrupted = " (interrupted)" if report.interrupted else ""
-    lines = [f"seed {report.seed}: {took}{interrupted}: {report.verdict}"]
+    lines = [f"seed {report.seed}: {took}{interrupted}"]
     for each in sections(report):
         lines += _section(each)
     lines += _deaths(report)
     lines += _listed("known, seen again", [(f.title, f.known) for f in report.findings if f.known])
     lines += _listed("known, not seen", [(each.key, each.why) for each in report.stale])
+    lines += [*_section(how_much_ran(report)), report.verdict]
     return printable("\n\n".join([*parts, "\n".join(lines)]))
 
 

@@ -21,11 +21,16 @@ def printable(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def one_line(text: str) -> str:
+    """The text without line breaks: text from outside begins no line of its own."""
+    return " ".join(part.strip() if n else part for n, part in enumerate(text.splitlines()))
+
+
 def table(
     header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()
 ) -> str:
     """Columns as wide as their widest cell, two blanks between; `numeric` ones end together."""
-    lines = [list(header), *(list(row) for row in rows)]
+    lines = [[one_line(cell) for cell in row] for row in (header, *rows)]
     aligned = [str.rjust if each else str.ljust for each in numeric or [False] * len(header)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(

@@ -42,7 +42,9 @@ class LiveView:
             from rich.console import Console
             from rich.live import Live
 
-            self.live = Live(console=Console(file=self.out), auto_refresh=False, transient=True)
+            # Its own text is escaped below, and its colours are not to be.
+            console = Console(file=getattr(self.out, "unescaped", self.out))
+            self.live = Live(console=console, auto_refresh=False, transient=True)
             self.live.__enter__()
         return self
 
@@ -75,11 +77,13 @@ def status_line(report: Report) -> str:
     """One line: progress, speed, findings."""
     elapsed = max(report.spent_s, 1e-9)
     outcomes = sum(each.outcomes + each.minimizing_outcomes for each in report.by_config)
+    graphs = counted(report.graphs, "graph")
+    findings = counted(len(report.findings), "finding")
     return (
-        f"{report.spent_s:6.1f} s  {report.graphs} tests ({report.graphs / elapsed:.1f}/s)  "
-        f"{outcomes} outcomes ({outcomes / elapsed:,.0f}/s)  "
-        f"{report.forbidden_graphs} graphs forbidden, "
-        f"{len(report.findings)} findings ({len(report.new)} new), {report.unknown_graphs} unknown"
+        f"{report.spent_s:6.1f} s  {graphs} ({report.graphs / elapsed:.1f}/s)  "
+        f"{counted(outcomes, 'outcome')} ({outcomes / elapsed:,.0f}/s)  "
+        f"{counted(report.forbidden_graphs, 'graph')} forbidden, "
+        f"{findings} ({len(report.new)} new), {report.unknown_graphs} unknown"
     )
 
 
@@ -103,7 +107,7 @@ def _panel(report: Report) -> Any:
     from rich.text import Text
 
     rows = Table(box=None, pad_edge=False)
-    for title in ("configuration", "tests", "outcomes", "crashed", "timed out"):
+    for title in ("configuration", "graphs", "outcomes", "crashed", "timed out"):
         rows.add_column(title, justify="left" if title == "configuration" else "right")
     for name, shares in _rows(report.by_config):
         outcomes = sum(each.outcomes + each.minimizing_outcomes for each in shares)

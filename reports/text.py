@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.events import FindingKind
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
         shows = "shows it" if reported.script_shows_it else "unconfirmed by script"
         command = shlex.join([python or "python", os.path.join(folder, reported.script)])
         lines.append(f"  script    {command}   {shows}")
-    return "\n".join([*lines, f"  replay    {reported.replay}"])
+    return "\n".join(map(one_line, [*lines, f"  replay    {reported.replay}"]))
 
 
 def remarks(reported: ReportedFinding) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litmusfuzz import corpus
+from litmusfuzz.corpus.textfile import Entry, load
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -22,6 +24,12 @@ LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
 CLUSTERED = [path for path in LITMUS if "\nclusters:\n" in path.read_text(encoding="utf-8")]
 """Corpus tests with clusters of their own, which only the JAX executor runs."""
 UNCLUSTERED = [path for path in LITMUS if path not in CLUSTERED]
+
+
+@cache
+def corpus_entry(path: Path) -> Entry:
+    """A file of the corpus, read once for all tests of this process."""
+    return load(path)
 
 
 def is_small(test: LitmusTest) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
-from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load, outcome_from_plain
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, outcome_from_plain
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignResumed,
@@ -64,7 +64,7 @@ KERNELS = ("AssignVariableOp", "ResourceScatterUpdate", "read")
 
 @cache
 def _litmus(name: str) -> Entry:
-    return load(next(path for path in LITMUS if path.stem == name))
+    return corpus_entry(next(path for path in LITMUS if path.stem == name))
 
 
 @cache
@@ -125,7 +125,7 @@ PLAIN = Configured("native", "plain", "rfc", "rfc", "native/rfc")
 def started(*configurations: Configured, **changes: Any) -> CampaignStarted:
     """The first event of a campaign."""
     usual = {"command": "run", "seed": 7, "asked_s": 60.0, "configurations": configurations}
-    return CampaignStarted(at=STARTED, **usual | changes)
+    return CampaignStarted(**{"at": STARTED, **usual, **changes})
 
 
 def executed(index: int, at: float, **changes: Any) -> Executed:
@@ -211,6 +211,7 @@ class RandomCampaign:
                 at=self.at,
                 command="litmusfuzz nightly",
                 seed=seed,
+                number=seed + 3,
                 asked_s=600.0,
                 tests=None,
                 configurations=CONFIGURED,

@@ -24,6 +24,7 @@ from litmusfuzz.reports.report import (
     FamilyTotals,
     Moment,
     Pending,
+    Pruned,
     ReportedFinding,
     ShardLine,
     Share,
@@ -369,6 +370,10 @@ class _OfFinding:
             return f"litmusfuzz validate {self.folder}/{self.event.file}"
         python = self.all.of(e.CampaignStarted)[0].python
         there = f" --python {python}" if python else ""
+        found = read(self.event.entry).finding
+        assert found is not None
+        if "=" in found.configuration:  # it may name an engine from outside
+            there += f" --executors {found.executor}:{found.configuration}"
         return f"litmusfuzz replay {self.folder}/{self.event.file}{there}"
 
     def script(self) -> str:
@@ -403,14 +408,19 @@ class _OfShard:
     def state(self) -> str:
         return next(("lost" if x.lost else "done" for x in self.ended), "running")
 
-    def started(self) -> float:
-        return self.events[0].at
+    def own(self) -> list[float]:
+        """Times of the events of its process."""
+        others = (e.ShardPlanned, e.ShardEnded)
+        return [x.at for x in self.events if not isinstance(x, others)]
+
+    def began(self) -> float | None:
+        return self.own()[0] if self.own() else None
 
     def seconds(self) -> float:
         if self.state() == "done":
             return round(self.ended[0].seconds, 3)
-        own = [x.at for x in self.events if not isinstance(x, e.ShardEnded)]
-        return round(own[-1] - own[0], 3)
+        own = self.own()
+        return round(own[-1] - own[0], 3) if own else 0.0
 
     def graphs(self) -> int:
         ran = [x for x in self.events if isinstance(x, e.Executed) and x.executor != CANARY]
@@ -476,6 +486,12 @@ class _OfReport:
     def tests(self) -> int | None:
         return [self.settings.tests, *(x.tests for x in self.resumed)][-1]
 
+    def damaged(self) -> tuple[str, ...]:
+        return ()
+
+    def min_graphs(self) -> int:
+        return self.settings.min_graphs
+
     def problem(self) -> str:
         resumed = max([place for place, _, _ in self.all.at(e.CampaignResumed)], default=-1)
         found = [x.message for place, _, x in self.all.at(e.Problem) if place > resumed]
@@ -493,6 +509,15 @@ class _OfReport:
 
     def earlier(self) -> Any:
         return ()  # `ReportBuilder`
+
+    def campaign(self) -> str:
+        return f"{self.settings.seed}-{self.settings.at:.6f}"
+
+    def number(self) -> int:
+        return self.settings.number
+
+    def pruned(self) -> Pruned:
+        return Pruned((), 0, {})  # `prune`
 
     def undecided(self) -> int:
         return 0  # `ReportBuilder`
@@ -516,7 +541,7 @@ class _OfReport:
             before = _Events(self.stream[:place])
             outcomes = sum(sum(each.verdicts.values()) for each in before.executed)
             numbers = (len(before.ran), outcomes, len(before.keys), x.disk_bytes)
-            lines[int(x.at)] = Moment(int(x.at), *numbers)
+            lines[int(x.spent_s)] = Moment(int(x.at), *numbers, int(x.spent_s))
         return tuple(lines.values())
 
     def shards(self) -> Any:

@@ -86,7 +86,8 @@ def imported(module: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def all_imported(path: Path) -> set[str]:
+@cache
+def all_imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports, anywhere in it."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -96,7 +97,7 @@ def all_imported(path: Path) -> set[str]:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             # What imports nothing but modules of a package needs those, not the package.
             found |= names if names <= OURS else {node.module} | names
-    return found
+    return frozenset(found)
 
 
 @cache
@@ -290,7 +291,8 @@ BANNED: Final = frozenset(
 )
 """Words of a former private vocabulary; docs/decisions/0014-names.md has what replaced them."""
 ALLOWED: Final = re.compile(
-    r"[Hh]ypothesis|st\.|strategies as|journal_mode|tf-nightly|promise_in_bounds|math\.floor"
+    r"[Hh]ypothesis|st\.|strategies as|journal_mode|rollback journal|-journal"
+    r"|tf-nightly|promise_in_bounds|math\.floor"
     # Seeds of the family `mutations` depend on the names of corpus tests.
     r"|std::promise|backpressure-with-room"
 )

@@ -200,6 +200,7 @@ class _Log:
         self.source = source
         self.at = 0
         self.name = ""
+        self.places: dict[str, str] = {}  # each once: a log may have a million states
 
     def error(self, message: str) -> FileError:
         line = min(self.at + 1, len(self.lines))
@@ -270,7 +271,8 @@ class _Log:
         counted = _COUNT.match(line)
         position = counted.end() if counted else 0
         values: dict[str, Cell] = {}
-        while line[position:].strip():
+        end = len(line.rstrip())
+        while position < end:
             match = _BINDING.match(line, position)
             if not match:
                 raise self.error(f"not a state: {line[position:].strip()[:60]!r}")
@@ -280,7 +282,7 @@ class _Log:
                 place = f"{self.number(thread)}:{register}"
             if place in values:
                 raise self.error(f"{place[:40]} stands twice")
-            values[place] = self.cell(match["value"])
+            values[self.places.setdefault(place, place)] = self.cell(match["value"])
             position = match.end()
         count = self.number(counted[1]) if counted else 1
         return count, tuple(sorted(values.items(), key=lambda each: each[0]))

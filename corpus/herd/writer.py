@@ -160,7 +160,9 @@ def dumps(test: LitmusTest, model: str = "rfc") -> str:
     places = writer.layout.places
     first_line, _, _ = test.description.partition("\n")
     condition = condition_of(test)
-    doc = "" if first_line == test.description and condition else first_line.replace('"', "'")
+    # litmus7 makes C and scripts of it: no sign that ends a string, a comment or a word there.
+    plain = re.sub(r"[^\w ,.:;=+<>()'-]", " ", first_line)
+    doc = "" if first_line == test.description and condition else plain
     lines = [f"C {test.name}"]
     if doc and doc.isprintable():
         lines.append(f'"{doc}"')

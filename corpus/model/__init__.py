@@ -19,7 +19,14 @@ from litmusfuzz.corpus.model.graph import (
     clusters_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
-from litmusfuzz.corpus.model.order import Step, enclosing, predecessors, steps, steps_before
+from litmusfuzz.corpus.model.order import (
+    Step,
+    enclosing,
+    nesting,
+    predecessors,
+    steps,
+    steps_before,
+)
 from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
 from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
 from litmusfuzz.corpus.model.traversal import (
@@ -35,6 +42,7 @@ from litmusfuzz.corpus.model.traversal import (
 from litmusfuzz.corpus.model.validation import (
     MAX_CAPACITY,
     MAX_ITERATIONS,
+    MAX_NESTING,
     MAX_NODES,
     MAX_VARIABLES,
     loop_bound,
@@ -46,6 +54,7 @@ __all__ = [
     "FEATURES",
     "MAX_CAPACITY",
     "MAX_ITERATIONS",
+    "MAX_NESTING",
     "MAX_NODES",
     "MAX_VARIABLES",
     "Body",
@@ -79,6 +88,7 @@ __all__ = [
     "map_bodies",
     "map_levels",
     "map_nodes",
+    "nesting",
     "predecessors",
     "redirected",
     "renamed",

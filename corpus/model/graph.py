@@ -65,6 +65,11 @@ class Node:
         return self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of its values outside: its own, and ``node.result`` for each result."""
+        return (self.name, *(f"{self.name}.{result}" for result in self.results))
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """Names, inside its bodies, of the values that come into them."""
         carried = self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()

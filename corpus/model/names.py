@@ -14,8 +14,12 @@ from litmusfuzz.corpus.ops import MalformedTest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CONTROL: Final = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\U0010ffff]")
-"""Characters that no text may hold: control characters, and code points without a character."""
+CONTROL: Final = re.compile(
+    "[^\t\n -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd"
+    "\U00010000-\U000dffff\U000e0080-\U0010ffff]"
+)
+"""Characters that no text may hold: control characters, those that reverse the direction of text
+or tag it invisibly, and code points without a character."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 

@@ -49,9 +49,9 @@ def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, s
         for name in section.attrs.members:
             before[done(name)].add(("acquire", section.name))
             before[("release", section.name)].add(done(name))
-        for outer in enclosing(section, sections):
-            before[("acquire", section.name)].add(("acquire", outer.name))
-            before[("release", outer.name)].add(("release", section.name))
+    for name, outer in nesting(sections)[1].items():
+        before[("acquire", name)].add(("acquire", outer))
+        before[("release", outer)].add(("release", name))
     return before
 
 
@@ -84,23 +84,59 @@ def steps(
     nodes = {n.name: n for n in graph.nodes}
     before = steps_before(graph, within.values())
     named = {cluster.name: cluster for cluster in within.values()}
-    ordered: list[tuple[str, Node | Cluster]] = []
-    placed: set[Step] = set()
-    while len(placed) < len(before):
-        ready = [key for key, waits in before.items() if key not in placed and waits <= placed]
-        if not ready:
-            stuck = sorted({name for key, name in before.keys() - placed})
-            for name in stuck:
-                if name in named:
-                    message = f"cycle through a cluster: {', '.join(stuck)}"
-                    raise MalformedTest(message, ("clusters", name))
-            path = (*where, next(n for n in stuck if n in is_section))
-            raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
-        placed.update(ready)
-        ordered += [
-            (kind, named[name] if kind == "cluster" else nodes[name]) for kind, name in ready
-        ]
-    return ordered
+    ordered: list[Step] = []
+    missing = {step: len(waits) for step, waits in before.items()}
+    places = {step: place for place, step in enumerate(before)}
+    following: dict[Step, list[Step]] = {}
+    for step, waits in before.items():
+        for earlier in waits:
+            following.setdefault(earlier, []).append(step)
+    ready = [step for step, count in missing.items() if not count]
+    while ready:
+        ordered += ready
+        freed: list[Step] = []
+        for step in ready:
+            for later in following.get(step, ()):
+                missing[later] -= 1
+                if not missing[later]:
+                    freed.append(later)
+        ready = sorted(freed, key=places.__getitem__)
+    if len(ordered) < len(before):
+        stuck = sorted({name for _, name in before.keys() - set(ordered)})
+        for name in stuck:
+            if name in named:
+                message = f"cycle through a cluster: {', '.join(stuck)}"
+                raise MalformedTest(message, ("clusters", name))
+        path = (*where, next(n for n in stuck if n in is_section))
+        raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
+    return [(kind, named[name] if kind == "cluster" else nodes[name]) for kind, name in ordered]
+
+
+def nesting(sections: Iterable[Node]) -> tuple[dict[str, str], dict[str, str]]:
+    """Innermost section of each member, and the section directly around each inner section.
+
+    Raises
+    ------
+    MalformedTest
+        If two overlap and neither lies inside the other; the path is the later one's name.
+    """
+    innermost: dict[str, str] = {}
+    around: dict[str, str] = {}
+    listed = list(sections)
+    size = {section.name: len(section.members) for section in listed}
+    # Larger ones first: where all is well, a section then lies inside one section, or in none.
+    for section in sorted(listed, key=lambda each: -size[each.name]):
+        found = {innermost.get(name, "") for name in section.members}
+        if len(found) > 1 or any(size.get(name) == size[section.name] for name in found):
+            other = min(filter(None, found), key=size.__getitem__)
+            first, second = (n.name for n in listed if n.name in (section.name, other))
+            message = f"overlaps {first!r}, and neither lies inside the other"
+            raise MalformedTest(message, (second,))
+        (outer,) = found
+        if outer:
+            around[section.name] = outer
+        innermost |= dict.fromkeys(section.members, section.name)
+    return innermost, around
 
 
 def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:

@@ -85,6 +85,12 @@ class LitmusTest:
     """Upper bound on the iterations of each loop."""
     whole: bool = field(init=False, repr=False, compare=False, default=False)
     """True if values are whole matrices: the test has a MatMul, hence no lanes."""
+    shown: Mapping[str, TensorType] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Type of each value of an outcome by key (`names`); for a queue, of one element."""
+    places: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Place of each key in `names`."""
 
     def __post_init__(self) -> None:
         matrices = any(node.op in MATRIX_OPS for node in self.nodes)
@@ -99,7 +105,12 @@ class LitmusTest:
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         validation.check_closes(self.graphs, self.runs)
-        validation.check_observe(self.observe, self.nodes_by_key(), types, self.runs)
+        observed = validation.check_observe(self.observe, self.graphs, types, self.runs)
+        contents: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
+        shown = observed | {each.name: each.type for each in contents}
+        object.__setattr__(self, "shown", MappingProxyType(shown))
+        places = {name: place for place, name in enumerate(shown)}
+        object.__setattr__(self, "places", MappingProxyType(places))
 
     @property
     def graph(self) -> Graph:
@@ -168,8 +179,7 @@ class LitmusTest:
         for graph in self.graphs:
             names = nodes[graph.name] = []
             for node in graph.nodes:
-                names.append(node.name)
-                names += (f"{node.name}.{result}" for result in node.results)
+                names += node.keys
         if len(self.runs) == 1:
             return {name: name for name in nodes[self.runs[0].graph]}
         return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
@@ -177,16 +187,11 @@ class LitmusTest:
     @property
     def names(self) -> tuple[str, ...]:
         """Keys of an outcome, in order: observed nodes, variables, queues."""
-        finals = (*(v.name for v in self.variables), *(q.name for q in self.queues))
-        return (*self.observe, *finals)
+        return tuple(self.shown)
 
     def type_of(self, name: str) -> TensorType:
         """Type of the value of a key of `names` or of a node; for a queue, of one element."""
-        typed: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
-        for resource in typed:
-            if resource.name == name:
-                return resource.type
-        kind = self.types[self.nodes_by_key().get(name, name)]
+        kind = self.shown.get(name) or self.types[name]
         assert kind is not None, name
         return kind
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.model.graph import (
     Body,
@@ -19,10 +19,9 @@ from litmusfuzz.corpus.model.graph import (
     Graph,
     LoopAttrs,
     captures_of,
-    clusters_of,
 )
-from litmusfuzz.corpus.model.names import CONTROL, check_name, head
-from litmusfuzz.corpus.model.order import path_between, predecessors, steps
+from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
+from litmusfuzz.corpus.model.order import nesting, path_between, steps
 from litmusfuzz.corpus.model.resources import Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
@@ -40,7 +39,7 @@ from litmusfuzz.corpus.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node
@@ -51,6 +50,8 @@ MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
+MAX_NESTING: Final = 8
+"""Bodies inside each other. A file with more could not be read again: its maps are nested too."""
 _NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 
 
@@ -58,11 +59,12 @@ _NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
 class _Checker:
     """Checks the nodes of one graph, bodies included, and records their types.
 
-    The argument `constants` maps the names of values that are one known int to that int;
-    such values bound loops.
+    `earlier` has the types in other graphs. The argument `constants` maps the names of values
+    that are one known int to that int; such values bound loops.
     """
 
     whole: bool
+    earlier: Mapping[str, TensorType | None]
     types: dict[str, TensorType | None]
     bounds: dict[str, int]
     resources: Mapping[str, Resource]
@@ -76,6 +78,8 @@ class _Checker:
     ) -> dict[str, TensorType | None]:
         """Check all nodes of a graph or body; return the types of all values in scope."""
         here = dict(scope)
+        if len(path) > 2 + 3 * MAX_NESTING:  # graphs, G, and for each body NODE, then, nodes
+            raise MalformedTest(f"more than {MAX_NESTING} bodies inside each other", path[:-1])
         for node in graph.nodes:
             where = (*path, node.name)
             try:
@@ -100,7 +104,7 @@ class _Checker:
     def new_name(self, name: str) -> None:
         """Refuse an ill-formed name, or one that is in use."""
         check_name(name, ())
-        if name in self.types:
+        if name in self.types or name in self.earlier:
             raise MalformedTest("stands twice")
         if name in self.resources:
             raise MalformedTest("is also the name of a resource; an outcome needs both")
@@ -167,10 +171,12 @@ class _Checker:
         if not attrs.results:
             raise MalformedTest("a conditional has at least one result", (*where, "results"))
         scope, known = self.taken(attrs.captures, where, here, constants)
+        seen: set[str] = set()
         for position, name in enumerate(attrs.results):
             check_name(name, (*where, "results", position))
-            if name in attrs.results[:position]:
+            if name in seen:
                 raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
+            seen.add(name)
         then = self.body(attrs.then, (*where, "then"), scope, dict(known))
         orelse = self.body(attrs.orelse, (*where, "else"), scope, dict(known))
         for field_name, types in (("then", then), ("else", orelse)):
@@ -391,30 +397,35 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
     semantics.md, section 3, rule 2.
     """
     names = {n.name: n for n in graph.nodes}
-    members: dict[str, frozenset[str]] = {}
-    for node in graph.nodes:
-        if not isinstance(node.attrs, SectionAttrs):
-            continue
+    sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+    for node in sections:
         path = (*where, node.name, "members")
-        if not node.attrs.members:
+        if not node.members:
             raise MalformedTest("a section has at least one member", path)
-        for position, name in enumerate(node.attrs.members):
+        seen: set[str] = set()
+        for position, name in enumerate(node.members):
             if name not in names or isinstance(names[name].attrs, SectionAttrs):
                 raise MalformedTest(f"no node {name!r} that can be a member", (*path, position))
-            if name in node.attrs.members[:position]:
+            if name in seen:
                 raise MalformedTest(f"{name!r} stands twice", (*path, position))
-        mine = frozenset(node.attrs.members)
-        for other, theirs in members.items():
-            if mine & theirs and not (mine < theirs or theirs < mine):
-                message = f"overlaps {other!r}, and neither lies inside the other"
-                raise MalformedTest(message, path)
-        members[node.name] = mine
+            seen.add(name)
+    try:
+        nesting(sections)
+    except MalformedTest as error:
+        raise MalformedTest(error.message, (*where, *error.path, "members")) from None
     steps(graph, (), where)
+
+
+class _Level(NamedTuple):
+    """Nodes of one graph or body by name, and the innermost section of each that has one."""
+
+    nodes: dict[str, Node]
+    innermost: Mapping[str, str]
 
 
 def _check_members(
     cluster: Cluster,
-    nodes: Mapping[str, Node],
+    level: _Level,
     elsewhere: set[str],
     path: tuple[str | int, ...],
 ) -> None:
@@ -428,7 +439,7 @@ def _check_members(
     mine = set(cluster.members)
     for position, name in enumerate(cluster.members):
         where = (*path, position)
-        node = nodes.get(name)
+        node = level.nodes.get(name)
         if node is None:
             message = f"{name!r} is no node beside {cluster.members[0]!r} in one graph or body"
             raise MalformedTest(message, where)
@@ -440,18 +451,19 @@ def _check_members(
             if inner.definition.kind in _NOT_CLUSTERED:
                 raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
         for source in map(head, (*node.inputs, *node.after)):
-            if source in mine - earlier:
+            if source in mine and source not in earlier:
                 message = f"{name!r} stands before {source!r}, which it waits for"
                 raise MalformedTest(message, where)
         for _, outer in captures_of(node):
-            if head(outer) in mine - earlier:
+            if head(outer) in mine and head(outer) not in earlier:
                 message = f"{name!r} stands before {outer!r}, which it takes"
                 raise MalformedTest(message, where)
         earlier.add(name)
-    for node in nodes.values():
-        inside = mine.intersection(node.members)
-        if inside and inside != mine:
-            raise MalformedTest(f"lies across the boundary of {node.name!r}", path)
+    # Sections lie inside each other or apart: members of one innermost section are in the same.
+    found = {level.innermost.get(name, "") for name in cluster.members}
+    if len(found) > 1:
+        section = min(filter(None, found), key=lambda name: len(level.nodes[name].members))
+        raise MalformedTest(f"lies across the boundary of {section!r}", path)
 
 
 def _check_device(device: str) -> None:
@@ -528,19 +540,22 @@ def check_graphs(
         raise MalformedTest("a test has at least one graph", ("graphs",))
     types: dict[str, TensorType | None] = {}
     bounds: dict[str, int] = {}
+    seen: set[str] = set()
     for graph in graphs:
         path = ("graphs", graph.name)
         check_name(graph.name, path)
-        if sum(other.name == graph.name for other in graphs) > 1:
+        if graph.name in seen:
             raise MalformedTest("stands twice", path)
+        seen.add(graph.name)
         count = sum(1 for _ in all_nodes(graph.nodes))
         if count > MAX_NODES:
             raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
-        elsewhere = frozenset(types)
         for node in all_nodes(graph.nodes):
-            if node.name in elsewhere:
+            if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
-        _Checker(whole, types, bounds, resources).nodes(graph, path, {}, {})
+        own: dict[str, TensorType | None] = {}
+        _Checker(whole, types, own, bounds, resources).nodes(graph, path, {}, {})
+        types |= own
     return types, bounds
 
 
@@ -574,8 +589,16 @@ def check_clusters(
     `names` are those of all nodes, values and resources.
     """
     taken = set(names)
+    if not clusters:
+        return
     found = [level for graph in graphs for level in levels(graph)]
-    home = {node.name: level.nodes for level in found for node in level.nodes}
+    home: dict[str, int] = {}  # number of each node's level
+    by_level: list[_Level] = []
+    for number, level in enumerate(found):
+        nodes = {node.name: node for node in level.nodes}
+        by_level.append(_Level(nodes, nesting(n for n in level.nodes if n.members)[0]))
+        home |= dict.fromkeys(nodes, number)
+    here: dict[int, list[Cluster]] = {}
     clustered: set[str] = set()
     for cluster in clusters:
         path = ("clusters", cluster.name)
@@ -587,16 +610,16 @@ def check_clusters(
             raise MalformedTest("a cluster has at least one member", path)
         if cluster.members[0] not in home:
             raise MalformedTest(f"no node {cluster.members[0]!r}", (*path, 0))
-        siblings = {node.name: node for node in home[cluster.members[0]]}
-        _check_members(cluster, siblings, clustered, path)
+        number = home[cluster.members[0]]
+        _check_members(cluster, by_level[number], clustered, path)
         clustered.update(cluster.members)
-    for level in found:
-        here = clusters_of(level.nodes, clusters)
-        if here and clustered.intersection(level.around):
+        here.setdefault(number, []).append(cluster)
+    for number in sorted(here):
+        level = found[number]
+        if clustered.intersection(level.around):
             message = "lies inside a member of another cluster"
-            raise MalformedTest(message, ("clusters", here[0].name))
-        if here:
-            steps(Graph("", level.nodes), here, level.path)
+            raise MalformedTest(message, ("clusters", here[number][0].name))
+        steps(Graph("", level.nodes), here[number], level.path)
 
 
 def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
@@ -606,58 +629,90 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
     ----------
     semantics.md, section 3.
     """
+    closes: list[tuple[Graph, Node]] = []
+    puts: dict[str, list[tuple[Graph, Node]]] = {}
+    """By queue: graphs, each with a node that puts an element, or holds one that does."""
     for graph in graphs:
-        for node in all_nodes(graph.nodes):
-            if node.definition.closes and node not in graph.nodes:
-                path = ("graphs", graph.name, node.name)
-                raise MalformedTest("a queue is closed outside bodies", path)
+        for node in graph.nodes:
+            for inner in all_nodes([node]):
+                if inner.definition.puts:
+                    puts.setdefault(inner.resources[0], []).append((graph, node))
+                if not inner.definition.closes:
+                    continue
+                if inner is not node:
+                    path = ("graphs", graph.name, inner.name)
+                    raise MalformedTest("a queue is closed outside bodies", path)
+                closes.append((graph, node))
+    if not closes:
+        return
+    runs_of: dict[str, list[Run]] = {}
+    for run in runs:
+        runs_of.setdefault(run.graph, []).append(run)
     closed: set[str] = set()
-    for graph in graphs:
-        for node, above in predecessors(graph):
-            if not node.definition.closes:
-                continue
+    for graph, node in closes:
+        own = runs_of.get(graph.name, ())
+        if node.resources[0] in closed or len(own) != 1:
             path = ("graphs", graph.name, node.name)
-            own = [run for run in runs if run.graph == graph.name]
-            if node.resources[0] in closed or len(own) != 1:
-                raise MalformedTest("a queue is closed once, by a graph that runs once", path)
-            closed.add(node.resources[0])
-            earlier = _runs_before(own[0], runs)
-            for other in graphs:
-                late = any(r.graph == other.name and r not in earlier for r in runs)
-                for put in other.nodes:
-                    if not any(
-                        n.definition.puts and n.resources == node.resources
-                        for n in all_nodes([put])
-                    ):
-                        continue
-                    if late and not (other is graph and put.name in above):
-                        raise MalformedTest(f"{put.name!r} is not ordered before it", path)
+            raise MalformedTest("a queue is closed once, by a graph that runs once", path)
+        closed.add(node.resources[0])
+    before = _closes_after(graphs, closes)
+    for number, (graph, node) in enumerate(closes):
+        earlier = _runs_before(runs_of[graph.name][0], runs)
+        for other, put in puts.get(node.resources[0], ()):
+            if other is graph and before[put.name] >> number & 1:
+                continue
+            if any(run.name not in earlier for run in runs_of.get(other.name, ())):
+                path = ("graphs", graph.name, node.name)
+                raise MalformedTest(f"{put.name!r} is not ordered before it", path)
 
 
-def _runs_before(run: Run, runs: tuple[Run, ...]) -> list[Run]:
+def _closes_after(
+    graphs: tuple[Graph, ...], closes: Sequence[tuple[Graph, Node]]
+) -> dict[str, int]:
+    """By node: the set, in bits, of the closes that it precedes, by the edges of its graph."""
+    number = {node.name: place for place, (_, node) in enumerate(closes)}
+    after: dict[str, int] = {}
+    for graph in graphs:
+        for node in reversed(graph.nodes):
+            reached = after.setdefault(node.name, 0)
+            reached |= 1 << number[node.name] if node.name in number else 0
+            if reached:
+                for name in map(head, (*node.inputs, *node.after)):
+                    after[name] = after.get(name, 0) | reached
+    return after
+
+
+def _runs_before(run: Run, runs: tuple[Run, ...]) -> set[str]:
+    by_name = {each.name: each for each in runs} if run.after else {}
     names: set[str] = set()
     stack = list(run.after)
     while stack:
         name = stack.pop()
         if name not in names:
             names.add(name)
-            stack += next(r.after for r in runs if r.name == name)
-    return [r for r in runs if r.name in names]
+            stack += by_name[name].after
+    return names
 
 
 def check_observe(
     observe: tuple[str, ...],
-    nodes: Mapping[str, str],
+    graphs: tuple[Graph, ...],
     types: Mapping[str, TensorType | None],
     runs: tuple[Run, ...],
-) -> None:
-    """Refuse to observe nodes without a value; `nodes` is `LitmusTest.nodes_by_key`."""
-    for position, name in enumerate(observe):
-        node = nodes.get(name)
-        if node is None:
+) -> dict[str, TensorType]:
+    """Refuse to observe nodes without a value; return the type of each value by its key."""
+    outside = {graph.name: {key for node in graph.nodes for key in node.keys} for graph in graphs}
+    graph_of = {run.name: run.graph for run in runs}
+    found: dict[str, TensorType] = {}
+    for position, key in enumerate(observe):
+        run, name = (runs[0].name, key) if len(runs) == 1 else (head(key), after_dot(key))
+        if run not in graph_of or name not in outside[graph_of[run]]:
             hint = "" if len(runs) == 1 else " (run.node, with several runs)"
-            raise MalformedTest(f"{name!r} is no node of a graph{hint}", ("observe", position))
-        if types[node] is None:
-            raise MalformedTest(f"{name!r} has no result", ("observe", position))
-        if name in observe[:position]:
-            raise MalformedTest(f"{name!r} stands twice", ("observe", position))
+            raise MalformedTest(f"{key!r} is no node of a graph{hint}", ("observe", position))
+        kind = types[name]
+        if kind is None:
+            raise MalformedTest(f"{key!r} has no result", ("observe", position))
+        if key in found:
+            raise MalformedTest(f"{key!r} stands twice", ("observe", position))
+        found[key] = kind
+    return found

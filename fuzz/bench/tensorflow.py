@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -158,18 +159,14 @@ def campaign() -> list[Figure]:
             counters.update(each.counters)
 
     rest = own_s - generating_s + counters["counting_s"]
+    share = partial(Figure, unit="%")
+    whole = f"of a campaign of {elapsed:.0f} s, {len(executed)} graphs"
+    judging = f"{whole}; judging alone {judging_s / elapsed:.1%}"
     return [
-        Figure(
-            "judging, hashing, bookkeeping",
-            rest / elapsed,
-            "%",
-            most=0.15,
-            note=f"of a campaign of {elapsed:.0f} s, {len(executed)} graphs;"
-            f" judging alone {judging_s / elapsed:.1%}",
-        ),
-        Figure("generating graphs", generating_s / elapsed, "%", most=0.10),
-        Figure("building graphs and sessions", counters["building_s"] / elapsed, "%"),
-        Figure("TensorFlow's runs", counters["running_s"] / elapsed, "%"),
+        share("judging, hashing, bookkeeping", rest / elapsed, most=0.15, note=judging),
+        share("generating graphs", generating_s / elapsed, most=0.10, note=whole),
+        share("building graphs and sessions", counters["building_s"] / elapsed, note=whole),
+        share("TensorFlow's runs", counters["running_s"] / elapsed, note=whole),
     ]
 
 

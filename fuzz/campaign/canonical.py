@@ -26,6 +26,7 @@ individualize, prune by automorphisms.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 from collections import Counter
 from dataclasses import replace
@@ -54,6 +55,11 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Variable
     from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.oracles.model import Model
+
+
+MAX_STEPS: Final = 200_000
+"""Vertices that the search looks at, at most: about a second. The largest test of the corpus
+and of the families takes a thousand."""
 
 
 class _Thing(Protocol):
@@ -370,8 +376,16 @@ class _ColouredGraph:
 # --- the labelling ---------------------------------------------------------------------
 
 
+class _OverBudget(Exception):
+    """The search for the canonical order takes more than `MAX_STEPS`."""
+
+
 class _Labelling:
     """Finds the canonical order of the vertices: `ranks` has each vertex's place in it.
+
+    If the search takes too long, `ranks` has the order of the file instead. Two tests that are
+    equal then have the same form only if their files agree in that order: a finding may have two
+    keys, but two findings never share one.
 
     `leaves` has the labellings found so far, by their sorted edges, each with the path of
     individualized vertices that led to it.
@@ -385,14 +399,28 @@ class _Labelling:
             self.near[other].append((f"{label} <", one))
         self.leaves: dict[tuple[tuple[str, int, int], ...], tuple[list[int], tuple[int, ...]]] = {}
         self.automorphisms: list[list[int]] = []
+        self.steps = 0
         order = {colour: rank for rank, colour in enumerate(sorted(set(graph_of_test.colours)))}
-        self._search(self._refined([order[colour] for colour in graph_of_test.colours]), ())
-        self.ranks = self.leaves[min(self.leaves)][0]
+        colours = [order[colour] for colour in graph_of_test.colours]
+        try:
+            self._search(self._refined(colours), ())
+            self.ranks = self.leaves[min(self.leaves)][0]
+        except _OverBudget:
+            by_file = sorted(range(len(colours)), key=lambda vertex: (colours[vertex], vertex))
+            self.ranks = [0] * len(colours)
+            for rank, vertex in enumerate(by_file):
+                self.ranks[vertex] = rank
+
+    def _step(self, vertices: int) -> None:
+        self.steps += vertices
+        if self.steps > MAX_STEPS:
+            raise _OverBudget
 
     def _refined(self, colours: list[int]) -> list[int]:
         """Refine the colours until vertices of one colour have neighbours of the same colours."""
         count = len(set(colours))
         while True:
+            self._step(len(colours))
             seen = [
                 (colour, tuple(sorted((label, colours[other]) for label, other in near)))
                 for colour, near in zip(colours, self.near, strict=True)
@@ -452,6 +480,7 @@ class _Labelling:
         """The vertices, and their images under the automorphisms that fix each vertex of `path`."""
         found = set(vertices)
         waiting = list(vertices)
+        self._step(len(self.automorphisms) * (1 + len(path)))
         fixing = [each for each in self.automorphisms if all(each[v] == v for v in path)]
         while waiting:
             vertex = waiting.pop()
@@ -517,12 +546,21 @@ class _RewrittenTest:
 
     def _ordered(self, kind: str, waits: Mapping[str, set[str]]) -> list[str]:
         """A topological order; of several names that could be next, the one of least rank."""
+        missing = {name: names & waits.keys() for name, names in waits.items()}
+        then: dict[str, list[str]] = {name: [] for name in waits}
+        for name, names in missing.items():
+            for each in names:
+                then[each].append(name)
+        ready = [(self.rank[kind, name], name) for name, names in missing.items() if not names]
+        heapq.heapify(ready)
         ordered: list[str] = []
-        left = dict(waits)
-        while left:
-            ready = [name for name, names in left.items() if names.isdisjoint(left)]
-            ordered.append(min(ready, key=lambda name: self.rank[kind, name]))
-            del left[ordered[-1]]
+        while ready:
+            _, first = heapq.heappop(ready)
+            ordered.append(first)
+            for name in then[first]:
+                missing[name].discard(first)
+                if not missing[name]:
+                    heapq.heappush(ready, (self.rank[kind, name], name))
         return ordered
 
     def _variable(self, variable: Variable) -> Variable:

@@ -73,7 +73,7 @@ class ExecutorClusters:
         """
         plain = replace(test, clusters=())
         request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
-        reply = self.worker.ask(request, _TIMEOUT_S)
+        reply = self.worker.ask(request, _TIMEOUT_S, plain)
         if isinstance(reply, Died):
             raise NoClusters(f"{self.worker.executor}: {reply.message}")
         if reply.refused or reply.unavailable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sqlite3
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.planner import (
     ShardPlanner,
     base_settings,
@@ -30,26 +31,34 @@ from litmusfuzz.fuzz.campaign.planner import (
     seconds_per_test,
     unreduced,
 )
-from litmusfuzz.fuzz.campaign.pools import is_worker_lost
+from litmusfuzz.fuzz.campaign.pools import PoolError, is_worker_lost
+from litmusfuzz.fuzz.campaign.pruning import prune
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
+from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.campaign.settings import EXTRA_MINIMIZING_SHARE
 from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
-from litmusfuzz.fuzz.campaign.shard_log import is_writing, request_stop
+from litmusfuzz.fuzz.campaign.shard_log import is_writing, kill_writer, request_stop
+from litmusfuzz.fuzz.campaign.store import StoreError
+from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import (
     CampaignEnded,
     Generated,
     Problem,
     Progress,
+    ScriptRun,
     ShardEnded,
     ShardPlanned,
     ShardStarted,
+    now,
 )
 from litmusfuzz.reports.outputs import write_all
+from litmusfuzz.reports.report import Pruned
+from litmusfuzz.reports.script import NoScript
 from litmusfuzz.reports.stats import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from concurrent.futures import Future
     from types import FrameType
 
@@ -103,6 +112,8 @@ class Coordinator(ABC):
         self.settings: CampaignStarted = store.fold.settings
         self.report_builder = ReportBuilder(store, known)
         self.show = show
+        self.others = psutil.Process().children()
+        """Children that are none of the campaign's: those of a program that this one replaced."""
         self.stopping = self.interrupted = False
         self.problem = ""
         """The first problem; it is stored as well, unless the disk is full."""
@@ -121,8 +132,11 @@ class Coordinator(ABC):
             try:
                 self._recover()
                 self._run_shards()
+            except (PoolError, StoreError) as error:
+                self._give_up(str(error))
             except (OSError, sqlite3.Error) as error:
                 self._fail(error)
+            self._end_shards()
             return self._finish()
 
     @abstractmethod
@@ -135,6 +149,32 @@ class Coordinator(ABC):
         for number in self.store.running:
             self.store.finish_shard(number)
         self.store.remove_stale(since)
+        self._write_scripts()
+
+    def _write_scripts(self) -> None:
+        """Write the scripts that a killed process has not; they are not run."""
+        for each in self.store.fold.report(str(self.store.folder)).findings:
+            found = each.entry.finding
+            if each.script or found is None or not found.confirmed:
+                continue
+            try:
+                made = script_of(each.entry, "; ".join(each.reason))
+            except NoScript:
+                continue
+            path = self.store.folder / each.file
+            write_text(made, path.with_suffix(".py"))
+            save(replace(each.entry, finding=replace(found, script=Script.UNCONFIRMED)), path)
+            self.store.append(0, ScriptRun(key=each.key, file=each.file, shows_it=False))
+
+    def _end_shards(self) -> None:
+        """End the shards that are left because of a failure."""
+        try:
+            for number in self.store.running:
+                self.store.finish_shard(number)
+        except StoreError as error:
+            self._give_up(str(error))
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
 
     # --- signals and problems ----------------------------------------------------------
 
@@ -144,11 +184,14 @@ class Coordinator(ABC):
 
         def handle(_: int, __: FrameType | None) -> None:
             if self.interrupted:
-                _end_processes()
+                _end_processes(self.others)
                 os._exit(2)
             self.stopping = self.interrupted = True
 
-        before = {which: signal.signal(which, handle) for which in (signal.SIGINT, signal.SIGTERM)}
+        asking = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup`
+            asking.append(signal.SIGHUP)  # the terminal was closed
+        before = {which: signal.signal(which, handle) for which in asking}
         try:
             yield
         finally:
@@ -169,7 +212,8 @@ class Coordinator(ABC):
     def _fail(self, error: OSError | sqlite3.Error) -> None:
         """Give up because something could not be written; what is stored is still reported."""
         if isinstance(error, OSError):
-            why = f"{error.filename or self.store.folder}: {error.strerror or error}"
+            file = error.filename2 or error.filename or self.store.folder
+            why = f"{file}: {error.strerror or error}"
         else:
             why = f"{self.store.path}: {error}"
         self.stopping = True
@@ -193,6 +237,9 @@ class Coordinator(ABC):
 
     def _report(self) -> None:
         """Show and write the state, each at its interval."""
+        if self.store.is_gone:
+            self._give_up(f"{self.store.folder}: was removed or renamed while the campaign ran")
+            return
         now = time.monotonic()
         if now < self.shown_at + max(SHOW_S, 20 * self.building_s):
             return
@@ -224,17 +271,39 @@ class Coordinator(ABC):
         self._record_progress()
         spent_s = round(self.spent_s, 3)
         self._append(CampaignEnded(spent_s=spent_s, interrupted=self.interrupted))
+        replaced = self.store.is_replaced  # another campaign has begun in the folder
+        if self.store.is_gone and not replaced:
+            self._restore()
         report = self._build()
         if report.ended is None:  # a full disk
-            report = replace(report, ended=int(time.time()), interrupted=self.interrupted)
+            report = replace(report, ended=int(now()), interrupted=self.interrupted)
         self.show(report)
+        if replaced:
+            return report
         try:
-            write_text(text(report), self.store.folder / "stats")
             write_all(report, self.store.folder)
+            if (pruned := self._prune()).lines:
+                report = replace(report, pruned=pruned)
+                write_all(report, self.store.folder)
         except OSError as error:
             self._fail(error)
             report = replace(report, problem=report.problem or self.problem)
+            with contextlib.suppress(OSError):  # those that can be written say so
+                write_all(report, self.store.folder)
         return report
+
+    def _prune(self) -> Pruned:
+        """Remove old campaigns; the report of this one is written."""
+        return Pruned((), 0, {})
+
+    def _restore(self) -> None:
+        """Write the store and the findings into the campaign's folder again."""
+        try:
+            self.store.restore()
+            for each in self.store.fold.report(str(self.store.folder)).findings:
+                save(each.entry, self.store.folder / each.file)
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
 
 
 # --- one shard -------------------------------------------------------------------------
@@ -352,6 +421,8 @@ class Nightly(Coordinator):
     pool : Pool
     local : bool
         True if the shard processes see this machine's files.
+    keep : int
+        Nightly runs beside each other that stay: see `prune`.
     """
 
     def __init__(
@@ -362,8 +433,10 @@ class Nightly(Coordinator):
         pool: Pool,
         *,
         local: bool,
+        keep: int = 0,
     ) -> None:
         super().__init__(store, known, show)
+        self.keep = keep
         self.planner = ShardPlanner(store)
         self.pool = pool
         self.local = local
@@ -385,7 +458,7 @@ class Nightly(Coordinator):
             self._stop()
         finally:
             if self.running:  # they did not end in time
-                _end_processes()
+                _end_processes(self.others)
         for shard in self.running.values():
             self.store.finish_shard(shard.number)
 
@@ -403,7 +476,7 @@ class Nightly(Coordinator):
 
     def _next(self) -> Shard | None:
         """A new shard, if anything can run."""
-        made = self.planner.next(self.left_s, time.time() + self.left_s, write_log=self.local)
+        made = self.planner.next(self.left_s, write_log=self.local)
         if made is None:
             return None
         shard, given = made
@@ -432,7 +505,8 @@ class Nightly(Coordinator):
                 self.store.add_files(shard.number, files)
         except (Exception, CancelledError) as error:  # noqa: BLE001 - any failure of a shard process
             if not is_worker_lost(error):
-                self._note_problem(f"shard {shard.number}: {type(error).__name__}: {error}")
+                why = in_a_line(f"{type(error).__name__}: {error}")
+                self._note_problem(f"shard {shard.number}: {why}")
             elif shard.log_folder is None:
                 self.resubmit.append(shard)
                 return
@@ -444,20 +518,22 @@ class Nightly(Coordinator):
             self._give_up(f"the last {self.lost} shards lost their process")
 
     def _await(self, number: int) -> None:
-        """Wait for a process that still writes a shard log; kill it if it does not end."""
-        end = time.monotonic() + ORPHAN_GRACE_S
-        while is_writing(self.store.log_folder(number)):
-            if time.monotonic() > end:
-                self._kill(number)
-                end = float("inf")
-            time.sleep(0.05)
+        """Wait for a process that still writes a shard log; kill it if it does not end.
 
-    def _kill(self, number: int) -> None:
-        """Kill the process of a shard on this machine."""
-        for shard, started in self.store.events_of(ShardStarted):
-            if shard == number:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(started.pid, signal.SIGKILL)
+        Raises
+        ------
+        TimeoutError
+            If it cannot be killed: it is on another machine, or of another user.
+        """
+        folder = self.store.log_folder(number)
+        end, killed = time.monotonic() + ORPHAN_GRACE_S, False
+        while is_writing(folder):
+            if time.monotonic() > end:
+                if killed or not kill_writer(folder):
+                    why = f"a process that cannot be found here still writes shard {number}"
+                    raise TimeoutError(errno.ETIMEDOUT, f"{why}; end it, and resume", str(folder))
+                end, killed = time.monotonic() + ORPHAN_GRACE_S, True
+            time.sleep(0.05)
 
     def _recover(self) -> None:
         """Ingest the shard logs that an earlier coordinator left behind."""
@@ -466,6 +542,9 @@ class Nightly(Coordinator):
                 request_stop(self.store.log_folder(number))
             self._await(number)
         super()._recover()
+
+    def _prune(self) -> Pruned:
+        return prune(self.report_builder.history, self.keep)
 
     def _stop(self) -> None:
         """Ask the shards to stop, and wait a while."""
@@ -479,13 +558,21 @@ class Nightly(Coordinator):
             self._collect(0.2)
 
 
-def _end_processes() -> None:
-    """Kill all processes that this one started, and their children."""
+def _end_processes(others: Collection[psutil.Process]) -> None:
+    """Kill all processes that this one started, and their descendants, but not these others."""
     killed = []
-    for each in psutil.Process().children(recursive=True):
+    started = [child for child in psutil.Process().children() if child not in others]
+    for each in (*started, *(below for child in started for below in _descendants(child))):
         with contextlib.suppress(psutil.NoSuchProcess):
             # It ends with this process, and prints an error if it is killed.
             if "resource_tracker" not in " ".join(each.cmdline()):
                 each.kill()
                 killed.append(each)
     psutil.wait_procs(killed, timeout=10)
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

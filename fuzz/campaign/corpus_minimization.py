@@ -108,7 +108,7 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
         return False
     config = configuration(name, _CONFIG)
     job = Job(entry.test, _COUNT, executor=name)
-    reply = worker.ask(job.request(config), _TIMEOUT_S)
+    reply = worker.ask(job.request(config), _TIMEOUT_S, entry.test)
     if isinstance(reply, Died):
         return True  # a kill without an outcome
     oracle = explorer_or_none(entry.test, GUARANTEES[config.guarantees], CAMPAIGN_BUDGET)

@@ -54,12 +54,15 @@ _CLUSTERED: Final = ("autocluster", "autocluster_lazy")
 """Configurations that together set all XLA flags in use, except cluster sizes and the flags that
 sometimes end the process (docs/tensorflow-findings.md)."""
 
+_NETWORKED: Final = "two_workers"
+"""A configuration whose processes need a network of their own."""
+
 
 def examine(progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Run all checks, the slow ones in parallel."""
     probes: list[Callable[[], list[Check]]] = [
         partial(_runs, "tf", "plain", basic=True),  # the slowest first
-        *(partial(_runs, "tf", config) for config in _CLUSTERED),
+        *(partial(_runs, "tf", config) for config in (*_CLUSTERED, _NETWORKED)),
         partial(_runs, "jax", "plain"),
         partial(_engines, "jax"),
         partial(_engines, "native"),
@@ -189,4 +192,6 @@ def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
         says += f"; {len(executor_class(executor).configurations())} configurations"
         says += f"; workers are {worker.start_method}"
     get = f"pip install {'tensorflow-cpu' if executor == 'tf' else executor}"
+    if config == _NETWORKED:
+        get = "allow user namespaces (in a container: run it with CAP_SYS_ADMIN)"
     return [Check(f"{executor}/{config}", says, get, good=ran, basic=basic)]

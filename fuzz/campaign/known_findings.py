@@ -205,14 +205,15 @@ class _Reader(Document):
             text = f"unknown version {version}; this program reads version {FORMAT_VERSION}"
             raise self.error(("litmusfuzz_known",), _VERSION_1 if version == 1 else text)
         entries: list[KnownFinding] = []
+        places: dict[tuple[str, Cause | None], int] = {}
         for place, data in enumerate(top.findings or ()):
             path: Path_ = ("findings", place)
             entry = self.finding(data, path)
-            for number, other in enumerate(entries):
-                if (other.key, other.cause) == (entry.key, entry.cause):
-                    where = self.lines["findings", number]
-                    field = "cause" if entry.cause else "key"
-                    raise self.error((*path, field), f"stands twice, first in line {where}")
+            first = places.setdefault((entry.key, entry.cause), place)
+            if first != place:
+                where = self.line(("findings", first))
+                field = "cause" if entry.cause else "key"
+                raise self.error((*path, field), f"stands twice, first in line {where}")
             entries.append(entry)
         return KnownFindings(tuple(entries))
 

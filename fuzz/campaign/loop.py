@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import structs
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Script, save
+from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import symptom
@@ -41,6 +41,7 @@ from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
+from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -166,7 +167,8 @@ class Campaign:
             if (executor.name, sampled.config.name) == (finding.executor, finding.configuration)
         )
         oracle = explorer_or_none(entry.test, sampled.model, self.settings.budget)
-        assert oracle is not None  # it was judged by one
+        if oracle is None:  # of another version, or of a stranger: it stays as it is
+            return
         verdicts = {
             Verdict.FORBIDDEN: finding.count,
             Verdict.ALLOWED: finding.executions - finding.count,
@@ -397,7 +399,7 @@ class Campaign:
         )
         if isinstance(result, messages.Reply):
             # The feature without the name of its node, so that refusals are counted by feature.
-            lacks = (result.refused or result.unavailable).partition(" (")[0]
+            lacks = in_a_line(result.refused or result.unavailable).partition(" (")[0]
             executed = structs.replace(executed, end=f"refused: {lacks}")
         else:
             sampled.ran += 1
@@ -529,7 +531,7 @@ class Campaign:
         path = self.findings.path(found.file)
         script = path.with_suffix(".py")
         try:
-            script.write_text(script_of(found.entry, found.reason), encoding="utf-8")
+            write_text(script_of(found.entry, found.reason), script)
         except NoScript:
             return
         shown = False

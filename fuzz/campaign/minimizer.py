@@ -56,6 +56,8 @@ PROBE_STEP: Final = 3072
 STEP_S: Final = 20.0
 """Seconds of a step of slow executions: between two steps the campaign can stop."""
 MIN_STEP: Final = 32
+MAX_STEP: Final = 1 << 24
+"""An executor may take no time: a step has a bound of its own."""
 MIN_PROBE_COUNT: Final = 256
 MIN_BLOCKED_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
@@ -126,7 +128,7 @@ class Best:
 
     def step(self, wanted: int) -> int:
         """Executions of the next step: slow executions can be stopped only between steps."""
-        return int(min(wanted, max(MIN_STEP, self.pace * STEP_S)))
+        return int(min(wanted, MAX_STEP, max(MIN_STEP, self.pace * STEP_S)))
 
     @property
     def needed(self) -> int:

@@ -17,15 +17,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
-from litmusfuzz.corpus.textfile import dumps, loads
+from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
 from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.oracles.model import GUARANTEES
-from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,8 +48,6 @@ LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
 MAX_FAILURES: Final = 3
 """Shards of a group that fail to start before the group is given up."""
-DOES_NOT_START: Final = "does not start"
-"""Beginning of the reason why a configuration is unavailable, if its worker died."""
 
 
 class Group(NamedTuple):
@@ -90,9 +91,7 @@ class ShardPlanner:
             (group.executor, config): group for group in self.groups for config in group.configs
         }
 
-    def next(
-        self, left_s: float, deadline: float, *, write_log: bool
-    ) -> tuple[Shard, list[str]] | None:
+    def next(self, left_s: float, *, write_log: bool) -> tuple[Shard, list[str]] | None:
         """The next shard, and the files of its unreduced findings; None if nothing can run."""
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
@@ -101,7 +100,7 @@ class ShardPlanner:
         selftest_s = self.settings.selftest_s
         if 0 < selftest_s <= left_s and _selftest_due(report):
             settings = replace(settings, executors=((SELFTEST,),), time_s=selftest_s)
-            return Shard(number, settings, deadline, log_folder=log_folder), []
+            return Shard(number, settings, left_s, log_folder=log_folder), []
         running = {
             group: configs for group in self.groups if (configs := self._running(report, group))
         }
@@ -126,7 +125,7 @@ class ShardPlanner:
         shard = Shard(
             number=number,
             settings=settings,
-            deadline=deadline,
+            limit_s=left_s,
             known=known_findings(report, chosen),
             pending=tuple(given.values()),
             seconds_per_test=seconds_per_test(report),
@@ -220,6 +219,7 @@ def check_settings(store: Store) -> None:
         Naming what is unknown here.
     """
     try:
+        check_numbers(store.fold.settings)
         for each in store.fold.settings.configurations:
             configuration(each.executor, each.name)
         base_settings(store, 1)
@@ -227,6 +227,41 @@ def check_settings(store: Store) -> None:
         raise StoreError(f"{store.path}: settings: no memory model {error}") from None
     except ValueError as error:
         raise StoreError(f"{store.path}: settings: {error}") from None
+
+
+_MOST: Final = (1 << 63) - 1
+_MOST_S: Final = 10 * 365 * 86400.0
+_LIMITS: Final = {
+    "seed": (0, _MOST),
+    "workers": (1, 4096),
+    "tests": (0, _MOST),
+    "count": (1, _MOST),
+    "asked_s": (0, _MOST_S),
+    "shard_s": (0.001, _MOST_S),
+    "selftest_s": (0, _MOST_S),
+    "disk_bytes": (0, _MOST),
+    "min_graphs": (0, _MOST),
+}
+"""Least and greatest value of each number among a campaign's settings."""
+
+
+def check_numbers(started: CampaignStarted) -> None:
+    """Check the numbers among a campaign's settings, as the command line checks its options.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting.
+    """
+    for name, (least, most) in _LIMITS.items():
+        value = getattr(started, name)
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"{name} must be {least} to {most}, got {value}")
+    for family, weight in started.families.items():
+        if family not in FAMILIES:
+            raise ValueError(f"no family {family!r}")
+        if not 0 < weight < 1000:
+            raise ValueError(f"the weight of {family} must be between 0 and 1000, got {weight}")
 
 
 def base_settings(store: Store, number: int) -> Settings:
@@ -258,8 +293,8 @@ def unreduced(store: Store, pending: Iterable[Pending]) -> dict[str, tuple[str, 
     for each in pending:
         with suppress(FileError):
             text = read_text(store.folder / each.file)
-            loads(text)
-            found[each.file] = text, each.suspect
+            if not wrong_entry(loads(text), each):
+                found[each.file] = text, each.suspect
     return found
 
 

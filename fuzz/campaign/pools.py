@@ -16,7 +16,8 @@ from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from litmusfuzz.fuzz.executors.worker_main import die_with_parent
+from litmusfuzz.fuzz.executors.process_log import in_a_line
+from litmusfuzz.fuzz.executors.process_tree import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,10 +85,15 @@ def is_worker_lost(error: BaseException) -> bool:
 # --- this machine ----------------------------------------------------------------------
 
 
+_FROM_TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGHUP})
+"""Signals that a terminal sends to all processes of a command."""
+
+
 def _initialize_worker(parent: int) -> None:
-    """In a shard process: the parent alone decides what Ctrl-C means."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    """In a shard process: the parent alone decides what Ctrl-C means, and a closed terminal."""
+    for each in _FROM_TERMINAL:
+        signal.signal(each, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FROM_TERMINAL)
     die_with_parent(parent)
 
 
@@ -119,8 +125,8 @@ class _Worker:
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
         """Submit to this process, or to a new one in its place."""
-        # A process that is started here has Ctrl-C blocked until it ignores it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # A process that is started here has them blocked until it ignores them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _FROM_TERMINAL)
         try:
             try:
                 future = self.pool.submit(task)
@@ -168,10 +174,12 @@ class _Cluster(Pool):
             from distributed import Client
         except ImportError:
             raise PoolError("Dask is not installed: pip install 'litmusfuzz[dask]'") from None
+        client = self._client = Client.__new__(Client)
         try:
-            self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, ValueError) as error:
-            why = " ".join(str(error).split())
+            Client.__init__(client, address, timeout=CONNECT_S, set_as_default=False)
+        except Exception as error:  # an address may fail in many ways  # noqa: BLE001
+            client.status = "closed"  # else its `__del__` waits for a connection that never was
+            why = in_a_line(str(error))
             raise PoolError(f"no Dask scheduler at {address}: {why}") from None
         self._executor = self._client.get_executor(pure=False)
         self._address = address
@@ -180,13 +188,18 @@ class _Cluster(Pool):
     @property
     def workers(self) -> int:
         self._check()
-        threads: dict[str, int] = self._client.nthreads()
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except OSError as error:
+            raise PoolError(f"{self._gone}: {in_a_line(str(error))}") from error
         return max(self._least, sum(threads.values()))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Submit to a worker that the scheduler chooses."""
         try:
             future: Future[T] = self._executor.submit(partial(fn, *args, **kwargs))
+        except OSError as error:  # of the connection, before the client gives it up
+            raise PoolError(f"{self._gone}: {in_a_line(str(error))}") from error
         except Exception:
             self._check()
             raise
@@ -201,4 +214,8 @@ class _Cluster(Pool):
     def _check(self) -> None:
         """Raise if the scheduler is gone: the client has tried long enough."""
         if self._client.status in _DISCONNECTED:
-            raise PoolError(f"the Dask scheduler at {self._address} is gone")
+            raise PoolError(self._gone)
+
+    @property
+    def _gone(self) -> str:
+        return f"the Dask scheduler at {self._address} is gone"

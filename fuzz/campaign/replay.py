@@ -116,7 +116,7 @@ def _follow(
 ) -> None:
     """Follow the recorded schedule, choice by choice."""
     job = Job(test, choices=recorded.choices)
-    reply = worker.ask(job.request(config), _SCHEDULE_S)
+    reply = worker.ask(job.request(config), _SCHEDULE_S, test)
     if isinstance(reply, Died):
         result.died.append(reply.message)
     elif reply.refused == messages.NO_SCHEDULES:
@@ -159,7 +159,7 @@ def _run(
             return
         step = min(batch, count - executions) if count else batch
         job = Job(entry.test, step, noise, seed + number)
-        reply = worker.ask(job.request(config), max(left, 10.0))
+        reply = worker.ask(job.request(config), max(left, 10.0), entry.test)
         batch = _BATCH
         if isinstance(reply, Died):
             result.died.append(reply.message)
@@ -197,7 +197,7 @@ def force(
         timeout_s=timeout_s,
     )
     # The worker stops by itself after `timeout_s`, unless it hangs.
-    reply = worker.ask(request, timeout_s + _SCHEDULE_S)
+    reply = worker.ask(request, timeout_s + _SCHEDULE_S, test)
     if isinstance(reply, Died):
         return Forced(diverged=f"the worker died: {reply.message}")
     if reply.refused == messages.NO_SCHEDULES:

@@ -12,18 +12,18 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from litmusfuzz.corpus.textfile import Entry, FileError, load, loads
+from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.campaign.causes import explains, symptom
+from litmusfuzz.fuzz.campaign.history import History
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
+from litmusfuzz.fuzz.executors.entries import load, loads
 from litmusfuzz.reports.fold import replay_command
-from litmusfuzz.reports.outputs import JSON
-from litmusfuzz.reports.report import Earlier, Known, ReportedFinding
+from litmusfuzz.reports.report import Known, ReportedFinding
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import WorkerDied
     from litmusfuzz.reports.report import Pending, Report
+
+MAX_UNREADABLE: Final = 3
+"""Files that cannot be read and are named; others are counted."""
 
 
 class ReportBuilder:
@@ -60,7 +63,7 @@ class ReportBuilder:
         (`sys.maxsize`: may be explained by one)."""
         self._unreadable: dict[str, str] = {}
         """Maps a missing or damaged file to the error."""
-        self._campaigns = tuple(_earlier(store.folder))
+        self.history = History(store.folder, store.fold.report(str(store.folder)))
 
     def build(self) -> Report:
         """The report as of now.
@@ -76,19 +79,26 @@ class ReportBuilder:
             self._why.clear()
             self._seen.clear()
         report = self.store.fold.report(str(self.store.folder))
-        earlier = tuple(each for each in self._campaigns if each.started <= report.started)
-        found = [self._completed(each, earlier) for each in report.findings]
+        found = [self._completed(each) for each in report.findings]
         undecided = self._undecided(report.pending, found)
-        deaths = self._deaths(earlier, report.python)
+        deaths = self._deaths(report.python)
         problems = [report.problem] if report.problem else []
         return replace(
             report,
             findings=(*found, *deaths),
             known=tuple(self._known_entry(entry) for entry in self.known.entries),
             undecided=undecided,
-            earlier=tuple(each.line for each in earlier),
-            problem="; ".join([*problems, *self._unreadable.values()]),
+            earlier=self.history.earlier,
+            damaged=self.history.damaged,
+            problem="; ".join([*problems, *self._unreadable_listed()]),
         )
+
+    def _unreadable_listed(self) -> Iterator[str]:
+        """The first errors of files that cannot be read, and the number of the others."""
+        listed = list(self._unreadable.values())
+        yield from listed[:MAX_UNREADABLE]
+        if len(listed) > MAX_UNREADABLE:
+            yield f"and {counted(len(listed) - MAX_UNREADABLE, 'more file')} that cannot be read"
 
     def _known_entry(self, entry: KnownFinding) -> Known:
         """An entry of the known-findings file, as reports list it."""
@@ -97,17 +107,17 @@ class ReportBuilder:
 
     # --- findings ----------------------------------------------------------------------
 
-    def _completed(self, found: ReportedFinding, earlier: Sequence[_Earlier]) -> ReportedFinding:
+    def _completed(self, found: ReportedFinding) -> ReportedFinding:
         """A finding with the counts of earlier campaigns, and why it is known."""
         if not (path := self.store.folder / found.file).is_file():
             self._unreadable[found.file] = f"{path}: No such file or directory"
         finding = found.entry.finding
         symptoms = _symptoms(finding) if finding else (str(found.kind),)
-        count, first = _counts(earlier, found.key)
+        count, first = self.history.sightings(found.key)
         return replace(
             found,
             count=found.count + count,
-            first_seen=min(found.first_seen, first),
+            first_seen=found.first_seen if first is None else first,
             known=self._why_known(found.key, found.entry.test, symptoms, found.config_class),
         )
 
@@ -175,6 +185,9 @@ class ReportBuilder:
         except OSError as error:
             self._unreadable[line.file] = f"{path}: {error.strerror}"
             return None
+        if wrong := wrong_entry(self._entries[stamp], line):
+            self._unreadable[line.file] = f"{path}: {wrong}"
+            return None
         return self._entries[stamp]
 
     # --- worker deaths -----------------------------------------------------------------
@@ -199,17 +212,17 @@ class ReportBuilder:
         return self._why_known(key, test, (str(death.kind),), death.executor_class)
 
     def _death_groups(self) -> list[DeathGroup]:
-        # Those of a shard are in the order of its log.
-        ordered = sorted(self.store.fold.deaths, key=lambda each: (each[1].at, each[0]))
+        # By shard, those of a shard in the order of its log: clocks may differ.
+        ordered = sorted(self.store.fold.deaths, key=lambda each: each[0])
         return group_deaths([death for _, death in ordered], self._why_death)
 
-    def _deaths(self, earlier: Sequence[_Earlier], python: str | None) -> Iterator[ReportedFinding]:
+    def _deaths(self, python: str | None) -> Iterator[ReportedFinding]:
         """Worker deaths, as findings."""
         for each in self._death_groups():
             first, last = each.deaths[0], each.deaths[-1]
             what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
             key, *also = each.keys
-            count, first_seen = _counts(earlier, *each.keys)
+            count, before = self.history.sightings(*each.keys)
             command = replay_command(each.kind, first.file, str(self.store.folder), python)
             on = shlex.quote(f"{each.executor}:{first.configuration}")
             yield ReportedFinding(
@@ -227,7 +240,7 @@ class ReportBuilder:
                 rules=(),
                 count=len(each.deaths) + count,
                 in_this_run=len(each.deaths),
-                first_seen=min(int(first.at), first_seen),
+                first_seen=int(first.at) if before is None else before,
                 last_seen=int(last.at),
                 configs=dict(Counter(death.configuration for death in each.deaths)),
                 histogram={},
@@ -255,52 +268,11 @@ def _symptoms(finding: Finding | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
 
 
-# --- earlier campaigns -----------------------------------------------------------------
-
-
-class _Seen(msgspec.Struct, frozen=True):
-    """A finding of an earlier campaign: see `ReportedFinding`."""
-
-    key: str
-    in_this_run: int
-    first_seen: int
-
-
-class _Earlier(msgspec.Struct, frozen=True):
-    """What later campaigns read of a campaign's `report.json`."""
-
-    started: int
-    ended: int
-    graphs: int
-    outcomes: int
-    new: list[str]
-    mutation_score: float | None
-    findings: list[_Seen]
-
-    @property
-    def line(self) -> Earlier:
-        """The campaign as reports list it."""
-        return Earlier(
-            *(self.started, self.graphs, self.outcomes, len(self.findings), len(self.new)),
-            self.mutation_score,
-        )
-
-
-def _earlier(folder: Path) -> Iterator[_Earlier]:
-    """The ended campaigns in the folders beside this one, by their start."""
-    found = []
-    for path in folder.resolve().parent.glob(f"*/{JSON}"):
-        if path.parent == folder.resolve():
-            continue
-        try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=_Earlier))
-        except (OSError, msgspec.MsgspecError):
-            continue  # damaged, or of another version
-    yield from sorted(found, key=lambda each: each.started)
-
-
-def _counts(earlier: Sequence[_Earlier], *keys: str) -> tuple[int, int]:
-    """Number of sightings in earlier campaigns, and the time of the first."""
-    seen = [each for campaign in earlier for each in campaign.findings if each.key in keys]
-    first = min((each.first_seen for each in seen), default=sys.maxsize)
-    return sum(each.in_this_run for each in seen), first
+def wrong_entry(entry: Entry, pending: Pending) -> str:
+    """Why a file is not the one of a pending test; "" if it is."""
+    found = entry.finding
+    title = f"{pending.executor}/{pending.configuration}"
+    if found is None:
+        return "has no finding"
+    there = f"{found.executor}/{found.configuration}"
+    return "" if there == title else f"is a finding of {there}, not of {title}"

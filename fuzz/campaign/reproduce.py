@@ -6,8 +6,9 @@ import random
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import digest
+from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.reports.events import Executed, Generated
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
         Tests that differ, by family and number.
     int
         Number of tests generated.
+
+    Raises
+    ------
+    StoreError
+        If the events name an executor or a family that is not here.
     """
     started = store.started
     executed = [event for _, event in store.events_of(Executed)]
@@ -46,10 +52,16 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     chosen = random.Random(seed).sample(executed, min(tests, len(executed)))
     # A test is generated within the support of one of the executors that run it.
     of = {event.index: event.executor for _, event in store.events_of(Generated)}
-    asked = [
-        (each.family, started.seed, each.index, executor_class(of[each.index]).support)
-        for each in chosen
-    ]
+    asked = []
+    for each in chosen:
+        try:
+            support = executor_class(of[each.index]).support
+        except (KeyError, ValueError) as error:
+            why = "it was never generated" if isinstance(error, KeyError) else str(error)
+            raise StoreError(f"{store.path}: test {each.index}: {why}") from None
+        if each.family not in FAMILIES:
+            raise StoreError(f"{store.path}: test {each.index}: no family {each.family!r}")
+        asked.append((each.family, started.seed, each.index, support))
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
     made = [each for part in pool.map(digests, parts) for each in part]
     different = [

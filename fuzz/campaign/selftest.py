@@ -194,7 +194,7 @@ class _SelftestRun:
     ) -> bool:
         """Run a test and return True if an outcome is forbidden. Undecided ones do not count."""
         start = time.monotonic()
-        reply = await worker.run(request, JOB_TIMEOUT_S)
+        reply = await worker.run(request, JOB_TIMEOUT_S, trial.test)
         seconds = time.monotonic() - start
         if isinstance(reply, Died):
             self.died[candidate.name] += 1

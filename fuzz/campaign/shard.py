@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
+from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 
@@ -52,8 +52,8 @@ class Shard:
         In the campaign, from 1 on.
     settings : Settings
         `out` is the campaign's folder.
-    deadline : float
-        Seconds since 1970: the shard ends then at the latest.
+    limit_s : float
+        The shard ends at the latest so many seconds after its process has taken it.
     known : tuple of ShardFinding
     pending : tuple of (str, bool)
         Files of unreduced findings that this shard minimizes, as text; True for a suspect.
@@ -67,7 +67,7 @@ class Shard:
 
     number: int
     settings: Settings
-    deadline: float = float("inf")
+    limit_s: float = float("inf")
     known: tuple[ShardFinding, ...] = ()
     pending: tuple[tuple[str, bool], ...] = ()
     seconds_per_test: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -126,20 +126,25 @@ def run_shard(shard: Shard) -> dict[str, str]:
 
 def _run_logged(shard: Shard, folder: Path) -> None:
     """Run a shard with its log in a folder."""
+    deadline = time.monotonic() + shard.limit_s
     with ShardLog(folder) as log:
+
+        def stopped() -> bool:
+            return log.stop_requested or time.monotonic() >= deadline
+
         if shard.is_selftest:
-            _selftest(shard, log)
+            _selftest(shard, log, stopped)
         else:
-            asyncio.run(_run_and_watch(shard, log))
+            asyncio.run(_run_and_watch(shard, log, stopped))
 
 
-def _selftest(shard: Shard, log: ShardLog) -> None:
+def _selftest(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:
     """Run all mutants; an interrupted self-test logs no result."""
     start = time.monotonic()
     log.write(ShardStarted(host=os.uname().nodename, pid=os.getpid(), versions={}))
 
     def stop_if_requested(_: object) -> None:
-        if _stop_requested(shard, log):
+        if stopped():
             raise KeyboardInterrupt  # as it takes Ctrl-C
 
     found = selftest(
@@ -155,16 +160,12 @@ def _selftest(shard: Shard, log: ShardLog) -> None:
     log.write(ShardEnded(seconds=round(time.monotonic() - start, 3)))
 
 
-def _stop_requested(shard: Shard, log: ShardLog) -> bool:
-    return log.stop_requested or time.time() >= shard.deadline
-
-
-async def _run_and_watch(shard: Shard, log: ShardLog) -> None:
+async def _run_and_watch(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:
     """Run the campaign until its time is over, or the coordinator or the deadline ends it."""
     campaign = shard.campaign(log.write)
 
     async def watch() -> None:
-        while not _stop_requested(shard, log):
+        while not stopped():
             await asyncio.sleep(POLL_S)
         campaign.stop()
 

@@ -3,18 +3,25 @@
 A line is one write, and a file that an event names is complete before the line is written. So
 every complete line is valid and its file exists; at most the last line is incomplete. Whatever
 process is killed, only the test in progress is lost.
+
+The process that writes a log holds a lock on a file beside it. It is known by that lock, and never
+by an ID that some record names: any process may have that by now.
 """
 
 from __future__ import annotations
 
 import fcntl
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
+from litmusfuzz.corpus.document import open_at_once
+from litmusfuzz.fuzz.executors.process_tree import kill_if, processes
 from litmusfuzz.reports.events import encode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from litmusfuzz.reports.events import Event
 
 EVENTS: Final = "events.jsonl"
@@ -34,10 +41,10 @@ class ShardLog:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / _LOCK).open("wb")
+        self._lock = open_lock(folder / _LOCK)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         # Unbuffered, so that a line is one write.
-        self._file = (folder / EVENTS).open("ab", buffering=0)
+        self._file = open_at_once(folder / EVENTS, "ab", buffering=0, links=False)
 
     @property
     def stop_requested(self) -> bool:
@@ -58,6 +65,17 @@ class ShardLog:
             data = data[self._file.write(data) :]
 
 
+def open_lock(path: Path) -> IO[bytes]:
+    """Open a file to lock it, and make it if there is none; nothing is written, no link followed.
+
+    Raises
+    ------
+    OSError
+        If it is a link, for example.
+    """
+    return open_at_once(path, "ab", links=False)
+
+
 def request_stop(folder: Path) -> None:
     """Ask the shard of a folder to end; it may not have started yet."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +85,7 @@ def request_stop(folder: Path) -> None:
 def is_writing(folder: Path) -> bool:
     """True if the process that writes a shard log on this machine is still alive."""
     try:
-        lock: IO[bytes] = (folder / _LOCK).open("rb")
+        lock = open_at_once(folder / _LOCK, "rb", links=False)
     except FileNotFoundError:
         return False
     with lock:
@@ -75,4 +93,28 @@ def is_writing(folder: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
+    return False
+
+
+def kill_writer(folder: Path) -> bool:
+    """Kill the process that writes a shard log, if it runs on this machine; true if one was found.
+
+    Processes that only have the lock's file open are left alone.
+    """
+    lock = folder / _LOCK
+    found = [pid for pid in processes() if pid != os.getpid() and _holds(lock, pid)]
+    killed = [kill_if(pid, partial(_holds, lock, pid)) for pid in found]
+    return any(killed)
+
+
+def _holds(lock: Path, pid: int) -> bool:
+    """True if a process holds the lock on a file."""
+    with suppress(OSError):
+        wanted = lock.lstat()  # what a link leads to is held by others
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed by now
+                if os.path.samestat(link.stat(), wanted):
+                    about = Path(f"/proc/{pid}/fdinfo/{link.name}").read_text(encoding="ascii")
+                    if "FLOCK" in about:
+                        return True
     return False

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import CANARY
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,14 +159,14 @@ class Slot:
             reply = await self._ask(Job(None))
         if isinstance(reply, Died):
             self._begin()
-            return f"does not start: {reply.message}"
+            return f"{DOES_NOT_START}: {reply.message}"
         if not reply.unavailable:
             self._checked.add(self.config.name)
             self.executor.versions = reply.versions
-        return reply.unavailable
+        return in_a_line(reply.unavailable)
 
     async def _ask(self, job: Job) -> messages.Reply | Died:
-        return await self.worker.run(job.request(self.config), JOB_TIMEOUT_S)
+        return await self.worker.run(job.request(self.config), JOB_TIMEOUT_S, job.test)
 
     async def run(self, job: Job) -> Result:
         """Run a job; the death of the worker is reported, and the next job has a new process."""

@@ -25,13 +25,16 @@ import math
 import os
 import shutil
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-import msgspec
-
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS
+from litmusfuzz.corpus.document import FileError, open_at_once
+from litmusfuzz.corpus.ops import MAX_MESSAGE
+from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.fuzz.campaign.shard_log import EVENTS, open_lock
+from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import (
     CampaignStarted,
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 
 DATABASE: Final = "campaign.sqlite"
 VERSION: Final = events.VERSION
+MAX_SHARD: Final = 1 << 32
+"""Highest number of a shard."""
 MAX_INGEST_BYTES: Final = 1 << 22
 """Bytes of one shard log that are ingested at once."""
 _SCHEMA: Final = """
@@ -56,7 +61,8 @@ CREATE TABLE events (
   number INTEGER PRIMARY KEY, shard INTEGER NOT NULL, position INTEGER NOT NULL,
   data TEXT NOT NULL, UNIQUE (shard, position))
 """
-_DELETABLE: Final = ("unreduced", "unconfirmed", "crashed", "timed-out")
+_ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+DELETABLE: Final = ("unreduced", "unconfirmed", "crashed", "timed-out")
 """Folders of files that the campaign's seed, or its findings, can replace."""
 
 E = TypeVar("E", bound=Event)
@@ -64,6 +70,10 @@ E = TypeVar("E", bound=Event)
 
 class StoreError(ValueError):
     """A folder without campaign, of another version, damaged, or in use; one line."""
+
+    def __init__(self, message: str) -> None:
+        # What a damaged event holds may be long.
+        super().__init__(" ".join(message.split())[:MAX_MESSAGE])
 
 
 class Store:
@@ -86,21 +96,19 @@ class Store:
         self.path = folder / DATABASE
         self._lock: IO[bytes] | None = None
         _refuse_old(folder)
+        _refuse_links(folder, write=write)
         if not write and not self.path.is_file():
             raise StoreError(f"{folder}: is no folder of a campaign: has no {DATABASE}")
         if write:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / "lock").open("wb")
+            _refuse_rollback(self.path)
+            self._lock = open_lock(folder / "lock")
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._lock.close()
                 raise StoreError(f"{folder}: another process writes this campaign") from None
-        self._fold = Fold()
-        self._folded = 0
-        """Number of the last event that is folded."""
-        self._running: dict[int, float] = {}
-        """When each shard started that has not ended."""
+        self._forget()
         mode = "rwc" if write else "ro"
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
@@ -131,7 +139,33 @@ class Store:
                 f"{self.path}: is version {version} of a store, this program reads version"
                 f" {VERSION}: begin a campaign in another folder"
             )
+        # A view or a trigger of somebody's making would run when the events are read or added.
+        for (sql,) in self.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"):
+            if sql.split() != _SCHEMA.split():
+                raise StoreError(f"{self.path}: has another table than events")
+        self._identity = _identity(self.path)
         self._catch_up()
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the database was removed or renamed since it was opened."""
+        return self._identity != _identity(self.path)
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if another database has taken its place."""
+        return self.is_gone and _identity(self.path) is not None
+
+    def restore(self) -> None:
+        """Write a database that is gone again, with all of its events.
+
+        Raises
+        ------
+        OSError, sqlite3.Error
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path)) as copy:
+            self.db.backup(copy)
 
     def _version(self) -> int:
         return int(self.rows("PRAGMA user_version")[0][0])
@@ -171,23 +205,24 @@ class Store:
 
     def events(self) -> Iterator[tuple[int, Event]]:
         """All events in the order in which they were stored, each with its shard's number."""
-        for number, shard, data in self.db.execute(
-            "SELECT number, shard, data FROM events ORDER BY number"
-        ):
-            yield shard, self._decoded(number, data)
+        query = "SELECT number, shard, position, data FROM events ORDER BY number"
+        for number, shard, position, data in self.db.execute(query):
+            yield shard, self._decoded(number, shard, position, data)
 
     def events_of(self, kind: type[E]) -> Iterator[tuple[int, E]]:
         """All events of one type."""
-        query = "SELECT number, shard, data FROM events WHERE data GLOB ? ORDER BY number"
-        for number, shard, data in self.db.execute(query, (f'{{"event":"{kind.__name__}"[,}}]*',)):
-            event = self._decoded(number, data)
+        query = "SELECT number, shard, position, data FROM events WHERE data GLOB ? ORDER BY number"
+        wanted = (f'{{"event":"{kind.__name__}"[,}}]*',)
+        for number, shard, position, data in self.db.execute(query, wanted):
+            event = self._decoded(number, shard, position, data)
             assert isinstance(event, kind)
             yield shard, event
 
     @property
     def started(self) -> CampaignStarted | None:
         """The settings; None if no campaign has started."""
-        return next((event for _, event in self.events_of(CampaignStarted)), None)
+        self._catch_up()
+        return self._started
 
     @property
     def fold(self) -> Fold:
@@ -195,31 +230,56 @@ class Store:
         self._catch_up()
         return self._fold
 
-    def _decoded(self, number: int, data: str) -> Event:
+    def _decoded(self, number: int, shard: object, position: object, data: object) -> Event:
+        """The event of a row, whose columns SQLite lets hold values of any type.
+
+        The number of a shard is also the name of its folder, which is deleted when the shard ends.
+        """
+        numbers = isinstance(shard, int) and 0 <= shard <= MAX_SHARD and isinstance(position, int)
+        if not (numbers and isinstance(data, str)):
+            columns = f"shard {shard!r:.80}, position {position!r:.80}, data {type(data).__name__}"
+            raise StoreError(f"{self.path}: event {number}: has {columns}")
         try:
-            return events.decode(data)
-        except msgspec.MsgspecError as error:
+            return _with_our_files(events.decode(data))
+        except ValueError as error:
             raise StoreError(f"{self.path}: event {number}: {error}") from None
+
+    def _forget(self) -> None:
+        """Begin the fold anew; `_catch_up` folds what is stored."""
+        self._fold = Fold(loads)
+        self._started: CampaignStarted | None = None
+        self._folded = 0
+        """Number of the last event that is folded."""
+        self._positions: dict[int, int] = {}
+        """Highest position of each shard that has events."""
+        self._running: dict[int, float] = {}
+        """When each shard started that has not ended."""
 
     def _catch_up(self) -> None:
         """Fold the events that another process has stored since."""
-        for number, shard, data in self.db.execute(
-            "SELECT number, shard, data FROM events WHERE number > ? ORDER BY number",
-            (self._folded,),
-        ):
-            event = self._decoded(number, data)
-            try:
-                self._apply(number, shard, event)
-            except (LookupError, ValueError, TypeError, ArithmeticError) as error:
-                raise StoreError(
-                    f"{self.path}: event {number}: {type(event).__name__} contradicts the events"
-                    f" before it, or itself: {error!r}"
-                ) from error
+        query = "SELECT number, shard, position, data FROM events WHERE number > ? ORDER BY number"
+        for number, shard, position, data in self.db.execute(query, (self._folded,)):
+            event = self._decoded(number, shard, position, data)
+            self._apply(number, shard, position, event)
 
-    def _apply(self, number: int, shard: int, event: Event) -> None:
-        """Fold a stored event."""
-        self._fold.apply(shard, cast("AnyEvent", event))
+    def _apply(self, number: int, shard: int, position: int, event: Event) -> None:
+        """Fold a stored event, of this process or another."""
+        try:
+            if isinstance(event, CampaignStarted):
+                # What is checked when a campaign is resumed is what runs: there are no others.
+                if self._started is not None:
+                    raise ValueError("a campaign starts once")
+                self._started = event
+            self._fold.apply(shard, cast("AnyEvent", event))
+        except FileError as error:  # the entry of a finding
+            raise StoreError(f"{self.path}: event {number}: {error}") from None
+        except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+            raise StoreError(
+                f"{self.path}: event {number}: {type(event).__name__} contradicts the events"
+                f" before it, or itself: {error!r:.1000}"
+            ) from error
         self._folded = number
+        self._positions[shard] = max(position, self._last_position(shard))
         if isinstance(event, ShardPlanned):
             self._running[shard] = event.at
         elif isinstance(event, ShardEnded):
@@ -235,6 +295,7 @@ class Store:
         OSError, sqlite3.Error
             A full disk, for example; nothing is stored then.
         """
+        self._catch_up()
         self._store(shard, enumerate(added, 1 + self._last_position(shard)))
 
     def ingest(self, number: int) -> bool:
@@ -245,9 +306,11 @@ class Store:
         StoreError
             If it was written by another version.
         """
+        self._catch_up()
         position = max(0, self._last_position(number))
         try:
-            with (self.log_folder(number) / EVENTS).open("rb") as file:
+            path = self.log_folder(number) / EVENTS
+            with open_at_once(path, "rb") as file:
                 file.seek(position)
                 data = file.read(MAX_INGEST_BYTES)
                 while b"\n" not in data and (more := file.read(MAX_INGEST_BYTES)):
@@ -263,8 +326,8 @@ class Store:
     def _logged(self, number: int, line: bytes) -> Event:
         """An event of a shard log."""
         try:
-            event = events.decode(line)
-        except msgspec.MsgspecError as error:
+            event = _with_our_files(events.decode(line))
+        except ValueError as error:
             problem = str(error)
         else:
             version = getattr(event, "version", VERSION)
@@ -277,26 +340,28 @@ class Store:
 
     def _last_position(self, shard: int) -> int:
         """Highest position of a shard; -1 if it has no events."""
-        return int(
-            self.db.execute(
-                "SELECT coalesce(max(position), -1) FROM events WHERE shard = ?", (shard,)
-            ).fetchone()[0]
-        )
+        return self._positions.get(shard, -1)
 
     def _store(self, shard: int, placed: Iterable[tuple[int, Event]]) -> bool:
-        """Store events, each with its position; False if there are none."""
-        stored = []
-        with self._transaction():
-            for position, event in placed:
-                row = self.db.execute(
-                    "INSERT INTO events (shard, position, data) VALUES (?, ?, ?)",
-                    (shard, position, events.encode(event).decode()),
-                )
-                assert row.lastrowid is not None
-                stored.append((row.lastrowid, event))
-        for number, event in stored:
-            self._apply(number, shard, event)
-        return bool(stored)
+        """Store events, each with its position; False if there are none.
+
+        They are folded before they are committed: one that cannot be is not stored, where it
+        would make the store unreadable.
+        """
+        before = self._folded
+        try:
+            with self._transaction():
+                for position, event in placed:
+                    row = self.db.execute(
+                        "INSERT INTO events (shard, position, data) VALUES (?, ?, ?)",
+                        (shard, position, events.encode(event).decode()),
+                    )
+                    assert row.lastrowid is not None
+                    self._apply(row.lastrowid, shard, position, event)
+        except BaseException:
+            self._forget()  # the fold has events that the store has not
+            raise
+        return self._folded > before
 
     # --- shards ------------------------------------------------------------------------
 
@@ -307,8 +372,8 @@ class Store:
     @property
     def next_shard(self) -> int:
         """Number of the next shard, from 1 on."""
-        last = self.db.execute("SELECT coalesce(max(shard), 0) FROM events").fetchone()[0]
-        return 1 + int(last)
+        self._catch_up()
+        return 1 + max(self._positions, default=0)
 
     @property
     def running(self) -> list[int]:
@@ -319,14 +384,12 @@ class Store:
     def finish_shard(self, number: int) -> None:
         """Ingest the rest of a shard whose process has ended, and remove its log.
 
-        A shard that has logged no end is lost; its duration is that of its last event.
+        A shard that has logged no end is lost; its duration is that up to its last event.
         """
         while self.ingest(number):
             pass
         if number in self.running:
-            query = "SELECT number, data FROM events WHERE shard = ? ORDER BY position DESC LIMIT 1"
-            last = self._decoded(*self.db.execute(query, (number,)).fetchone())
-            seconds = round(max(0.0, last.at - self._running[number]), 3)
+            seconds = round(self._fold.seconds_of(number), 3)
             self.append(number, ShardEnded(seconds=seconds, lost=True))
         folder = self.log_folder(number)
         if folder.is_dir():
@@ -350,8 +413,8 @@ class Store:
         """
         for folder in (self.folder / "shards").glob("*"):
             shutil.rmtree(folder, ignore_errors=True)
-        named = {file for _, event in self.events() for file in _files_of(event)}
-        for name in ("findings", *_DELETABLE):
+        named = {file for _, event in self.events() for file in files_of(event)}
+        for name in ("findings", *DELETABLE):
             for path in (self.folder / name).glob("*"):
                 is_unnamed = path.is_file() and f"{name}/{path.name}" not in named
                 if is_unnamed and path.stat().st_mtime >= since:
@@ -363,8 +426,9 @@ class Store:
         """Add the files of a shard from another machine; the events last, as on that machine."""
         for name in sorted(files, key=lambda name: name == EVENTS):
             path = (self.log_folder(number) if name == EVENTS else self.folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(files[name], encoding="utf-8")
+            if name != EVENTS and not is_campaign_file(name):
+                raise StoreError(f"{self.folder}: shard {number} sends a file {name!r:.80}")
+            write_text(files[name], path)
 
     # --- disk --------------------------------------------------------------------------
 
@@ -388,7 +452,7 @@ class Store:
         size = self.disk_bytes()
         if size <= most:
             return size
-        files = [path for folder in _DELETABLE for path in (self.folder / folder).glob("*.yaml")]
+        files = [path for folder in DELETABLE for path in (self.folder / folder).glob("*.yaml")]
         for path in sorted(files, key=lambda path: path.stat().st_mtime):
             if f"{path.parent.name}/{path.name}" not in kept:
                 size -= path.stat().st_blocks * 512
@@ -398,13 +462,74 @@ class Store:
         return size
 
 
-def _files_of(event: Event) -> Iterator[str]:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def files_of(event: Event) -> Iterator[str]:
     """The files that an event names."""
     file: str = getattr(event, "file", None) or getattr(event, "unreduced", None) or ""
     if file:
         yield file
     if isinstance(event, ScriptRun):
         yield str(PurePath(file).with_suffix(".py"))
+
+
+def is_campaign_file(file: str) -> bool:
+    """True for the name of a litmus file directly in one of a campaign's folders, or beside them.
+
+    A campaign reads, writes and runs files of such names. Others could be anywhere.
+    """
+    *folders, name = file.split("/")
+    inside = not folders or (len(folders) == 1 and folders[0] in ("findings", *DELETABLE))
+    suffix = name.endswith((".yaml", ".py"))
+    return inside and suffix and not name.startswith(".") and name.isprintable()
+
+
+def _with_our_files(event: Event) -> Event:
+    """An event from outside, which names only files of a campaign.
+
+    Raises
+    ------
+    ValueError
+        Naming the file.
+    """
+    for file in (*files_of(event), *getattr(event, "minimizes", ())):
+        if not is_campaign_file(file):
+            raise ValueError(f"{type(event).__name__} names the file {file!r:.80}")
+    return event
+
+
+def _refuse_links(folder: Path, *, write: bool) -> None:
+    """Raise if a part of a campaign's folder that is written or emptied stands elsewhere.
+
+    A reader writes, too: SQLite makes two files beside the database.
+    """
+    parts = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"]
+    parts += ["lock", "shards", "findings", *DELETABLE] if write else []
+    # A shard's process locks and writes files in its folder, and is known by its lock.
+    logs = ((folder / "shards").glob(pattern) for pattern in ("*", "*/*") if write)
+    for path in (*(folder / name for name in parts), *chain.from_iterable(logs)):
+        if path.is_symlink():
+            raise StoreError(f"{path}: is a link, which a campaign does not follow")
+
+
+def _refuse_rollback(database: Path) -> None:
+    """Raise if SQLite would delete another file when it opens a database.
+
+    It does so with the file that a rollback journal names at its end, as those of transactions over
+    several databases do. A store has none.
+    """
+    path = database.with_name(f"{database.name}-journal")
+    with suppress(FileNotFoundError), open_at_once(path, "rb") as file:
+        file.seek(-min(len(_ROLLBACK_MAGIC), file.seek(0, os.SEEK_END)), os.SEEK_END)
+        if file.read() == _ROLLBACK_MAGIC:
+            raise StoreError(f"{path}: is of a transaction over several databases")
 
 
 def _refuse_old(folder: Path) -> None:
@@ -420,7 +545,7 @@ def _refuse_old(folder: Path) -> None:
 def has_writer(folder: Path) -> bool:
     """True if a process on this machine, or one that shares its locks, writes the campaign."""
     try:
-        with (folder / "lock").open("rb") as lock:
+        with open_at_once(folder / "lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import VERSION
+from litmusfuzz.fuzz.executors.process_log import OMITTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -81,4 +82,5 @@ def _ops(death: WorkerDied) -> frozenset[str]:
 def _message_pattern(message: str) -> str:
     """A worker's last message without the numbers that differ each time."""
     how, colon, said = message.partition(":")
-    return (how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said))[:120]
+    pattern = how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said)
+    return OMITTED.join(line[:120] for line in pattern.split(OMITTED))

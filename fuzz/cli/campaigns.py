@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import sys
 import tempfile
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from litmusfuzz.fuzz.cli.common import fail, print_json, print_text
+from litmusfuzz.fuzz.cli.common import (
+    complain,
+    fail,
+    print_json,
+    print_text,
+    python_or_fail,
+    refuse_outside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -30,6 +38,14 @@ resume_option = click.option(
 )
 spawn_option = click.option(
     "--spawn", is_flag=True, help="Start each worker as a new interpreter instead of forking it."
+)
+
+min_graphs_option = click.option(
+    "--min-graphs",
+    type=click.IntRange(min=0),
+    default=1,
+    help="Graphs that each configuration has to run, if it can run here; with fewer in one, and "
+    "nothing new, the exit code is 3.",
 )
 
 
@@ -69,7 +85,7 @@ def open_store(folder: Path, *, write: bool) -> Store:
     except StoreError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{folder}: {error.strerror}")
+        fail(f"{error.filename or folder}: {error.strerror}")
 
 
 def new_store(out: str) -> Store:
@@ -107,6 +123,13 @@ def new_folder(parent: Path, name: str) -> Path:
 
 def begin(store: Store, event: Event) -> None:
     """Store the event with which a campaign starts or continues."""
+    from msgspec.structs import replace
+
+    from litmusfuzz.fuzz.campaign.history import next_number
+    from litmusfuzz.reports.events import CampaignStarted
+
+    if isinstance(event, CampaignStarted):
+        event = replace(event, number=next_number(store.folder))
     try:
         store.append(0, event)
     except (OSError, sqlite3.Error) as error:
@@ -116,6 +139,8 @@ def begin(store: Store, event: Event) -> None:
 
 def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Report]:
     """Settings and state of a campaign to resume."""
+    from litmusfuzz.fuzz.campaign.planner import check_numbers
+
     with open_store(Path(resume), write=False) as store:
         started = store.started
         if started is None:
@@ -123,7 +148,50 @@ def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Repor
         if started.unattended is not unattended:
             command = "nightly" if started.unattended else "run"
             fail(f"--resume: {resume}: `litmusfuzz {command} --resume` continues it")
+        try:
+            check_numbers(store.fold.settings)
+        except ValueError as error:
+            fail(f"--resume: {resume}: {error}")
         return started, store.fold.report(resume)
+
+
+def reopened(resume: str, started: CampaignStarted) -> Store:
+    """The store of a campaign to continue, with the settings that were checked, and no others."""
+    store = open_store(Path(resume), write=True)
+    if store.started != started:
+        store.close()
+        fail(f"--resume: {resume}: was replaced by another campaign just now")
+    return store
+
+
+def check_trusted(
+    resume: str, started: CampaignStarted, python: str | None, engine: str | None
+) -> None:
+    """Refuse a campaign that runs code from outside LitmusFuzz which only its folder names.
+
+    Parameters
+    ----------
+    resume : str
+        The folder.
+    started : CampaignStarted
+    python, engine : str or None
+        The interpreter and the engine of the command line.
+    """
+    from litmusfuzz.fuzz.executors.trust import named_engine, outside_code
+
+    if started.python is not None and python is None:
+        wants = f"the interpreter {started.python}"
+        refuse_outside(resume, wants, f"--python {shlex.quote(started.python)}")
+    if python is not None and python_or_fail(python) != started.python:
+        ran = f"the interpreter {started.python}" if started.python else "this interpreter"
+        fail(f"--python: {resume}: continues with {ran}, not with {python}")
+    named = set() if engine is None else {engine, str(Path(engine).absolute())}
+    for each in started.configurations:
+        wants = outside_code(each.executor, each.name)
+        theirs = named_engine(each.name)
+        if wants and theirs not in named:
+            options = () if started.unattended else (f"--engine {shlex.quote(theirs)}",)
+            refuse_outside(resume, wants, *options)
 
 
 def configured(
@@ -159,6 +227,6 @@ def finish(report: Report, *, as_json: bool) -> NoReturn:
         print_json(report_json(report))
     else:
         print_text(summary(report))
-    if report.complaint:
-        click.echo(f"litmusfuzz: {' '.join(report.complaint.split())}", err=True)
+    for each in filter(None, (report.complaint, *report.damaged)):
+        complain(" ".join(each.split()))
     sys.exit(report.exit_code())

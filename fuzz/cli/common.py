@@ -9,12 +9,14 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
-from litmusfuzz.corpus.textfile import Entry, FileError, load
+from litmusfuzz.corpus.textfile import Entry, FileError
+from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.reports.tables import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
 MAX_SEED = (1 << 63) - 1  # of a finding's file
-MAX_LOG_BYTES = 1 << 28
+MAX_LOG_BYTES = 12 << 20
 SUFFIXES = (".yaml", ".litmus")
 
 
@@ -128,10 +130,35 @@ CONFIGURATION = Names(_configurations)
 FAMILIES = Names(_families)
 MUTANTS = Names(_mutants)
 
+_COMMAND: Final = re.compile(r"##(?=\w*\[)")
+
+
+def harmless(text: str) -> str:
+    """Text as a terminal, or the log of a CI system, shows it and does nothing else.
+
+    GitHub takes lines that begin with ``::`` for commands, and it, Azure Pipelines and TeamCity
+    ``##[``, ``##vso[`` and ``##teamcity[`` anywhere.
+    """
+    text = _COMMAND.sub("## ", printable(text))
+    if os.environ.get("GITHUB_ACTIONS"):
+        text = re.sub(r"(?m)^(\s*)::", r"\1: :", text)
+    return text
+
+
+def unescaped(stream: TextIO) -> TextIO:
+    """A stream that takes colours and moves of the cursor: `harmless` is up to the caller."""
+    found: TextIO = getattr(stream, "unescaped", stream)
+    return found
+
+
+def complain(message: str) -> None:
+    """One line on standard error, whatever the names in it."""
+    click.echo(f"litmusfuzz: {one_line(message)}", err=True)
+
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit 2."""
-    click.echo(f"litmusfuzz: {message}", err=True)
+    complain(message)
     sys.exit(USAGE)
 
 
@@ -203,8 +230,11 @@ def print_json(data: Any) -> None:
 def print_text(text: str) -> None:
     """Print a report; on a terminal FORBIDDEN is red, unless NO_COLOR is set."""
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        text = re.sub(r"\bFORBIDDEN\b", click.style("FORBIDDEN", fg="red", bold=True), text)
-    click.echo(text)
+        red = click.style("FORBIDDEN", fg="red", bold=True)
+        text = re.sub(r"\bFORBIDDEN\b", red, harmless(text))
+        click.echo(text, file=unescaped(sys.stdout))
+    else:
+        click.echo(text)
 
 
 class Printable(Protocol):
@@ -281,12 +311,23 @@ python_option = click.option(
     default=None,
     help="Interpreter of another environment, in which the executors run.",
 )
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Run what the file names: shared libraries, Python objects, an interpreter.",
+)
 budget_option = click.option(
     "--budget",
     type=click.IntRange(min=1),
     default=None,
     help="Limit on the states of the search; beyond it the verdict is unknown.",
 )
+
+
+def refuse_outside(where: str, wants: str, *options: str) -> NoReturn:
+    """Say what a file wants to run, and how the user allows it; exit 2."""
+    named = "".join(f"{option}, or " for option in options)
+    fail(f"{where}: wants to run {wants}; if you trust it, add {named}--trust")
 
 
 def python_or_fail(path: str | None) -> str | None:
@@ -307,10 +348,11 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
     def progress(part: str) -> None:
         if terminal:
-            click.echo(f"\r\x1b[K{part} ...", err=True, nl=False)
+            text = one_line(harmless(part))
+            click.echo(f"\r\x1b[K{text} ...", file=unescaped(sys.stderr), nl=False)
 
     try:
         yield progress
     finally:
         if terminal:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            click.echo("\r\x1b[K", file=unescaped(sys.stderr), nl=False)

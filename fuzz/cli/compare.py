@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from litmusfuzz.corpus.document import read_text
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import FileError, value_from_plain
@@ -84,14 +85,9 @@ def _load_log(path: str) -> Log:
     from litmusfuzz.corpus.herd import read_log
     from litmusfuzz.reports.comparison import Log
 
-    file = Path(path)
-    if file.stat().st_size > MAX_LOG_BYTES:
-        fail(f"{path}: is larger than {MAX_LOG_BYTES} bytes")
     try:
-        text = file.read_bytes().decode()
+        text = read_text(path, MAX_LOG_BYTES)
         return Log(path, {each.name: each for each in read_log(text, path)})
-    except UnicodeDecodeError:
-        fail(f"{path}: is not UTF-8")
     except FileError as error:
         fail(str(error))
 

@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.cli.common import (
     UNKNOWN,
     USAGE,
     budget_option,
+    complain,
     explore_or_fail,
     fail,
     json_option,
@@ -101,7 +102,7 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
             row["text"] = herd_text(test, model_name)
         except DoesNotFit as error:
             row["refused"] = str(error)
-            click.echo(f"litmusfuzz: {file}: does not fit herd's C: {error}", err=True)
+            complain(f"{file}: does not fit herd's C: {error}")
         rows.append(row)
     fitting = [row for row in rows if row["refused"] is None]
     if folder is None and len(fitting) > 1 and not as_json:

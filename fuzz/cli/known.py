@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from litmusfuzz.corpus.document import FileError, read_text
-from litmusfuzz.corpus.textfile import loads, write_text
+from litmusfuzz.corpus.textfile import write_text
 from litmusfuzz.fuzz.cli.common import (
     fail,
     file_argument,
@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.cli.common import (
     load_or_fail,
     print_json,
 )
+from litmusfuzz.fuzz.executors.entries import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ def list_(file: str, as_json: bool) -> None:
         click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
 
 
-@known.command(epilog="Example: litmusfuzz known add known.yaml nightly/report.json --why=LINK")
+@known.command(epilog="Example: litmusfuzz known add known.yaml nightly --why=LINK")
 @file_argument
 @click.argument("findings", metavar="FINDING...", nargs=-1, required=True, type=click.Path())
 @click.option(
@@ -110,8 +111,8 @@ def add(
 ) -> None:
     """Append each FINDING to a known-findings FILE.
 
-    FINDING is the file of a finding, a folder of such files, or the report.json of a campaign:
-    every finding that it reported as new, crashes included.
+    FINDING is the file of a finding, a folder of such files, or a campaign's folder or its
+    report.json: every finding that it reported as new, crashes included.
     """
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
     from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
@@ -121,6 +122,8 @@ def add(
         keys = {entry.key for entry in loads_known(text, file).entries} if text else set()
     except FileError as error:
         fail(str(error))
+    if Path(file).is_symlink() and not text:
+        fail(f"{file}: is a link to no known-findings file")
     reason = " ".join(why.split())
     if not reason:
         fail("--why: is empty")
@@ -155,10 +158,14 @@ def add(
 def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """File, key and name of each finding."""
     from litmusfuzz.fuzz.campaign.canonical import key_of
+    from litmusfuzz.fuzz.campaign.store import DATABASE
+    from litmusfuzz.reports.outputs import JSON
 
     for path in paths:
         if path.endswith(".json"):
             yield from _reported_as_new(path)
+        elif (Path(path) / DATABASE).is_file() or (Path(path) / JSON).is_file():
+            yield from _reported_as_new(str(Path(path) / JSON))
         else:
             for file, entry in _entries([path]):
                 assert entry.finding is not None
@@ -170,9 +177,10 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
     """Findings that a campaign reported as new, from its JSON report."""
     from litmusfuzz.fuzz.campaign.known_findings import is_key
+    from litmusfuzz.reports.outputs import MAX_JSON_BYTES
 
     try:
-        findings = json.loads(read_text(path))["findings"]
+        findings = json.loads(read_text(path, MAX_JSON_BYTES))["findings"]
         for each in findings:
             if not each["known"]:
                 test = loads(each["entry"], path).test
@@ -184,7 +192,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
                     yield str(Path(path).parent / each["file"]), key, name
     except FileError as error:
         fail(str(error))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"no {error}" if isinstance(error, KeyError) else str(error)
         fail(f"{path}: is not the report.json of a campaign: {problem}")
 

@@ -1,11 +1,15 @@
 """The command line: all commands in groups, and the exit codes that they share.
 
 Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error, 3 undecided (only
-unknown, timed out, crashed or unconfirmed). A command with other exit codes says so in its help.
+unknown, timed out, crashed or unconfirmed, or not run). A command with other exit codes says so in
+its help.
 """
 
 from __future__ import annotations
 
+import codecs
+import errno
+import io
 import os
 import sys
 import traceback
@@ -15,7 +19,7 @@ import click
 
 from litmusfuzz.fuzz.cli.bench import bench
 from litmusfuzz.fuzz.cli.cmin import cmin
-from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE
+from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE, complain, harmless
 from litmusfuzz.fuzz.cli.compare import compare
 from litmusfuzz.fuzz.cli.doctor import doctor
 from litmusfuzz.fuzz.cli.force import force
@@ -64,7 +68,7 @@ class GroupedCommands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="""\b
 Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error,
-3 undecided (only unknown, timed out, crashed or unconfirmed).
+3 undecided (only unknown, timed out, crashed or unconfirmed, or not run).
 \b
 Completion of commands, options and names of tests, executors, configurations,
 families and models, for bash (for zsh, write zsh_source):
@@ -91,56 +95,98 @@ for _command in (command for commands in GROUPS.values() for command in commands
 herd.add_command(compare)
 
 
-class _UnbrokenPipe:
-    """An output stream that drops its text once nobody reads the pipe.
+class _Output:
+    """An output stream without control characters, that drops its text once nobody reads it.
 
-    A command's exit code and files are then the same with a reader as without.
+    That is, once a pipe's reader has ended, or a terminal was closed.
+
+    Whatever a command prints, names and messages from files included, moves no cursor and reverses
+    no text. A command's exit code and files are the same with a reader as without.
+
+    Attributes
+    ----------
+    unescaped : TextIO
+        For those that escape text from outside themselves, and print colours.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, escapes: bool = True) -> None:
         self._stream = stream
+        self._escapes = escapes
+        self.unescaped = cast("TextIO", _Output(stream, escapes=False) if escapes else self)
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:
+        if isinstance(text, bytes):  # what completes a command in a shell
+            text = text.decode(errors="replace")
         try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            self._drop()
+            return self._stream.write(harmless(text) if self._escapes else text)
+        except OSError as error:
+            self._drop_if_unread(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._drop()
+        except OSError as error:
+            self._drop_if_unread(error)
 
-    def _drop(self) -> None:
+    def _drop_if_unread(self, error: OSError) -> None:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise error
         # The interpreter flushes once more when it exits: that goes to the null device.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self._stream.fileno())
         os.close(null)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # a way around `write`, which click takes where the encoding is ASCII
+            raise AttributeError(name)
         return getattr(self._stream, name)
+
+
+def _in_utf8(stream: TextIO) -> TextIO:
+    """The stream, in UTF-8 if the locale says no more than ASCII."""
+    if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name == "ascii":
+        stream.reconfigure(encoding="utf-8")
+    return stream
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed.
+
+    Otherwise the next file takes its number, a campaign's database for example, and what somebody
+    prints goes into that.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+            if null != number:
+                os.close(null)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def run_command() -> NoReturn:
     """Run the command line; every end of it is one of the exit codes."""
-    sys.stdout = cast("TextIO", _UnbrokenPipe(sys.stdout))
-    sys.stderr = cast("TextIO", _UnbrokenPipe(sys.stderr))
+    _open_closed_streams()
+    sys.stdout = cast("TextIO", _Output(_in_utf8(sys.stdout)))
+    sys.stderr = cast("TextIO", _Output(_in_utf8(sys.stderr)))
     try:
         code = main.main(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = USAGE
     except click.ClickException as error:
-        click.echo(f"litmusfuzz: {' '.join(error.format_message().split())}", err=True)
+        complain(" ".join(error.format_message().split()))
         code = USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("litmusfuzz: interrupted", err=True)
         code = UNKNOWN
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"litmusfuzz: {where}{error.strerror or error}", err=True)
+        complain(f"{where}{error.strerror or error}")
         code = USAGE
     except Exception:  # noqa: BLE001 - our own defect; Python's exit code 1 means a finding here
         traceback.print_exc()

@@ -23,8 +23,9 @@ from litmusfuzz.fuzz.cli.common import (
     progress_line,
     test_argument,
     threads_option,
+    trust_option,
 )
-from litmusfuzz.fuzz.cli.replay import found_on
+from litmusfuzz.fuzz.cli.replay import check_trusted, found_on
 from litmusfuzz.fuzz.cli.run import executors_of
 
 
@@ -39,6 +40,7 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @configuration_option
 @engine_option
 @threads_option
+@trust_option
 @click.option(
     "--time", "time_s", type=Duration(), default="60s", help="Limit on the whole reduction."
 )
@@ -62,6 +64,7 @@ def minimize(
     config_name: str | None,
     engine: str | None,
     threads: int | None,
+    trust: bool,
     time_s: float,
     out: str | None,
     model_name: str | None,
@@ -85,7 +88,10 @@ def minimize(
     from litmusfuzz.reports.text import finding
 
     entry = load_or_fail(file)
-    chosen = executors_of(*found_on(entry, executors, config_name), engine, threads)
+    on = found_on(entry, executors, config_name)
+    if not (trust or config_name):
+        check_trusted(file, entry, on, engine)
+    chosen = executors_of(*on, engine, threads)
     if len(chosen) > 1:
         fail("--executors: minimize takes one")
     ((name, config),) = chosen

@@ -16,13 +16,16 @@ import click
 from litmusfuzz.fuzz.cli.campaigns import (
     begin,
     check_resume,
+    check_trusted,
     configured,
     finish,
     given,
     known_findings,
     known_option,
+    min_graphs_option,
     new_store,
     open_store,
+    reopened,
     resume_option,
     spawn_option,
     started_in,
@@ -32,11 +35,13 @@ from litmusfuzz.fuzz.cli.common import (
     FAMILIES,
     MAX_SEED,
     Duration,
+    complain,
     fail,
     json_option,
     print_json,
     python_option,
     python_or_fail,
+    trust_option,
 )
 from litmusfuzz.fuzz.cli.run import families_of, systems_of
 
@@ -92,6 +97,7 @@ class Size(click.ParamType[int]):
     help="Length of a shard; 60s or less if not given.",
 )
 @python_option
+@trust_option
 @spawn_option
 @click.option(
     "--selftest",
@@ -102,10 +108,17 @@ class Size(click.ParamType[int]):
 )
 @click.option("--disk", type=Size(), default="2GB", help="Limit on the size of the folder.")
 @click.option(
+    "--keep",
+    type=click.IntRange(min=0),
+    default=30,
+    help="Nightly runs beside this one, and itself, that stay; older ones are pruned. 0: all stay.",
+)
+@click.option(
     "--dask",
     default=None,
     help="Address of a Dask scheduler whose workers are used: tcp://host:8786.",
 )
+@min_graphs_option
 @json_option
 def nightly(
     time_s: float,
@@ -119,10 +132,13 @@ def nightly(
     count: int | None,
     shard_s: float | None,
     python: str | None,
+    trust: bool,
     spawn: bool,
     selftest_s: float | None,
     disk: int,
+    keep: int,
     dask: str | None,
+    min_graphs: int,
     as_json: bool,
 ) -> None:
     """Fuzz all executors unattended, and write reports.
@@ -130,7 +146,8 @@ def nightly(
     Every executor's configurations get a share of the time. SIGTERM and Ctrl-C end the run
     with all reports, a second one at once; --resume continues it: for the time left, or for
     --time more. Exits 1 if there is a finding that --known does not name, crashes included; 2
-    if the canary or a mutant went unreported.
+    if the canary or a mutant went unreported; 3 if there is none, but a configuration did not
+    run --min-graphs graphs.
     """
     from random import SystemRandom
 
@@ -143,8 +160,10 @@ def nightly(
     known = known_findings(known_file)
     first: CampaignStarted | CampaignResumed
     if resume is not None:
-        check_resume(resume, ("time_s", "workers", "dask"))
+        check_resume(resume, ("time_s", "workers", "keep", "dask", "python", "trust"))
         started, so_far = started_in(resume, unattended=True)
+        if not trust:
+            check_trusted(resume, started, python, None)
         workers = workers if given("workers") else started.workers
         asked_s = round(so_far.spent_s + time_s, 3) if given("time_s") else so_far.asked_s
         first = CampaignResumed(asked_s=asked_s, workers=workers)
@@ -162,6 +181,7 @@ def nightly(
             count=count,
             python=python_or_fail(python),
             spawn=spawn,
+            min_graphs=min_graphs,
             unattended=True,
             shard_s=shard_s,
             selftest_s=selftest_s or (SELFTEST_S if time_s >= LONG_S else 0.0),
@@ -171,11 +191,11 @@ def nightly(
         # Without workers there is no run, and nothing to resume.
         with (
             pools.open(workers, dask) as pool,
-            new_store(out) if resume is None else open_store(Path(resume), write=True) as store,
+            new_store(out) if resume is None else reopened(resume, started) as store,
             LiveView(sys.stderr if as_json else sys.stdout) as view,
         ):
             begin(store, first)
-            report = Nightly(store, known, view, pool, local=dask is None).run()
+            report = Nightly(store, known, view, pool, local=dask is None, keep=keep).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
     except StoreError as error:  # the log of a shard of another version
@@ -191,27 +211,37 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
 
     The state of the campaign in each FOLDER comes from its file `stats`. One that claims to
     run but has not updated the file for three minutes is silent: it was killed, or the
-    files of its machine arrive late.
+    files of its machine arrive late. Exits 2 if a folder has no such file; the others are
+    listed.
     """
+    from litmusfuzz.corpus.document import FileError, read_text
     from litmusfuzz.fuzz.campaign.store import has_writer
     from litmusfuzz.reports.stats import number, read, together
 
     runs = {}
+    problems = []
     for folder in folders:
         path = Path(folder) / "stats"
         try:
-            runs[folder] = read(path.read_text(encoding="utf-8"))
-            if "state" not in runs[folder]:
-                fail(f"{path}: is not the stats file of a campaign")
-            quiet = time.time() - number(runs[folder], "last_update") > SILENT_S
-            if runs[folder]["state"] == "runs" and quiet and not has_writer(Path(folder)):
-                runs[folder]["state"] = "silent"
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}")
+            found = read(read_text(path))
+        except FileError as error:
+            problems.append(str(error))
+            continue
+        if "state" not in found:
+            problems.append(f"{path}: is not the stats file of a campaign")
+            continue
+        # Either way: a clock that was set back would keep a killed campaign alive.
+        quiet = abs(time.time() - number(found, "last_update")) > SILENT_S
+        if found["state"] == "runs" and quiet and not has_writer(Path(folder)):
+            found["state"] = "silent"
+        runs[folder] = found
     if as_json:
         print_json(runs)
-    else:
+    elif runs:
         click.echo(together(runs))
+    for each in problems:
+        complain(each)
+    sys.exit(2 if problems else 0)
 
 
 @click.command(epilog="Example: litmusfuzz reproduce nightly --tests 100")

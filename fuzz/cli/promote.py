@@ -13,6 +13,7 @@ from litmusfuzz import corpus
 from litmusfuzz.corpus.textfile import Digest, dumps
 from litmusfuzz.fuzz.cli.common import (
     budget_option,
+    complain,
     explore_or_fail,
     fail,
     json_option,
@@ -46,10 +47,9 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
     target = Path(resolve_test(file))
     if entry.finding is not None:
         if not (entry.finding.minimized and entry.finding.confirmed):
-            click.echo(
-                f"litmusfuzz: {file}: not minimized to the end, or not confirmed in a fresh "
-                "process: think twice",
-                err=True,
+            complain(
+                f"{file}: not minimized to the end, or not confirmed in a fresh process: think "
+                "twice"
             )
         home = Path(folder) if folder else Path(corpus.__file__).parent / "findings"
         target = home / f"{entry.test.name}.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -44,8 +45,10 @@ from litmusfuzz.fuzz.cli.common import (
     print_text,
     python_option,
     python_or_fail,
+    refuse_outside,
     tests_argument,
     threads_option,
+    trust_option,
 )
 from litmusfuzz.fuzz.cli.run import executors_of
 
@@ -63,6 +66,7 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @engine_option
 @threads_option
 @python_option
+@trust_option
 @click.option("--time", "time_s", type=Duration(), default="50s", help="Limit for each test.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each test.")
 @click.option(
@@ -93,6 +97,7 @@ def replay(
     engine: str | None,
     threads: int | None,
     python: str | None,
+    trust: bool,
     time_s: float,
     count: int | None,
     seed: int | None,
@@ -105,7 +110,8 @@ def replay(
     """Run tests or findings, and compare observed with allowed outcomes.
 
     A finding runs as it was found, in a new process: its recorded execution, if it has
-    one, then others until its forbidden outcome shows or the time is up. Several
+    one, then others until its forbidden outcome shows or the time is up. Code outside
+    LitmusFuzz that its file names runs only if you name it too, or with --trust. Several
     executors do the same number of executions each, and their outcomes are compared.
     Several tests: one line each. `herd compare` and mcompare7 read the log that --log
     writes. Exits 1 if a forbidden outcome was seen.
@@ -114,10 +120,12 @@ def replay(
 
     python = python_or_fail(python)
     entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
-    chosen = [
-        executors_of(*found_on(entry, executors, config_name), engine, threads)
-        for _, entry in entries
-    ]
+    chosen: list[list[tuple[str, Config]]] = []
+    for file, entry in entries:
+        named = found_on(entry, executors, config_name)
+        if not (trust or config_name):
+            check_trusted(file, entry, named, engine)
+        chosen.append(executors_of(*named, engine, threads))
     several = len(chosen[0]) > 1
     if log_file is not None:
         if several:
@@ -159,6 +167,29 @@ def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[s
     found = entry.finding
     named = executors or (found.executor if found else "tf")
     return named, config or (found.configuration if found and found.executor == named else None)
+
+
+def check_trusted(file: str, entry: Entry, on: tuple[str, str | None], engine: str | None) -> None:
+    """Refuse a configuration that the file alone names, and that loads code from outside.
+
+    Parameters
+    ----------
+    file : str
+    entry : Entry
+    on : tuple of (str, str or None)
+        The executor, and the file's configuration if it is to run.
+    engine : str or None
+        The engine of the command line, which runs in place of the file's.
+    """
+    from litmusfuzz.fuzz.executors.table import is_ours
+    from litmusfuzz.fuzz.executors.trust import named_engine, outside_code
+
+    named, config = on
+    if entry.finding is None or config is None or (engine is not None and is_ours(named)):
+        return
+    if wants := outside_code(named, config):
+        theirs = named_engine(config) if is_ours(named) else ""
+        refuse_outside(file, wants, *([f"--engine {shlex.quote(theirs)}"] if theirs else []))
 
 
 class _Replaying:

@@ -13,14 +13,16 @@ import click
 from litmusfuzz.fuzz.cli.campaigns import (
     begin,
     check_resume,
+    check_trusted,
     configured,
     finish,
     given,
     known_findings,
     known_option,
+    min_graphs_option,
     new_folder,
     new_store,
-    open_store,
+    reopened,
     resume_option,
     spawn_option,
     started_in,
@@ -38,11 +40,14 @@ from litmusfuzz.fuzz.cli.common import (
     python_option,
     python_or_fail,
     threads_option,
+    trust_option,
 )
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.reports.events import CampaignStarted
+    from litmusfuzz.reports.report import Report
 
 DEFAULT_S = 60.0
 MIN_LEFT_S = 1.0
@@ -91,6 +96,7 @@ MIN_LEFT_S = 1.0
 @engine_option
 @threads_option
 @python_option
+@trust_option
 @noise_option
 @spawn_option
 @click.option(
@@ -103,6 +109,7 @@ MIN_LEFT_S = 1.0
 @known_option
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@min_graphs_option
 @json_option
 def run(
     time_s: float,
@@ -114,6 +121,7 @@ def run(
     engine: str | None,
     threads: int | None,
     python: str | None,
+    trust: bool,
     noise: str | None,
     spawn: bool,
     out: str | None,
@@ -121,6 +129,7 @@ def run(
     known_file: str | None,
     workers: int,
     count: int | None,
+    min_graphs: int,
     as_json: bool,
 ) -> None:
     """Run random graphs and judge their outcomes.
@@ -129,7 +138,8 @@ def run(
     reports are written to --out. SIGTERM and Ctrl-C end the run with all that was found, a
     second one at once; --resume continues it: for the time left, or for --time more. Exits 1
     if there is a finding that --known does not name, crashes included; 2 if the canary went
-    unreported; 3 if there is none, but something was left undecided.
+    unreported; 3 if there is none, but something was left undecided, or a configuration did not
+    run --min-graphs graphs.
     """
     from random import SystemRandom
 
@@ -140,8 +150,11 @@ def run(
 
     known = known_findings(known_file)
     if resume is not None:
-        check_resume(resume, ("time_s", "tests", "workers"))
-        store, time_s, tests = _resumed(resume, time_s, tests, workers)
+        check_resume(resume, ("time_s", "tests", "workers", "python", "engine", "trust"))
+        started, report = started_in(resume, unattended=False)
+        if not trust:
+            check_trusted(resume, started, python, engine)
+        store, time_s, tests = _resumed(resume, started, report, time_s, tests, workers)
     else:
         if tests == 0:
             fail("--tests 0: only with --resume")
@@ -163,6 +176,7 @@ def run(
             judge_by=model.name if model else "",
             python=python_or_fail(python),
             spawn=spawn,
+            min_graphs=min_graphs,
         )
         folder = new_folder(Path("findings"), f"run-{started.seed}") if out is None else out
         store = new_store(str(folder))
@@ -176,12 +190,16 @@ def run(
 
 
 def _resumed(
-    resume: str, time_s: float, tests: int | None, workers: int
+    resume: str,
+    started: CampaignStarted,
+    report: Report,
+    time_s: float,
+    tests: int | None,
+    workers: int,
 ) -> tuple[Store, float, int | None]:
     """The store of a run to continue, and for how long and how many tests."""
     from litmusfuzz.reports.events import CampaignResumed
 
-    started, report = started_in(resume, unattended=False)
     asked_s = report.spent_s + time_s if given("time_s") else report.asked_s
     left_s = asked_s - report.spent_s
     if given("time_s") or left_s >= MIN_LEFT_S:
@@ -191,7 +209,7 @@ def _resumed(
     if tests is None and started.tests is not None:
         assert report.tests is not None
         tests = max(0, report.tests - report.generated)
-    store = open_store(Path(resume), write=True)
+    store = reopened(resume, started)
     begin(
         store,
         CampaignResumed(

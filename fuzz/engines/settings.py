@@ -101,16 +101,28 @@ class EngineSettings:
     @property
     def sort(self) -> Sort:
         """Kind of the engine's name."""
-        if self.engine in BUILT_IN:
+        # Of the runtimes' engines the library is ours, but a library.
+        return Sort.LIBRARY if self.engine in OVER_RUNTIMES else self.sort_of(self.engine)
+
+    @staticmethod
+    def sort_of(engine: str) -> Sort:
+        """Kind of an engine's name; one of ours over a runtime is built in.
+
+        Raises
+        ------
+        UnknownEngine
+            If it is none.
+        """
+        if engine in BUILT_IN or engine in OVER_RUNTIMES:
             return Sort.BUILT_IN
-        if self.engine in OVER_RUNTIMES or os.sep in self.engine or self.engine.endswith(".so"):
+        if os.sep in engine or engine.endswith(".so"):
             return Sort.LIBRARY
-        module, colon, attribute = self.engine.partition(":")
+        module, colon, attribute = engine.partition(":")
         if colon and all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
             return Sort.PYTHON
         known = ", ".join([*BUILT_IN, *OVER_RUNTIMES])
         raise UnknownEngine(
-            f"no engine {self.engine!r}; there are {known}, paths of shared libraries, "
+            f"no engine {engine!r}; there are {known}, paths of shared libraries, "
             "and module:object in Python"
         )
 

@@ -9,6 +9,9 @@ Each worker has a status socket to the server. It carries the worker's process I
 exit status. When this end is shut down or closed, the server kills the worker. So
 no process is ever killed by an ID that may belong to another by then: only the server, which
 has not reaped it yet, kills it.
+
+The server is also the parent of all that an ended worker has started and left, and kills it. If the
+server is killed itself, its owner kills what has the server's mark.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import atexit
 import contextlib
 import fnmatch
 import os
+import re
 import select
 import socket
 import subprocess
@@ -24,9 +28,10 @@ import sys
 import tempfile
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.executors.process_log import cause_of_death, last_lines
+from litmusfuzz.fuzz.executors.process_log import ProcessLog, cause_of_death, printable
+from litmusfuzz.fuzz.executors.process_tree import MARK, kill_marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +41,14 @@ if TYPE_CHECKING:
 SEND_TIMEOUT_S: Final = 5.0
 """A server that takes no request for so long has stopped."""
 END_TIMEOUT_S: Final = 1.0
-"""Time for a process that closed its output to end by itself, and for a server to end."""
+"""Time for a process that closed its output to end by itself."""
+SERVER_END_TIMEOUT_S: Final = 3.0
+"""Time for a server to end its workers, and all that these have started, and then itself."""
+_MAX_STATUS: Final = 4096
+"""Bytes that a server says of a worker, at most."""
 MAX_FAILED_STARTS: Final = 2
 """After so many servers that ended before they forked anything, workers are spawned."""
+_STATUS_LINE: Final = re.compile(rb"pid [1-9]\d{0,9}|exit (0|-?[1-9]\d{0,2})|cannot fork: .*")
 _READ_AT_START: Final = ("PYTHON*", "LD_*")
 """Environment variables that every interpreter reads when it starts."""
 
@@ -57,7 +67,8 @@ class ForkServer:
     Parameters
     ----------
     after : ForkAfter
-        Modules that the server imports before it forks.
+        Modules that the server imports before it forks. Without any, its workers start another
+        interpreter.
     variables : mapping of str to str
         Environment variables of the server. A worker has its own.
 
@@ -74,6 +85,7 @@ class ForkServer:
         self.forked = False
         self._ended = ""
         self._ending = threading.Lock()
+        self._mark = os.urandom(16).hex()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._requests.settimeout(SEND_TIMEOUT_S)
@@ -90,7 +102,7 @@ class ForkServer:
                 stderr=self._log,
                 pass_fds=[theirs.fileno()],
                 # OpenBLAS would start threads when NumPy is imported.
-                env=dict(variables) | {"OPENBLAS_NUM_THREADS": "1"},
+                env=dict(variables) | {"OPENBLAS_NUM_THREADS": "1", MARK: self._mark},
                 start_new_session=True,
             )
 
@@ -111,21 +123,27 @@ class ForkServer:
         ------
         ServerEnded
             If the server has ended, or takes no requests any more.
+        OSError
+            If this process may not open more files.
         """
         made = ForkedProcess(self)
-        try:
-            with contextlib.ExitStack() as theirs:
+        with contextlib.ExitStack() as theirs:
+            try:
                 descriptors = made.open_other_ends(theirs)
+            except OSError:
+                made.close()
+                raise
+            try:
                 socket.send_fds(self._requests, [b"fork"], descriptors)
-        except OSError as error:
-            made.close()
-            if isinstance(error, TimeoutError):
-                self.kill()
-            raise ServerEnded(self.end()) from None
+            except OSError as error:
+                made.close()
+                if isinstance(error, TimeoutError):
+                    self.kill()
+                raise ServerEnded(self.end()) from None
         return made
 
     def kill(self) -> None:
-        """Kill the server; its workers end with it."""
+        """Kill the server; its workers end with it. `end` kills what they have started."""
         self._process.kill()
 
     def end(self) -> str:
@@ -133,21 +151,38 @@ class ForkServer:
         with self._ending:
             if self._ended:
                 return self._ended
+            self._requests.close()
             try:
-                code = self._process.wait(END_TIMEOUT_S)
+                code = self._process.wait(SERVER_END_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self.kill()
                 code = self._process.wait()
+            if code:
+                kill_marked(self._mark)
             what = "was killed" if code < 0 else "ended"
-            cause = cause_of_death(code, last_lines(self._log))
-            self._ended = f"the fork server {what}: {cause}"
-            self._requests.close()
+            self._ended = f"the fork server {what}: {cause_of_death(code, self._said())}"
             self._log.close()
             return self._ended
 
+    def _said(self) -> str:
+        """The log of the server."""
+        self._log.seek(0)
+        log = ProcessLog(os.dup(self._log.fileno()))
+        while not log.ended:
+            log.drain()
+        log.close()
+        return log.text()
+
+    def release(self) -> None:
+        """Let the server end, without waiting until it has."""
+        if self.forked:
+            self._requests.close()
+        else:  # it may import for seconds, and has no workers yet
+            self.kill()
+
     def close(self) -> None:
-        """End the server and its workers."""
-        self.kill()
+        """End the server, its workers, and all that these have started."""
+        self.release()
         self.end()
 
     def abandon(self) -> None:
@@ -163,16 +198,15 @@ class ForkedProcess:
     requests, replies : int
         Descriptors: what is written here is the process's input, and what it writes to its
         output is read here. Both are non-blocking.
-    log : file
-        Standard error of the process.
     """
 
     def __init__(self, server: ForkServer) -> None:
         self._server = server
-        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._log: ProcessLog | None = None
         self.requests = self.replies = -1
         self._status: socket.socket | None = None
         self._said = b""
+        self._problem = ""
 
     def open_other_ends(self, stack: contextlib.ExitStack) -> list[int]:
         """Make the channels; the ends for the server, which `stack` closes here.
@@ -184,17 +218,40 @@ class ForkedProcess:
         stack.callback(os.close, theirs_in)
         self.replies, theirs_out = os.pipe()
         stack.callback(os.close, theirs_out)
+        reads, theirs_log = os.pipe()
+        stack.callback(os.close, theirs_log)
+        self._log = ProcessLog(reads)
         self._status, status = socket.socketpair()
         stack.enter_context(status)
         os.set_blocking(self.requests, False)
         os.set_blocking(self.replies, False)
-        return [theirs_in, theirs_out, self.log.fileno(), status.fileno()]
+        return [theirs_in, theirs_out, theirs_log, status.fileno()]
+
+    @property
+    def log(self) -> ProcessLog:
+        """Standard error of the process."""
+        assert self._log is not None
+        return self._log
 
     @property
     def pid(self) -> int | None:
         """Process ID; None until it runs, at the latest when its first reply can be read."""
         self._read_status(0.0)
         return self._number(b"pid")
+
+    @property
+    def status(self) -> int:
+        """Descriptor that becomes readable when the server says something of it, or ends."""
+        assert self._status is not None
+        return self._status.fileno()
+
+    def has_ended(self) -> bool:
+        """True if it has ended, with its server or before, or if its server cannot be believed.
+
+        The output need not have ended: processes that it has forked may hold that.
+        """
+        ended = self._read_status(0.0) == b""
+        return ended or bool(self._problem) or self._number(b"exit") is not None
 
     def kill(self) -> None:
         """Kill the process, without waiting until it has ended."""
@@ -219,8 +276,11 @@ class ForkedProcess:
                 return None
             if not said:
                 break
+        if self._problem:
+            self._server.end()
+            raise ServerEnded(self._problem)
         if self._said.startswith(b"cannot fork: "):
-            reason = self._said.partition(b": ")[2].decode(errors="replace").strip()
+            reason = printable(self._said.partition(b": ")[2].decode(errors="replace"))
             self._server.refusal = reason
             raise CannotFork(reason)
         code = self._number(b"exit")
@@ -241,7 +301,8 @@ class ForkedProcess:
         self.requests = self.replies = -1
         if self._status is not None:
             self._status.close()
-        self.log.close()
+        if self._log is not None:
+            self._log.close()
 
     def _read_status(self, timeout_s: float) -> bytes | None:
         """Read what comes next from the status socket; None if nothing comes in time."""
@@ -253,9 +314,23 @@ class ForkedProcess:
             said = self._status.recv(4096)
         except ConnectionResetError:  # the server ended before it read that we gave up
             said = b""
-        self._said += said
+        if not self._problem:
+            self._said += said
+            self._check_status()
         self._server.forked = self._server.forked or self._number(b"pid") is not None
         return said
+
+    def _check_status(self) -> None:
+        """Give up a server that says anything else than what it is to say."""
+        *lines, partial = self._said.split(b"\n")
+        wrong = [line for line in lines if not _STATUS_LINE.fullmatch(line)]
+        if len(partial) > _MAX_STATUS or len(lines) > 2:
+            wrong = wrong or [self._said]
+        if wrong:
+            shown = printable(wrong[0].decode(errors="replace"), 80)
+            self._problem = f"the fork server says what it never says: {shown!r}"
+            self._said = b""
+            self._server.kill()
 
     def _number(self, word: bytes) -> int | None:
         """The number in a complete line of the status, ``pid 12`` or ``exit -9``."""
@@ -317,6 +392,8 @@ def servers() -> tuple[ForkServer, ...]:
 def close_all() -> None:
     """End all servers of this process, and with them all their workers."""
     with _lock:
+        for server in _servers.values():
+            server.release()
         for server in _servers.values():
             server.close()
         _servers.clear()

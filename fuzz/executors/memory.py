@@ -8,11 +8,12 @@ request says so.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.executors.process_tree import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -81,9 +82,7 @@ def with_descendants(pid: int) -> list[int]:
     """A process and all processes below it."""
     found = [pid]
     for each in found:  # grows
-        for listed in Path(f"/proc/{each}/task").glob("*/children"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-                found += map(int, listed.read_text(encoding="ascii").split())
+        found += children(each)
     return found
 
 

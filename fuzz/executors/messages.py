@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 - of a schema
@@ -26,24 +27,45 @@ NO_SCHEDULES: Final = "schedules"
 """Name by which an executor refuses tasks of `Schedulable` and `Forceable`."""
 NO_CLUSTERS: Final = "clusters of its own"
 """Name by which an executor that is not `Clustered` refuses the task."""
-MAX_MESSAGE: Final = 64 << 20
+MAX_REPLY_BYTES: Final = 16 << 20
+"""Length of a reply, at most. It takes about twenty times as much memory when it is decoded."""
+MAX_TEXT: Final = 1 << 16
+"""Length of a name or a line in a reply, at most."""
+MAX_NAMED: Final = 100
+"""Versions and counters in a reply, at most: each event of a campaign may hold them."""
 _LENGTH: Final = struct.Struct(">I")
+
+# What a reply may hold. JSON has numbers that no field of a record or a file can take.
+Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Natural = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
+
+
+class BadReply(ValueError):
+    """A worker's reply is not what was asked for; the message says why, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message[:1_000])  # it may repeat what a worker sent
 
 
 class Row(msgspec.Struct, frozen=True):
     """An outcome and its count: values by name, None for torn, and the status."""
 
-    values: dict[str, list[int | list[int]] | None]
-    count: int
-    status: str = Status.COMPLETED
+    values: dict[Text, list[Int64 | list[Int64]] | None]
+    count: Count
+    status: Status = Status.COMPLETED
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """First message to a forked worker: what a spawned one is given with its program.
+    """First message to a new worker, which a fork server has forked.
 
     Parameters
     ----------
     executor : str
+    python : str
+        Interpreter to start in place of the forked process; "" for none.
     memory_bytes : int
         Limit on the private memory of the process.
     folder : str
@@ -54,19 +76,28 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     executor: str
+    python: str
     memory_bytes: int
     folder: str
     variables: bytes
 
     @classmethod
-    def of(cls, executor: str, memory_bytes: int, variables: Mapping[str, str]) -> Start:
+    def of(
+        cls, executor: str, memory_bytes: int, variables: Mapping[str, str], python: str = ""
+    ) -> Start:
         """The start of a worker in the present working directory."""
         try:
             folder = os.fsencode(Path.cwd()).decode()
         except (FileNotFoundError, UnicodeDecodeError):
             folder = ""
         listed = b"".join(os.fsencode(f"{n}={v}") + b"\0" for n, v in variables.items())
-        return cls(executor=executor, memory_bytes=memory_bytes, folder=folder, variables=listed)
+        return cls(
+            executor=executor,
+            python=python,
+            memory_bytes=memory_bytes,
+            folder=folder,
+            variables=listed,
+        )
 
     def environment(self) -> dict[str, str]:
         """The environment variables, by name."""
@@ -91,8 +122,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         Fields of `Noise`.
     timeout_s : float
         Limit for *record* and *force*.
+    number : int
+        Of the request; its reply has the same. `Worker` sets it.
     """
 
+    number: int = 0
     test: str = ""
     task: Literal["run", "record", "replay", "force", "clusters"] = "run"
     executor: str = ""
@@ -111,6 +145,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
+    number : int
+        Of the request.
     choices : list of Choice
         Of the recorded execution, whose outcome is in `rows`.
     clusters : dict of str to list of str
@@ -123,15 +159,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         Counters of the executor since the worker started.
     """
 
+    number: int = 0
     rows: list[Row] = []
-    choices: list[Choice] = []
-    clusters: dict[str, list[str]] = {}
-    diverged: str = ""
-    refused: str = ""
-    unavailable: str = ""
-    versions: dict[str, str] = {}
-    seconds: float = 0.0
-    counters: dict[str, float] = {}
+    choices: list[tuple[Natural, Natural, Natural]] = []
+    clusters: dict[Text, list[Text]] = {}
+    diverged: Text = ""
+    refused: Text = ""
+    unavailable: Text = ""
+    versions: Annotated[dict[Text, Text], Meta(max_length=MAX_NAMED)] = {}
+    seconds: Number = 0.0
+    counters: Annotated[dict[Text, Number], Meta(max_length=MAX_NAMED)] = {}
 
 
 def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:
@@ -139,7 +176,7 @@ def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:
     found: dict[Outcome, int] = {}
     for row in reply.rows:
         values = {name: TORN if v is None else _frozen(v) for name, v in row.values.items()}
-        outcome = Outcome.of(test, values, Status(row.status))
+        outcome = Outcome.of(test, values, row.status)
         found[outcome] = found.get(outcome, 0) + row.count
     return found
 
@@ -162,7 +199,7 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
                 for name, value in outcome.values
             },
             count,
-            str(outcome.status),
+            outcome.status,
         )
         for outcome, count in histogram.items()
     ]
@@ -215,10 +252,23 @@ def _read(stream: IO[bytes]) -> bytes | None:
 
 
 def complete_reply(received: bytearray) -> Reply | None:
-    """The reply that was received; None if it is not complete yet."""
+    """The reply that was received; None if it is not complete yet.
+
+    Raises
+    ------
+    BadReply
+        If no reply begins like that, or more was received than one reply.
+    """
     if len(received) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(received)
+    if length > MAX_REPLY_BYTES:
+        raise BadReply(f"its length is {length:,} bytes, of at most {MAX_REPLY_BYTES:,}")
     if len(received) < _LENGTH.size + length:
         return None
-    return msgspec.json.decode(memoryview(received)[_LENGTH.size :], type=Reply)
+    if len(received) > _LENGTH.size + length:
+        raise BadReply("more bytes follow it")
+    try:
+        return msgspec.json.decode(memoryview(received)[_LENGTH.size :], type=Reply)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReply(str(error)) from None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERYTHING",
+    "Checkable",
     "Choice",
     "Clustered",
     "Clusters",
@@ -350,6 +351,11 @@ class Configurable(Protocol):
         ValueError
             With a message of one line.
         """
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """Optional: an executor with configurations that need something of the machine."""
 
     def check(self, config: Config) -> None:
         """Check that this configuration can run on this machine.

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Configurable, Mutant
 from litmusfuzz.fuzz.support import Support
 
@@ -101,6 +102,11 @@ def names() -> tuple[str, ...]:
     )
 
 
+def is_ours(name: str) -> bool:
+    """True for an executor of LitmusFuzz itself, mutants and their controls included."""
+    return name in EXECUTORS or MUTANT + name.removeprefix(CONTROL) in EXECUTORS
+
+
 def executor_class(name: str) -> type[Executor]:
     """The executor of that name.
 
@@ -156,7 +162,7 @@ def _loaded(point: EntryPoint) -> type[Executor]:
             lacking += [] if found.configurations() else ["configurations"]
             lacking += [] if isinstance(found.support, Support) else ["Support as its support"]
     except Exception as error:  # noqa: BLE001 - importing theirs runs their code
-        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        why = in_a_line(f"{type(error).__name__}: {error}")
     else:
         if not lacking:
             return cast("type[Executor]", found)

@@ -1,27 +1,30 @@
 """`Worker`: an executor in a process of its own, as its parent process sees it.
 
-If a worker process crashes, hangs or exceeds its memory limit, only the current request is
-lost. `Worker.receive` then returns `Died`, and the next request starts a new process. Neither
-a worker nor its child processes import anything from the working directory.
+If a worker process crashes, hangs, exceeds its memory limit or sends what is no reply to its
+request, only that request is lost. `Worker.receive` then returns `Died`, and the next request
+starts a new process. Neither a worker nor its child processes import anything from the working
+directory.
 
 Workers are forked from a process that has imported the executor's framework
-(`litmusfuzz.fuzz.executors.fork_server`). Where that is not possible they are spawned.
+(`litmusfuzz.fuzz.executors.fork_server`). Where that is not possible they are spawned: the process
+that is forked, from a server without a framework, starts another interpreter.
+
+When a worker ends, however it does, all processes end that it has started.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import select
-import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.executors import interpreter, messages
+import msgspec
+
+from litmusfuzz.fuzz.executors import interpreter, messages, reply_check
 from litmusfuzz.fuzz.executors.fork_server import (
     END_TIMEOUT_S,
     CannotFork,
@@ -29,12 +32,14 @@ from litmusfuzz.fuzz.executors.fork_server import (
     ServerEnded,
     server_for,
 )
-from litmusfuzz.fuzz.executors.process_log import cause_of_death, last_lines
-from litmusfuzz.fuzz.executors.protocol import Forkable
+from litmusfuzz.fuzz.executors.process_log import cause_of_death, printable
+from litmusfuzz.fuzz.executors.protocol import Forkable, ForkAfter
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from litmusfuzz.corpus.model import LitmusTest
 
 DEFAULT_MEMORY_BYTES: Final = 8 << 30
 START_TIMEOUT_S: Final = 120.0
@@ -100,10 +105,14 @@ class Worker:
         self.python = python
         self.spawn = spawn
         self.starts = 0
-        self._process: ForkedProcess | SpawnedProcess | None = None
+        self._process: ForkedProcess | None = None
         self._why_spawned = ""
         self._environment: dict[str, str] = {}
-        self._request = b""
+        self._request = messages.Request()
+        self._test: LitmusTest | None = None
+        self._encoded = b""
+        self._number = 0
+        self._unstarted = ""
         self._unsent = memoryview(b"")
         self._received = bytearray()
         self._killed = ""
@@ -112,15 +121,20 @@ class Worker:
         self._deadline = 0.0
         self._timeout_s = 0.0
 
-    def send(self, request: messages.Request, timeout_s: float) -> None:
-        """Send a request. Its reply is due within `timeout_s` seconds.
+    def send(
+        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
+    ) -> None:
+        """Send a request. Its whole reply is due within `timeout_s` seconds.
 
-        The time that the process needs to start comes on top.
+        The time that the process needs to start comes on top. The reply is checked against the
+        request's test, which is read from its text if `test` is not given.
         """
-        self._begin(request, timeout_s)
+        self._begin(request, timeout_s, test)
         while self._unsent and not self.overdue:
             assert self._process is not None
-            select.select([], [self._process.requests], [], self._remaining_s)
+            log = [] if self._process.log.ended else [self._process.log]
+            select.select(log, [self._process.requests], [], self._remaining_s)
+            self._process.log.drain()
             self._write()
 
     def fileno(self) -> int:
@@ -146,23 +160,28 @@ class Worker:
     def receive(self) -> messages.Reply | Died:
         """Wait for the reply to the last request, until it is overdue."""
         while (result := self._progress()) is None:
-            writing = [self._process.requests] if self._process and self._unsent else []
-            select.select([self], writing, [], self._remaining_s)
+            assert self._process is not None
+            writing = [self._process.requests] if self._unsent else []
+            select.select(self._readable(), writing, [], self._remaining_s)
         return result
 
-    def ask(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
+    def ask(
+        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
+    ) -> messages.Reply | Died:
         """Send a request and wait for its reply."""
-        self.send(request, timeout_s)
+        self.send(request, timeout_s, test)
         return self.receive()
 
-    async def run(self, request: messages.Request, timeout_s: float) -> messages.Reply | Died:
+    async def run(
+        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
+    ) -> messages.Reply | Died:
         """Send a request and wait for its reply, while other tasks of the event loop run.
 
         Cancelling it closes the worker: the reply of this request must not be taken for that
         of the next.
         """
         try:
-            self._begin(request, timeout_s)
+            self._begin(request, timeout_s, test)
             while (result := self._progress(wait_s=0.0)) is None:
                 await self._change()
         except BaseException:
@@ -181,18 +200,21 @@ class Worker:
         if self._process is not None:
             self._end()
 
-    def _begin(self, request: messages.Request, timeout_s: float) -> None:
+    def _begin(self, request: messages.Request, timeout_s: float, test: LitmusTest | None) -> None:
         """Make sure that there is a process, and send as much of the request as it takes."""
         executor = request.executor or self.executor
         environment = dict(configuration(executor, request.config or None).environment)
         if self._process is not None and environment != self._environment:
             self._end()
-        self._request = messages.encoded(request)
+        self._number += 1
+        self._request = msgspec.structs.replace(request, number=self._number)
+        self._test = test
+        self._encoded = messages.encoded(self._request)
         if self._process is None:
             self._environment = environment
             self._start()
         else:
-            self._unsent = memoryview(self._request)
+            self._unsent = memoryview(self._encoded)
         self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
         self._deadline = time.monotonic() + self._timeout_s
         self._write()
@@ -200,18 +222,20 @@ class Worker:
     def _start(self) -> None:
         """Start a process, with the present request as its first."""
         variables = self._variables()
-        first = b""
+        python = self._unstarted = ""
         try:
             self._process = self._forked(variables)
             self._why_spawned = ""
-            start = messages.Start.of(self.executor, self.memory_bytes, variables)
-            first = messages.encoded(start)
         except CannotFork as error:
             self._why_spawned = str(error)
-            self._process = SpawnedProcess(
-                self.python or sys.executable, [self.executor, str(self.memory_bytes)], variables
-            )
-        self._unsent = memoryview(first + self._request)
+            python = self.python or sys.executable
+            try:
+                self._process = _fork(ForkAfter(()), os.environ)
+            except CannotFork as problem:
+                self._unstarted = str(problem)
+                return
+        start = messages.Start.of(self.executor, self.memory_bytes, variables, python)
+        self._unsent = memoryview(messages.encoded(start) + self._encoded)
         self._received.clear()
         self._killed = ""
         self._closed_at = 0.0
@@ -235,13 +259,7 @@ class Worker:
             raise CannotFork("the executor cannot be loaded") from error
         if not isinstance(made, Forkable):
             raise CannotFork("the executor has no `fork_after`")
-        try:
-            return server_for(made.fork_after, variables).fork()
-        except ServerEnded:  # since its last request
-            try:
-                return server_for(made.fork_after, variables).fork()
-            except ServerEnded as error:
-                raise CannotFork(str(error)) from None
+        return _fork(made.fork_after, variables)
 
     def _variables(self) -> dict[str, str]:
         """Environment variables of the process."""
@@ -252,7 +270,8 @@ class Worker:
 
     def _write(self) -> None:
         """Write what the process takes of the request now."""
-        assert self._process is not None
+        if self._process is None:
+            return
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self._process.requests, self._unsent) :]
@@ -266,16 +285,18 @@ class Worker:
 
         Waits for nothing but, at most `wait_s`, for the end of a process that closed its output.
         """
-        assert self._process is not None
+        if self._process is None:
+            return Died(self._unstarted, "", timed_out=False)
         self._write()
-        ended = False
+        has_ended = self._process.has_ended()  # before what it wrote last is read
+        self._process.log.drain()
+        ended = self._read() or has_ended
         try:
-            while part := os.read(self._process.replies, _CHUNK):
-                self._received += part
-            ended = True
-        except BlockingIOError:
-            pass
-        reply = messages.complete_reply(self._received)
+            reply = messages.complete_reply(self._received)
+            if reply is not None:
+                reply_check.check(self._request, self._test, reply)
+        except messages.BadReply as error:
+            return self._bad(str(error))
         if reply is not None:
             self._received = bytearray()
             self._answered = True
@@ -285,9 +306,28 @@ class Worker:
             return self._died(wait_s)
         if not self.overdue:
             return None
-        if isinstance(self._process, ForkedProcess):
-            self._process.give_up_server()
+        self._process.give_up_server()
         return Died(f"no answer in {self._timeout_s:g} s", self._end(), timed_out=True)
+
+    def _read(self) -> bool:
+        """Read what there is of the reply, but not much more than the longest one; true at its end.
+
+        A process that sends more and more is thus found out.
+        """
+        assert self._process is not None
+        try:
+            while len(self._received) <= messages.MAX_REPLY_BYTES:
+                part = os.read(self._process.replies, _CHUNK)
+                if not part:
+                    return True
+                self._received += part
+        except BlockingIOError:
+            pass
+        return False
+
+    def _bad(self, why: str) -> Died:
+        """The result of a request with a bad reply: nothing that this process says is believed."""
+        return Died(f"a bad reply: {printable(why)}", self._end(), timed_out=False)
 
     def _died(self, wait_s: float) -> Died | None:
         """The result of a process that has closed its output.
@@ -306,16 +346,20 @@ class Worker:
             return Died(self._killed or str(error), self._end(), timed_out=False)
         if code is None and time.monotonic() < self._closed_at + END_TIMEOUT_S:
             return None
-        killed = self._killed
+        killed, received = self._killed, len(self._received)
         log = self._end()
         # A process that lingers has closed its output as if it had ended.
-        return Died(killed or cause_of_death(code or 0, log), log, timed_out=False)
+        cause = cause_of_death(code or 0, log)
+        if received:
+            cause = f"a bad reply: it ends after {received:,} bytes ({cause})"
+        return Died(killed or cause, log, timed_out=False)
 
     def _end(self) -> str:
-        """Kill the process and return the end of its log."""
+        """Kill the process and return its log."""
         assert self._process is not None
         self._process.kill()
-        log = last_lines(self._process.log)
+        self._process.log.drain()
+        log = self._process.log.text()
         self._process.close()
         self._process = None
         return log
@@ -323,6 +367,12 @@ class Worker:
     @property
     def _remaining_s(self) -> float:
         return max(0.0, self._deadline - time.monotonic())
+
+    def _readable(self) -> list[int]:
+        """Descriptors of the replies, the status and the log of the process."""
+        assert self._process is not None
+        log = [] if self._process.log.ended else [self._process.log.fileno()]
+        return [self._process.replies, self._process.status, *log]
 
     async def _change(self) -> None:
         """Wait until the process can be read from or written to, or is overdue.
@@ -341,78 +391,33 @@ class Worker:
             if not changed.done():
                 changed.set_result(None)
 
-        reads, writes = self._process.replies, self._process.requests if self._unsent else None
+        reads, writes = self._readable(), self._process.requests if self._unsent else None
         timer = loop.call_later(self._remaining_s, change)
-        loop.add_reader(reads, change)
+        for each in reads:
+            loop.add_reader(each, change)
         if writes is not None:
             loop.add_writer(writes, change)
         try:
             await changed
         finally:
             timer.cancel()
-            loop.remove_reader(reads)
+            for each in reads:
+                loop.remove_reader(each)
             if writes is not None:
                 loop.remove_writer(writes)
 
 
-class SpawnedProcess:
-    """A worker process with an interpreter of its own.
+def _fork(after: ForkAfter, variables: Mapping[str, str]) -> ForkedProcess:
+    """A process from the fork server of these modules, or a new one if that has just ended.
 
-    Parameters
-    ----------
-    python : str
-    arguments : list of str
-        Name of the executor, and its memory limit.
-    variables : mapping of str to str
-        All environment variables.
-
-    Attributes
-    ----------
-    requests, replies, log
-        As in `ForkedProcess`.
+    Raises
+    ------
+    CannotFork
     """
-
-    def __init__(self, python: str, arguments: list[str], variables: Mapping[str, str]) -> None:
-        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this
-        # A session of its own, so that Ctrl-C reaches the parent only.
-        self._process = subprocess.Popen(
-            [
-                *(python, "-P", "-m", "litmusfuzz.fuzz.executors.worker_main"),
-                *(*arguments, str(os.getpid())),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            bufsize=0,
-            env=variables,
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self.requests, self.replies = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self.requests, False)
-        os.set_blocking(self.replies, False)
-
-    @property
-    def pid(self) -> int:
-        """Process ID."""
-        return self._process.pid
-
-    def kill(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-
-    def exit_code(self, wait_s: float) -> int | None:
-        """Exit status; None if the process does not end within that time."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(wait_s)
-        return None
-
-    def close(self) -> None:
-        """Kill the process if it runs, and release everything here."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
-        self.log.close()
+    try:
+        return server_for(after, variables).fork()
+    except ServerEnded:  # since its last request
+        try:
+            return server_for(after, variables).fork()
+        except ServerEnded as error:
+            raise CannotFork(str(error)) from None

@@ -1,7 +1,7 @@
 """Main program of a worker process.
 
-``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES PARENT_PID`` is the program
-of a spawned worker; a worker that is forked from a fork server calls `serve` alone.
+``python -m litmusfuzz.fuzz.executors.worker_main EXECUTOR MEMORY_BYTES`` is the program of a
+spawned worker; a worker that has the modules of its fork server calls `serve` alone.
 
 It reads requests from standard input and writes replies to standard output, until the
 input ends. A refusal is a reply. Any other exception ends the process with a traceback,
@@ -10,23 +10,21 @@ which the parent records as a crash, so that no defect passes for a result.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
-import select
 import signal
 import sys
-import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors import messages, network
+from litmusfuzz.fuzz.executors.process_log import printable
 from litmusfuzz.fuzz.executors.protocol import (
+    Checkable,
     Clustered,
-    Configurable,
     Counts,
     Diverged,
     Forceable,
@@ -42,6 +40,9 @@ if TYPE_CHECKING:
     from typing import IO
 
     from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
+
+_MAX_REASON: Final = 2000
+"""Characters of a reason, at most."""
 
 
 class _Server:
@@ -67,9 +68,11 @@ class _Server:
     def outcome(self, executor: Executor, name: str, request: messages.Request) -> messages.Reply:
         try:
             if not request.test:
-                if request.config and isinstance(executor, Configurable):
+                if request.config and isinstance(executor, Checkable):
                     executor.check(configuration(name, request.config))
-                return messages.Reply(versions=dict(executor.versions()))
+                there = executor.versions().items()
+                versions = {name: printable(each, messages.MAX_TEXT) for name, each in there}
+                return messages.Reply(versions=versions)
             start = time.perf_counter()
             prepared = self.prepare(executor, name, request)
             if request.task == "clusters":
@@ -78,11 +81,11 @@ class _Server:
                 return _scheduled(prepared, request)
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
         except (Diverged, TimeoutError) as error:
-            return messages.Reply(diverged=str(error))
+            return messages.Reply(diverged=_line(error))
         except Refused as refusal:
-            return messages.Reply(refused=str(refusal))
+            return messages.Reply(refused=_line(refusal))
         except Unavailable as missing:
-            return messages.Reply(unavailable=str(missing))
+            return messages.Reply(unavailable=_line(missing))
         return messages.Reply(rows=messages.rows(found), seconds=time.perf_counter() - start)
 
     def prepare(self, executor: Executor, name: str, request: messages.Request) -> Prepared:
@@ -95,6 +98,11 @@ class _Server:
             self.prepared = executor.prepare(test, configuration(name, request.config))
             self.key = key
         return self.prepared
+
+
+def _line(reason: Exception) -> str:
+    """Why an executor does not run something, in one line; never "", which would be no reason."""
+    return printable(" ".join(str(reason).split()), _MAX_REASON) or type(reason).__name__
 
 
 def _clustered(prepared: Prepared) -> messages.Reply:
@@ -130,28 +138,9 @@ def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Repl
     return messages.Reply()
 
 
-def die_with_parent(parent: int) -> None:
-    """End this process when its parent has ended, even in the middle of a run."""
-
-    def watch() -> None:
-        with contextlib.suppress(OSError):  # it has ended, or the system has no such descriptors
-            descriptor = os.pidfd_open(parent)
-            ended = select.poll()
-            ended.register(descriptor, select.POLLIN)
-            while os.getppid() == parent:
-                ended.poll()
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def main() -> None:
     """Answer requests until the input ends."""
-    name, memory_bytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    die_with_parent(parent)
-    serve(name, memory_bytes, sys.stdin.buffer)
+    serve(sys.argv[1], int(sys.argv[2]), sys.stdin.buffer)
 
 
 def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
@@ -166,6 +155,7 @@ def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
     requests : file
         Replies go to standard output.
     """
+    network.enter_if_asked()  # before the first thread
     # Sent to the whole process group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -182,7 +172,8 @@ def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
     except (ImportError, UnknownExecutor) as error:
         answer = _absent(error)
     while (request := messages.read_request(requests)) is not None:
-        messages.write(channel, answer(request))
+        reply = msgspec.structs.replace(answer(request), number=request.number)
+        messages.write(channel, reply)
 
 
 def _absent(error: Exception) -> Callable[[messages.Request], messages.Reply]:

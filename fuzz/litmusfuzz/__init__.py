@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.builder import litmus
     from litmusfuzz.corpus.model import LitmusTest, MalformedTest
     from litmusfuzz.corpus.outcome import Outcome, Verdict
-    from litmusfuzz.corpus.textfile import Entry, FileError, dumps, load, loads, save
+    from litmusfuzz.corpus.textfile import Entry, FileError, dumps, save
+    from litmusfuzz.fuzz.executors.entries import load, loads
     from litmusfuzz.fuzz.executors.protocol import (
         Config,
         Executor,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
 
 def run_command() -> NoReturn:
-    """Run the command line. Ctrl-C while modules are still being imported exits with 3."""
+    """Run the command line, which imports nothing from the working directory.
+
+    Ctrl-C while modules are still being imported exits with 3.
+    """
     try:
         from litmusfuzz.fuzz.cli.main import run_command
+        from litmusfuzz.fuzz.executors.interpreter import safe_path
 
+        # Nor do the interpreters that this one starts, as `multiprocessing` does with `python -c`.
+        os.environ.update(safe_path(os.environ.get("PYTHONPATH", "")))
         run_command()
     except KeyboardInterrupt:
         sys.stderr.write("litmusfuzz: interrupted\n")

@@ -236,7 +236,8 @@ def violations(test: LitmusTest) -> list[Refusal]:
             here = {node.name: node for node in nodes}
             for each in clusters_of(nodes, test.clusters):
                 members = [here[name] for name in each.members]
-                for a, b in combinations_with_replacement(members, 2):
+                apart = [] if level.none_apart(members) else members
+                for a, b in combinations_with_replacement(apart, 2):
                     rule = level.apart(a, b)
                     # A node that must be in no cluster is reported alone.
                     if rule is not None and (a is b or rule is not Rule.NOT_COMPILABLE):
@@ -283,6 +284,10 @@ def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
     return late
 
 
+_Alike = tuple[frozenset[str], frozenset[str], int]
+"""Sections, devices and waits of a node."""
+
+
 class _Level:
     """One graph or body, and the groups of nodes joined so far.
 
@@ -303,6 +308,11 @@ class _Level:
             if isinstance(node.attrs, SectionAttrs):
                 for name in node.attrs.members:
                     self.sections[name].add(node.name)
+        self.alike = {node.name: self._alike(node) for node in nodes}
+        self.unsafe_with: dict[str, set[str]] = {node.name: set() for node in nodes}
+        for a, b in self.unsafe:
+            self.unsafe_with[a].add(b)
+            self.unsafe_with[b].add(a)
         self.steps = steps(graph)
         numbers = {(kind, step.name): i for i, (kind, step) in enumerate(self.steps)}
         self.following = [0] * len(self.steps)  # direct successors of each step
@@ -325,6 +335,21 @@ class _Level:
             if rule not in self.options.without and self.breaks(rule, a, b):
                 return rule
         return None
+
+    def _alike(self, node: Node) -> _Alike | None:
+        """What nodes share that only an unsafe pair keeps apart; None if it is always apart."""
+        devices = self.devices[node.name]
+        if not compilable(node) or len(devices) > 1:
+            return None
+        return frozenset(self.sections[node.name]), frozenset(devices), self.known[node.name]
+
+    def none_apart(self, nodes: Iterable[Node]) -> bool:
+        """True only if no rule keeps any two of the nodes apart; a large cluster has many pairs."""
+        names = {node.name for node in nodes}
+        shared = {self.alike[name] for name in names}
+        if len(shared) != 1 or None in shared:
+            return False
+        return all(names.isdisjoint(self.unsafe_with[name]) for name in names)
 
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
         """True if two nodes in one cluster would break the rule."""
@@ -403,8 +428,11 @@ class _Level:
         """True if no rule keeps two groups apart."""
         if (a | b) & self.closed or self.too_many(a | b):
             return False
-        pairs = ((self.at(i), self.at(j)) for i in ones(a) for j in ones(b))
-        return all(self.apart(*pair) is None for pair in pairs) and not self.cyclic(a | b)
+        if not self.none_apart(self.at(i) for i in ones(a | b)):
+            pairs = ((self.at(i), self.at(j)) for i in ones(a) for j in ones(b))
+            if any(self.apart(*pair) for pair in pairs):
+                return False
+        return not self.cyclic(a | b)
 
     def at(self, number: int) -> Node:
         """The node of the step with that number."""

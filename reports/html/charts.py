@@ -55,11 +55,11 @@ def over_time(moments: Sequence[Moment]) -> list[Chart]:
     if len(kept) < 2:
         return []
     pairs = list(pairwise(kept))
-    at = tuple(float(each.at) for each in kept)
+    at = tuple(float(each.spent_s) for each in kept)
 
     def rate(number: str, seconds: int) -> tuple[float, ...]:
         rates = [
-            (getattr(b, number) - getattr(a, number)) * seconds / max(1, b.at - a.at)
+            (getattr(b, number) - getattr(a, number)) * seconds / max(1, b.spent_s - a.spent_s)
             for a, b in pairs
         ]
         return (rates[0], *rates)

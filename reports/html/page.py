@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from math import log1p
 from pathlib import Path
@@ -14,7 +15,7 @@ from litmusfuzz.reports import drawing, times
 from litmusfuzz.reports.html.charts import Chart, over_time
 from litmusfuzz.reports.html.picture import LEGEND, picture
 from litmusfuzz.reports.report import Earlier
-from litmusfuzz.reports.sections import sections
+from litmusfuzz.reports.sections import coverage, how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.text import remarks
 
@@ -75,6 +76,8 @@ def page(report: Report) -> str:
         "lasted": times.lasted,
         "short": times.short,
         "counted": counted,
+        "shell": shlex.join,
+        "coverage": coverage,
     }
     card = environment.get_template("finding.html")
     # Ids of our own: a key comes from a file.
@@ -109,10 +112,12 @@ def in_order(report: Report) -> list[ReportedFinding]:
 
 def _whole(report: Report) -> dict[str, object]:
     """Values for the page's template, without the findings."""
-    made, charts, reached = list(sections(report)), over_time(report.moments), _coverage(report)
+    charts, reached = over_time(report.moments), _coverage(report)
+    ran, made = how_much_ran(report), list(sections(report))
     # A single process that lost nothing has no numbers of its own.
     workers = report.workers if sum(each.lost + 1 for each in report.workers) > 1 else ()
     links: dict[str, tuple[str, object]] = {
+        ran.name: (ran.title, True),
         "findings": ("Findings", True),
         **{each.name: (each.name.capitalize(), True) for each in made},
         "coverage": ("Coverage", reached),
@@ -126,6 +131,7 @@ def _whole(report: Report) -> dict[str, object]:
         "report": report,
         "findings": in_order(report),
         "style": (HERE / "style.css").read_text(encoding="utf-8"),
+        "ran": ran,
         "sections": made,
         "links": {name: title for name, (title, shown) in links.items() if shown},
         "charts": charts,
@@ -206,7 +212,7 @@ def trends(report: Report) -> list[Chart]:
     places = tuple(float(number) for number in range(len(runs)))
     scored = [n for n, each in enumerate(runs) if each.mutation_score is not None]
     score = Chart(
-        "mutation score, %",
+        f"mutants reported, % of {runs[scored[-1]].mutants if scored else 0}",
         tuple(100 * (runs[n].mutation_score or 0) for n in scored),
         tuple(float(n) for n in scored),
     )
@@ -227,4 +233,5 @@ def _as_earlier(report: Report) -> Earlier:
         findings=len(report.findings),
         new=len(report.new),
         mutation_score=report.mutation_score,
+        mutants=len(report.kills),
     )

@@ -1,9 +1,13 @@
-"""A mutant that stops in a chosen phase of a campaign, so that a test can kill a process there."""
+"""A mutant that stops in a chosen phase of a campaign, so that a test can kill a process there.
+
+Its module also holds up the process that writes the reports, which imports it.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from hashlib import sha256
@@ -68,6 +72,35 @@ class Barrier:
         while True:
             signal.pause()
 
+    @property
+    def holds_report(self) -> bool:
+        """True while no report may be completed."""
+        return (self.folder / "hold").exists()
+
+    @holds_report.setter
+    def holds_report(self, holds: bool) -> None:
+        hold = self.folder / "hold"
+        (self.folder / "held").unlink(missing_ok=True)
+        if holds:
+            hold.touch()
+        else:
+            hold.unlink()
+
+    def wait_for_report(self, running: psutil.Popen) -> None:
+        """In the test: wait until a report is held up."""
+        end = time.monotonic() + TIMEOUT_S
+        while not (self.folder / "held").exists():
+            assert running.poll() is None, running.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def hold_report(self, event: str, arguments: tuple[object, ...]) -> None:
+        """In the process that writes reports: stop before the third file, as long as asked to."""
+        if event == "open" and ".junit.xml." in str(arguments[0]) and self.holds_report:
+            (self.folder / "held").touch()
+            while self.holds_report:
+                time.sleep(0.01)
+
     def wait(self, seen: set[Path], running: psutil.Popen) -> psutil.Process:
         """In the test: wait until a worker has stopped; add its mark to `seen`."""
         end = time.monotonic() + TIMEOUT_S
@@ -83,6 +116,10 @@ class Barrier:
 def barrier() -> Barrier:
     """That of this process."""
     return Barrier(Path(os.environ[FOLDER]))
+
+
+if FOLDER in os.environ:
+    sys.addaudithook(barrier().hold_report)
 
 
 @dataclass

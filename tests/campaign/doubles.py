@@ -179,6 +179,24 @@ class Damaged(Crashing):
         return replace(prepared, stale=damaged)
 
 
+class Raising(StaleReads):
+    """Sound; raises an exception of several lines on every third test."""
+
+    name: ClassVar[str] = "double/raising"
+    stale: ClassVar[bool] = False
+    said: ClassVar[str] = "2 problems:\n  - the first\n  - and the <second>"
+
+    def __init__(self) -> None:
+        self.tests: set[LitmusTest] = set()
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Raises it where it says so."""
+        self.tests.add(test)
+        if len(self.tests) % 3 == 0:
+            raise ValueError(self.said)
+        return super().prepare(test, config)
+
+
 class Damaging(StaleReads):
     """Sound; counts its process by its ID, and says that an op may damage it."""
 
@@ -193,7 +211,7 @@ class Damaging(StaleReads):
 
 DOUBLES = (
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters),
-    *(Crashing, Damaged, Damaging),
+    *(Crashing, Damaged, Damaging, Raising),
 )
 
 

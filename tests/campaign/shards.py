@@ -5,7 +5,6 @@ No clock decides: a shard is asked to stop when its log says so.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,7 +72,7 @@ def shard(folder: Path, number: int = 1, *, log: bool = True, **changes: Any) ->
     return Shard(
         number,
         settings,
-        time.time() + 600,
+        600.0,
         log_folder=str(folder / "shards" / str(number)) if log else None,
         **{name: changes[name] for name in of_shard},
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import (
@@ -24,7 +25,6 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.fuzz.executors.table import configuration
@@ -138,7 +138,7 @@ def summary(test: LitmusTest) -> Counter[str] | None:
 
 def test_another_order_and_other_names_have_the_same_form() -> None:
     rng = random.Random(1)
-    for test in [*generated(6), *(load(path).test for path in LITMUS[::3])]:
+    for test in [*generated(6), *(corpus_entry(path).test for path in LITMUS[::3])]:
         wanted = form(test)
         assert form(rewritten(rng, test)) == wanted, test.description
         assert form(wanted) == wanted
@@ -157,7 +157,7 @@ def test_another_test_has_another_form() -> None:
     """Any edit: where the allowed sets differ in what no renaming changes."""
     rng = random.Random(2)
     differing = 0
-    for test in [load(path).test for path in LITMUS[::3]]:
+    for test in [corpus_entry(path).test for path in LITMUS[::3]]:
         meant = summary(test)
         for edit in rng.sample(EDITS, 6):
             edited = apply(rng, edit, test)
@@ -217,6 +217,17 @@ def test_many_like_parts_take_no_long_search() -> None:
     assert form(rewritten(random.Random(4), many)) == form(many)
 
 
+@pytest.mark.parametrize("between", [" || ", "; "])
+def test_a_large_test_has_a_form_that_means_the_same(between: str) -> None:
+    """The search for the order of 1,500 nodes would take minutes, or more calls than Python has."""
+    test = litmus(between.join(f"X={i % 7}" for i in range(1_500)))
+    start = time.process_time()
+    made = form(test)
+    assert time.process_time() - start < 10  # one to two on an idle machine
+    assert len(made.graph.nodes) == len(test.graph.nodes)
+    assert form(test) == made
+
+
 def test_the_order_of_the_file_counts_where_the_model_says_so() -> None:
     one, other = litmus("X=1 || r0=X"), litmus("r0=X || X=1")
     assert form(one) == form(other)
@@ -229,7 +240,7 @@ def test_keys_never_change() -> None:
     folder = LITMUS[0].parent
     found = {
         name: key(
-            load(folder / f"{name}.yaml").test,
+            corpus_entry(folder / f"{name}.yaml").test,
             kind="forbidden",
             rules=["runs"],
             executor_class="tf/xla",

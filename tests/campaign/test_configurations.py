@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import random
 import statistics
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 from campaign.campaigns import Run
@@ -26,6 +29,11 @@ from litmusfuzz.reports.events import (
     ReductionEnded,
     WorkerDied,
 )
+from litmusfuzz.reports.html import page
+from litmusfuzz.reports.junit import junit
+from litmusfuzz.reports.markdown import markdown
+from litmusfuzz.reports.outputs import as_json
+from litmusfuzz.reports.sarif import sarif
 from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
@@ -87,6 +95,45 @@ def test_an_unavailable_configuration_is_reported_and_the_others_run(ended: Run)
         assert (share.graphs, share.refused) == (0, 0)
         assert share.not_run == sum(each.configuration == name for each in ended.of(NotRun)) > 0
     assert not ended.of(WorkerDied)
+
+
+def test_how_much_of_what_was_asked_for_ran(ended: Run) -> None:
+    """One cannot run here, the worker of another dies; nothing new is not clean then."""
+    report = ended.report
+    (ran,) = report.ran
+    assert (ran.executor, ran.configurations, ran.reached) == (NAME, 7, 5)
+    assert ran.unavailable == {"missing": "no such device"}
+    assert list(ran.not_reached) == ["dies"]
+    assert ran.not_reached["dies"].startswith("does not start: exit 3")
+    assert (ran.generated, ran.graphs) == (98, len(ended.of(Executed)))
+    known = replace(report, findings=tuple(replace(f, known="a mutant") for f in report.findings))
+    verdict = "nothing new, but 1 of 7 configurations was not reached"
+    assert (known.verdict, known.exit_code()) == (verdict, 3)
+    assert replace(known, unattended=True).exit_code() == 3
+    assert replace(known, min_graphs=0).exit_code() == 0
+    many = replace(known, min_graphs=100)
+    assert many.verdict == "nothing new, but 6 of 7 configurations ran fewer than 100 graphs"
+    for each in (summary(known), html.unescape(page(known)), html.unescape(markdown(known))):
+        flat = " ".join(each.replace("\\", "").split())
+        assert verdict in flat
+        assert f"{NAME}: 1 of 7 not reached (does not start: exit 3" in flat.replace(
+            f"<dt>{NAME}</dt><dd>", f"{NAME}: "
+        )
+    assert summary(known).splitlines()[-1] == verdict
+    suite = ElementTree.fromstring(junit(known)).find("testsuite[@name='configurations']")  # noqa: S314
+    assert suite is not None
+    skipped = {case.attrib["name"]: case.find("skipped") for case in suite}
+    messages = {n: e.attrib["message"] for n, e in skipped.items() if e is not None}
+    assert set(messages) == {f"{NAME}/missing", f"{NAME}/dies"}
+    assert messages[f"{NAME}/missing"] == "no such device"
+    assert messages[f"{NAME}/dies"].startswith("not reached: does not start: exit 3")
+    (invocation,) = (run["invocations"][0] for run in sarif(known)["runs"])
+    notices = [(n["level"], n["message"]["text"]) for n in invocation["toolExecutionNotifications"]]
+    assert ("note", f"{NAME}/missing did not run: no such device") in notices
+    assert [level for level, _ in notices] == ["warning", "note"]
+    data = as_json(known)
+    assert (data["configurations"], data["not_reached"], data["exit_code"]) == (7, 1, 3)
+    assert data["ran"][0]["unavailable"] == ran.unavailable
 
 
 def test_each_configuration_is_judged_by_its_guaranteed_model(ended: Run) -> None:

@@ -14,15 +14,18 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from campaign.shards import STALE
+from campaign.shards import STALE, begun
+from helpers import LITMUS
 from helpers_figures import Figures
 
+from litmusfuzz.corpus.textfile import dumps, load, loads, save
+from litmusfuzz.fuzz.campaign.coordinator import SingleShard
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.planner import TESTS_PER_FAMILY
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
@@ -30,9 +33,12 @@ from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignResumed,
+    CampaignStarted,
+    Configured,
     Executed,
     FindingAdded,
     Generated,
+    ScriptRun,
     ShardPlanned,
     ShardStarted,
 )
@@ -251,6 +257,35 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["nightly", "run"])
+def test_a_campaign_that_is_interrupted_before_its_first_test_says_that_nothing_ran(
+    tmp_path: Path, command: str
+) -> None:
+    """While it imports TensorFlow, which takes seconds."""
+    folder = tmp_path / "campaign"
+    running = Running(folder, command, "--executors", "tf", "--time", "20m", "--out", str(folder))
+    running.wait(lambda store: any(store.events_of(ShardPlanned)))
+    code, out, _ = running.end(signal.SIGINT)
+    assert code == 3
+    *_, asked, left_out, verdict = out.splitlines()
+    assert asked.startswith("    asked for: 1,200 s; ")
+    assert left_out == "    tf: 1 of 1 not reached (the campaign was interrupted): plain"
+    assert verdict == "nothing ran"
+    assert json.loads((folder / "report.json").read_text())["exit_code"] == 3
+
+
+def test_a_run_with_fewer_graphs_than_configurations_is_not_clean(
+    litmusfuzz: Command, tmp_path: Path
+) -> None:
+    asked = ("run", "--executors", "native:p*", "--families", "dag", "--count", "64", "--seed", "7")
+    done = litmusfuzz(*asked, "--tests", "1", "--out", "few")
+    assert done.returncode == 3, done.stderr
+    verdict = "nothing new, but 4 of 5 configurations were not reached"
+    assert done.stdout.splitlines()[-1] == verdict
+    assert "native: 4 of 5 not reached (no more than 1 graph asked for): " in done.stdout
+    assert litmusfuzz(*asked, "--tests", "1", "--out", "any", "--min-graphs", "0").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
 def test_its_tests_are_reproduced_byte_for_byte(
     litmusfuzz: Command, tmp_path: Path, command: str, request: pytest.FixtureRequest
 ) -> None:
@@ -290,6 +325,44 @@ def test_only_what_a_killed_process_may_have_left_is_removed(tmp_path: Path) -> 
     assert {path.name for path in folder.iterdir()} == {"mine.yaml", "of-mine"}
 
 
+class Idle(SingleShard):
+    """Runs nothing."""
+
+    def _run_shards(self) -> None:
+        pass
+
+
+def test_a_script_that_a_killed_process_has_not_written_is_there_after_a_resumption(
+    tmp_path: Path,
+) -> None:
+    entry = load(LITMUS[0].parents[1] / "findings" / "scatter-beside-read.yaml")
+    assert entry.finding is not None
+    entry = replace(entry, finding=replace(entry.finding, script=None))
+    path = tmp_path / "findings" / "a.yaml"
+    save(entry, path)
+    configured = Configured("tf", "plain", "rfc", "rfc", "tf/executor")
+    same: dict[str, Any] = {"index": 64, "executor": "tf", "configuration": "plain"}
+    shown = Executed(
+        family="dag", model="rfc", run_seed=1, count=9, sha256="", verdicts={"forbidden": 9}, **same
+    )
+    found = FindingAdded(
+        key="k", file="findings/a.yaml", entry=dumps(entry), executor_class="tf", cause="c", **same
+    )
+    with Store(tmp_path, write=True) as store:
+        started = CampaignStarted(
+            command="run", seed=1, asked_s=9.0, configurations=(configured,), tests=0
+        )
+        store.append(0, started)
+        store.append(1, ShardPlanned(configurations={"tf": ("plain",)}), shown, found)
+        for _ in range(2):  # the second writes nothing more
+            report = Idle(store, KnownFindings(), lambda _: None, time_s=1.0, tests=0).run()
+            (each,) = report.findings
+            assert (each.script, each.script_shows_it) == ("findings/a.py", False)
+            compile((tmp_path / each.script).read_text(), each.script, "exec")
+            assert load(path) == each.entry
+            assert len(list(store.events_of(ScriptRun))) == 1
+
+
 def test_a_run_continues_for_longer_or_only_minimizes(litmusfuzz: Command, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     asked = (*COMMON, "--tests", "12", "--time", "60s", "--out", "out")
@@ -311,6 +384,48 @@ def test_a_run_continues_for_longer_or_only_minimizes(litmusfuzz: Command, tmp_p
     assert (last["generated"], last["pending"], last["undecided"]) == (18, [], 0)
     assert [shard["state"] for shard in last["shards"]] == ["done"] * 4
     check(folder)
+
+
+@pytest.mark.parametrize("command", ["nightly", "run"])
+def test_a_campaign_whose_folder_is_removed_ends_with_its_report(
+    tmp_path: Path, command: str
+) -> None:
+    folder = tmp_path / "campaign"
+    running = Running(folder, command, *COMMON, "--time", "20m", "--out", str(folder))
+    running.wait(with_finding)
+    folder.rename(tmp_path / "away")  # at once: shards would write into it meanwhile
+    shutil.rmtree(tmp_path / "away", ignore_errors=True)
+    code, out, err = running.end()
+    assert code == 2
+    (line,) = err.splitlines()
+    problem = f"{folder}: was removed or renamed while the campaign ran"
+    assert line.startswith(f"litmusfuzz: {problem}")
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["exit_code"], report["ended"] is None) == (2, False)
+    assert report["problem"].startswith(problem)
+    assert report["findings"]
+    for each in report["findings"]:
+        assert load(folder / each["file"]) == loads(each["entry"])
+    assert report["verdict"] in out
+    with Store(folder, write=True) as store:  # the store is there again
+        again = store.fold.report(str(folder))
+    assert (again.graphs, again.ended) == (report["graphs"], report["ended"])
+    assert {shard.state for shard in again.shards} <= {"done", "lost"}
+
+
+def test_another_campaign_that_took_the_folder_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    begun(other).close()
+    before = {path.name: path.read_bytes() for path in other.iterdir()}
+    folder = tmp_path / "campaign"
+    running = Running(folder, "run", *COMMON, "--time", "20m", "--out", str(folder))
+    running.wait(busy)
+    folder.rename(tmp_path / "away")
+    other.rename(folder)
+    code, out, _ = running.end()
+    assert code == 2
+    assert f"{folder}: was removed or renamed while the campaign ran" in out
+    assert {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(("command", "limit"), [("nightly", 1 << 19), ("run", 1 << 21)])
@@ -338,9 +453,11 @@ def test_a_full_disk_is_reported_in_one_line_with_all_that_was_stored(
     with Store(folder, write=False) as store:
         stored = store.fold.report(str(folder))
     assert stored.graphs > 0
-    assert f": {counted(stored.generated, 'graph')} in " in done.stdout
+    assert f": {counted(stored.generated, 'graph')} generated in " in done.stdout
     for each in stored.findings:
         assert each.entry.test.name in done.stdout
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["exit_code"], f"litmusfuzz: {report['problem']}") == (2, line)
     # Resumed with more space, it has lost nothing.
     running = Running(folder, command, "--resume", str(folder))
     running.wait(lambda store: any(store.events_of(CampaignResumed)) and busy(store) is not None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.coverage import (
     ELEMENTS,
     FAILS,
@@ -25,7 +24,7 @@ from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 
 def corpus(name):
-    return load(next(path for path in LITMUS if path.stem == name)).test
+    return corpus_entry(next(path for path in LITMUS if path.stem == name)).test
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_an_outcome_that_is_not_forced_has_a_reason(test, guaranteed, reasons) -
 
 def test_forced_and_unforced_outcomes_are_all_allowed_ones() -> None:
     for path in LITMUS:
-        entry = load(path)
+        entry = corpus_entry(path)
         for guaranteed in (EXECUTOR, RFC):
             planned = plan(entry.test, guaranteed, Limits())
             assert not planned.orders.keys() & planned.apart.keys()
@@ -79,7 +78,7 @@ def test_other_executors_that_can_be_forced_reach_all_as_well(executor: str, con
     with closing(Worker(executor)) as worker:
         chosen = configuration(executor, config or "unclustered")
         for path in LITMUS[::10]:
-            test = load(path).test
+            test = corpus_entry(path).test
             if test.clusters:
                 continue
             found = cover(test, worker, chosen, Limits())

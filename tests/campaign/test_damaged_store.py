@@ -118,7 +118,9 @@ def test_a_finding_that_cannot_be_read_is_named(tmp_path: Path, changes: dict[st
     """When the store is opened, not when the report is made."""
     line = json.dumps(json.loads(encode(FOUND)) | changes).encode()
     folder = written(tmp_path / "n", [*encoded([*BEGUN, (1, FIRST)]), (1, line)])
-    with pytest.raises(StoreError, match="event 4: FindingAdded contradicts") as raised:
+    with pytest.raises(
+        StoreError, match=r"event 4: (FindingAdded |findings/a\.yaml:1: )"
+    ) as raised:
         Store(folder, write=False)
     assert "\n" not in str(raised.value)
 
@@ -270,9 +272,9 @@ def test_any_damage_is_reported_in_one_line_or_harms_no_report(
             rng.choice(DAMAGES)(lines, rng)
         variant = folder / str(seed)
         variant.mkdir()
+        written(variant, [(shard, json.dumps(event).encode()) for shard, event in lines])
         for name in ("findings", "unreduced", "unconfirmed", "crashed"):
             (variant / name).symlink_to(folder / name)
-        written(variant, [(shard, json.dumps(event).encode()) for shard, event in lines])
         try:
             with Store(variant, write=False) as store:
                 report = ReportBuilder(store, KnownFindings()).build()

@@ -1,5 +1,7 @@
 """Campaigns of which any process is killed, in any phase: nothing is lost, doubled or left running.
 
+And nothing else is touched: beside each campaign runs a process of the same session and group.
+
 A double stops in the phase that a test asks for, and marks the place (`campaign.blocking`); no
 clock decides what is killed where. Only that nothing is left has a time limit.
 """
@@ -7,10 +9,13 @@ clock decides what is killed where. Only that nothing is left has a time limit.
 from __future__ import annotations
 
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -72,6 +77,7 @@ class Victims:
         self.barrier = Barrier(tmp_path / "barrier")
         self.marks: set[Path] = set()
         self.writer: psutil.Popen | None = None
+        self.bystander = psutil.Popen(["sleep", "1000"])
 
     def __enter__(self) -> Self:
         return self
@@ -80,6 +86,8 @@ class Victims:
         """After a failure, nothing is left either."""
         for each in self.processes():
             each.kill()
+        self.bystander.kill()
+        self.bystander.wait()
         if self.writer is not None:
             self.writer.communicate()
 
@@ -107,18 +115,11 @@ class Victims:
         self.barrier.phase = following
         return worker
 
-    def reach_report(self) -> Path:
-        """Wait until the writer writes outputs, and cannot go on.
-
-        It writes `junit.xml` under another name first. That is a pipe here, to which nobody
-        listens, and the file before it is complete.
-        """
-        pipe = self.folder / f".junit.xml.{self.writer.pid}.tmp"
-        os.mkfifo(pipe)
-        before = self.folder / "findings.sarif"
-        before.unlink(missing_ok=True)
-        self.wait(lambda _: before.exists())
-        return pipe
+    def reach_report(self) -> None:
+        """Wait until the writer writes outputs, and cannot go on; those before are complete."""
+        self.barrier.holds_report = True
+        self.barrier.wait_for_report(self.writer)
+        assert (self.folder / "findings.sarif").exists()
 
     def wait(self, until: Callable[[Store], object]) -> None:
         """Wait until the store says so."""
@@ -144,6 +145,22 @@ class Victims:
             assert time.monotonic() - killed < GONE_S, left
             time.sleep(0.01)
 
+    def blame(self, pid: int) -> None:
+        """Let each record say that this process has run the shards."""
+
+        def changed(text: str) -> str:  # of the same length: a log is read on from a position
+            return re.sub(r'"pid":(\d+)', lambda was: f'"pid":{pid:>{len(was[1])}}', text)
+
+        with closing(sqlite3.connect(self.folder / "campaign.sqlite")) as db, db:
+            stored = dict(db.execute("SELECT number, data FROM events"))
+            named = {number: changed(data) for number, data in stored.items()}
+            rows = [(data, number) for number, data in named.items() if data != stored[number]]
+            db.executemany("UPDATE events SET data = ? WHERE number = ?", rows)
+        logs = {log: log.read_text() for log in self.folder.glob("shards/*/events.jsonl")}
+        for log, text in logs.items():
+            log.write_text(changed(text))
+        assert rows or any(changed(text) != text for text in logs.values())
+
     def end(self) -> str:
         """Wait for the end of the campaign, which has new findings; nothing is left then."""
         out, err = self.writer.communicate(timeout=TIMEOUT_S)
@@ -168,7 +185,8 @@ class Victims:
         return found
 
     def check(self) -> Report:
-        """Nothing is lost, nothing is double; the report of the campaign."""
+        """Nothing is lost, nothing is double, nobody else is hurt; the report of the campaign."""
+        assert self.bystander.poll() is None
         with Store(self.folder, write=False) as store:
             assert not store.running
             generated = Counter(event.index for _, event in store.events_of(Generated))
@@ -240,13 +258,13 @@ def test_a_run_goes_on_without_it(victim: str, campaign: Victims, undisturbed: R
     for following in (*PHASES[1:], ""):
         worker = campaign.reach(following)
         (worker if victim == "worker" else worker.parent()).kill()
-    pipe = campaign.reach_report()
+    campaign.reach_report()
     servers = [each for each in campaign.processes() if each != campaign.writer]
     assert len(servers) == 2  # that of the canary, too; all workers have ended
     if victim == "fork server":
         for server in servers:
             server.kill()
-    assert pipe.read_text().startswith("<?xml")
+    campaign.barrier.holds_report = False
     campaign.end()
     report = campaign.check()
     assert findings(report) == findings(undisturbed)
@@ -265,10 +283,10 @@ def test_a_nightly_run_goes_on_without_a_shard_process(campaign: Victims) -> Non
         campaign.reach(following).parent().parent().kill()
     campaign.wait(lambda store: any(store.events_of(FindingAdded)))
     campaign.writer.terminate()
-    pipe = campaign.reach_report()
+    campaign.reach_report()
     (shard,) = (each for each in campaign.writer.children() if "spawn_main" in str(each.cmdline()))
     shard.kill()
-    assert pipe.read_text().startswith("<?xml")
+    campaign.barrier.holds_report = False
     campaign.end()
     report = campaign.check()
     assert [each.state for each in report.shards] == ["lost"] * 4 + ["done"]
@@ -287,6 +305,8 @@ def test_a_campaign_is_resumed_after_its_writer_was_killed(
             campaign.begin(command, *asked)
         campaign.reach("")
         campaign.kill_writer()
+        if phase != "start":  # no shard is recorded before
+            campaign.blame((campaign.bystander.pid, 0, -1)[number - 1])
     campaign.resume(command)
     # It has then removed what the others have left.
     campaign.wait(lambda store: len(list(store.events_of(ShardPlanned))) == 5)
@@ -295,6 +315,7 @@ def test_a_campaign_is_resumed_after_its_writer_was_killed(
         campaign.writer.terminate()
     campaign.reach_report()
     campaign.kill_writer()
+    campaign.barrier.holds_report = False
     assert not (campaign.folder / "report.html").exists()
     campaign.resume(command)
     if command == "nightly":

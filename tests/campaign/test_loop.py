@@ -208,13 +208,13 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
     """Killed in the middle: counted, kept in a file, and the campaign goes on."""
     killed, ran, honest = [], 0, Worker.run
 
-    async def murderous(self, request, timeout_s):
+    async def murderous(self, request, timeout_s, test):
         nonlocal ran
         ran += self.executor == STALE and request.task == "run" and bool(request.test)
         if ran == 3 and not killed:
             killed.append(self.pid)
             os.kill(self.pid, signal.SIGKILL)
-        return await honest(self, request, timeout_s)
+        return await honest(self, request, timeout_s, test)
 
     monkeypatch.setattr(Worker, "run", murderous)
     ended = campaign(tmp_path, tests=10).run()

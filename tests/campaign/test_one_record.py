@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,19 @@ def ingest(events: list[tuple[int, Event]], source: Path, target: Path) -> None:
             log.__exit__()
             store.finish_shard(shard)
         store.remove_stale()
+
+
+def test_the_picture_has_the_cycle_that_forbids_the_outcome(folder: Path) -> None:
+    data = json.loads((folder / "report.json").read_text())
+    cards = (folder / "report.html").read_text().split('<details class="finding')[1:]
+    cycles = [each for each in data["findings"] if each["is_cycle"]]
+    assert cycles
+    for each in cycles:
+        assert len(each["arcs"]) == len(each["reason"]) > 1
+        (card,) = (card for card in cards if f"<code>{each['key']}</code>" in card)
+        numbers = ",".join(re.findall(r'<g class="no">.*?>([\d,]+)</text>', card)).split(",")
+        assert sorted(map(int, numbers)) == list(range(1, len(each["arcs"]) + 1))
+        assert card.count(' cycle" d="M') == len({tuple(arc) for arc in each["arcs"]})
 
 
 @pytest.mark.parametrize("way", [append, ingest])

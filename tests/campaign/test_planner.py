@@ -61,7 +61,7 @@ def started(*executors: tuple[str, *tuple[str, ...]], selftest_s: float = 0.0) -
 
 def plan(store: Store, *events: Event) -> Shard:
     """The next shard, which then logs events and ends after 10 s."""
-    made = ShardPlanner(store).next(LEFT_S, 0.0, write_log=False)
+    made = ShardPlanner(store).next(LEFT_S, write_log=False)
     assert made is not None
     shard, files = made
     planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(files))
@@ -74,6 +74,9 @@ def of(shard: Shard) -> tuple[str, tuple[str, ...]]:
     """The one executor of a shard, and its configurations."""
     ((executor, configs),) = shard.configurations.items()
     return executor, configs
+
+
+OF_STALE = FINDING.replace("executor: tf\n", f"executor: {STALE}\n")
 
 
 def write(store: Store, file: str, text: str = FINDING) -> None:
@@ -151,7 +154,7 @@ def test_an_executor_that_cannot_run_here_gets_no_shard(tmp_path: Path) -> None:
             store.append(number, lacking, ShardEnded(seconds=0.1, problem=problem))
         shards = []
         for _ in range(8):
-            made = ShardPlanner(store).next(LEFT_S, 0.0, write_log=False)
+            made = ShardPlanner(store).next(LEFT_S, write_log=False)
             assert made is not None
             shard, _ = made
             executor, _ = of(shard)
@@ -166,7 +169,7 @@ def test_the_selftest_comes_first_until_it_has_a_result(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
         store.append(0, started(("native", "plain"), selftest_s=60.0))
         assert of(plan(store)) == (SELFTEST, ())
-        again = ShardPlanner(store).next(LEFT_S, 0.0, write_log=False)
+        again = ShardPlanner(store).next(LEFT_S, write_log=False)
         assert again is not None
         assert again[0].is_selftest
         assert again[0].settings.time_s == 60.0
@@ -182,15 +185,15 @@ def test_an_unreadable_file_ends_no_shard(tmp_path: Path) -> None:
         store.append(1, ShardPlanned(configurations={STALE: ("plain",)}))
         for index in range(3):
             file = f"unreduced/unreduced-1-{index}.yaml"
-            write(store, file)
+            write(store, file, OF_STALE)
             store.append(1, executed(STALE, "plain", index, unreduced=file))
         store.append(1, ShardEnded(seconds=1.0))
         (tmp_path / "n" / "unreduced" / "unreduced-1-1.yaml").unlink()
         (tmp_path / "n" / "unreduced" / "unreduced-1-2.yaml").write_text("no: test\n")
-        made = ShardPlanner(store).next(600.0, 0.0, write_log=False)
+        made = ShardPlanner(store).next(600.0, write_log=False)
     assert made is not None
     shard, given = made
-    assert shard.pending == ((FINDING, False),)
+    assert shard.pending == ((OF_STALE, False),)
     assert given == [f"unreduced/unreduced-1-{index}.yaml" for index in range(3)]
 
 
@@ -199,7 +202,7 @@ def test_a_shard_knows_which_findings_are_suspects(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
         store.append(0, started((STALE, "plain")))
         store.append(1, ShardPlanned(configurations={STALE: ("plain",)}))
-        texts = [FINDING, FINDING.replace("seed: ", "seed: 1")]
+        texts = [OF_STALE, OF_STALE.replace("seed: ", "seed: 1")]
         for index, text in enumerate(texts):
             file = f"unreduced/unreduced-1-{index}.yaml"
             write(store, file, text)
@@ -219,7 +222,7 @@ def test_a_shard_knows_which_findings_are_suspects(tmp_path: Path) -> None:
         store.append(1, died)
         store.append(1, Confirmed(index=0, executor=STALE, configuration="plain"))
         store.append(1, ShardEnded(seconds=1.0))
-        made = ShardPlanner(store).next(600.0, 0.0, write_log=False)
+        made = ShardPlanner(store).next(600.0, write_log=False)
     assert made is not None
     assert made[0].pending == ((texts[0], False), (texts[1], True))
 

@@ -7,12 +7,15 @@ message before it continues.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from contextlib import ExitStack, contextmanager
@@ -20,7 +23,7 @@ from functools import partial
 from multiprocessing import active_children
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import pytest
@@ -28,11 +31,14 @@ import pytest
 from litmusfuzz.fuzz.campaign import pools
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.reports.events import Executed
+from litmusfuzz.reports.events import Executed, ShardEnded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conftest import Command
 
     from litmusfuzz.reports.events import Event
 
@@ -162,7 +168,12 @@ def test_a_worker_of_this_machine_is_killed(alone: list[tuple[int, int]]) -> Non
     assert processes.isdisjoint(each.pid for each in active_children())
 
 
-def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path: Path) -> None:
+def test_a_worker_of_a_cluster_is_killed_and_then_the_scheduler(
+    alone: list[tuple[int, int]],
+    tmp_path: Path,
+    litmusfuzz_here: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Start a Dask scheduler and two workers as processes on the loopback interface."""
     with cluster(tmp_path) as (address, (scheduler, *workers)), pools.open(1, address) as pool:
         assert pool.workers == 2
@@ -172,11 +183,67 @@ def test_a_worker_of_a_cluster_is_killed(alone: list[tuple[int, int]], tmp_path:
         assert processes == {each.pid for each in workers}
         assert sorted(each.poll() is None for each in workers) == [False, True]
         # Then the scheduler: what is under way is lost, and there is nobody to do it again.
-        pool._client._timeout = 0.1  # type: ignore[attr-defined] # how long it would try again
-        scheduler.kill()
-        scheduler.wait()
+        impatient(pool)
+        out = tmp_path / "nightly"
+        check_nightly_run_that_loses(scheduler, address, out, litmusfuzz_here, monkeypatch)
         with pytest.raises(pools.PoolError, match="is gone"):
             lose_turns(pool)
+
+
+def impatient(pool: pools.Pool) -> None:
+    """Have it give up a scheduler that is gone at once."""
+    pool._client._timeout = 0.1  # type: ignore[attr-defined] # how long it would try again
+
+
+def check_nightly_run_that_loses(
+    scheduler: subprocess.Popen[str],
+    address: str,
+    folder: Path,
+    litmusfuzz: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its report has what the first shard found, and says what happened."""
+    connect = pools._Cluster.__init__
+
+    def connect_impatiently(pool: pools._Cluster, *arguments: Any) -> None:
+        connect(pool, *arguments)
+        impatient(pool)
+
+    monkeypatch.setattr(pools._Cluster, "__init__", connect_impatiently)
+
+    over = threading.Event()
+
+    def kill() -> None:
+        while not (over.is_set() or shards_ended(folder)):
+            time.sleep(0.05)
+        scheduler.kill()
+        scheduler.wait()
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    asked = ("--executors", STALE, "--families", "dag", "--count", "64", "--shard-time", "3s")
+    done = litmusfuzz("nightly", *asked, "--time", "20m", "--dask", address, "--out", str(folder))
+    over.set()
+    killing.join()
+    assert done.returncode == 2
+    problem = f"the Dask scheduler at {address} is gone"
+    assert f"litmusfuzz: {problem}" in done.stderr
+    assert "Traceback" not in done.stderr
+    report = json.loads((folder / "report.json").read_text())
+    assert report["problem"].startswith(problem)
+    assert done.stdout.splitlines()[-1].startswith(f"broken: {problem}")
+    assert report["graphs"] > 0
+    assert {shard["state"] for shard in report["shards"]} == {"done", "lost"}
+    assert json.loads((folder / "findings.sarif").read_text())
+
+
+def shards_ended(folder: Path) -> bool:
+    """True if a shard has."""
+    try:
+        with Store(folder, write=False) as store:
+            return any(store.events_of(ShardEnded))
+    except (StoreError, sqlite3.Error):
+        return False  # it is being made
 
 
 def lose_turns(pool: pools.Pool) -> NoReturn:
@@ -252,7 +319,12 @@ def test_ctrl_c_does_not_reach_the_workers() -> None:
 
 @pytest.mark.parametrize(
     ("address", "why"),
-    [("tcp://127.0.0.1:1", "no Dask scheduler at tcp://127.0.0.1:1: "), ("odd://x", "no Dask")],
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler at tcp://127.0.0.1:1: "),
+        ("odd://x", "no Dask"),
+        ("evil", "no Dask scheduler at evil: missing port number in address 'evil'"),
+        ("ucx://x:1", "no Dask scheduler at ucx://x:1: "),
+    ],
 )
 def test_a_missing_cluster_is_reported_in_one_line(
     address: str, why: str, monkeypatch: pytest.MonkeyPatch
@@ -262,3 +334,15 @@ def test_a_missing_cluster_is_reported_in_one_line(
         pass
     assert str(error.value).startswith(why)
     assert "\n" not in str(error.value)
+
+
+def test_a_client_that_never_was_connected_does_not_wait_for_its_end() -> None:
+    code = (
+        "from litmusfuzz.fuzz.campaign import pools\n"
+        "pools.CONNECT_S = 0.5\n"
+        "with pools.open(1, 'evil'): pass"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "PoolError: no Dask scheduler at evil" in done.stderr
+    assert "Exception ignored" not in done.stderr

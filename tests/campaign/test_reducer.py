@@ -9,11 +9,16 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best
 from litmusfuzz.fuzz.campaign.reducer import candidates, normalized, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
 from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -271,3 +276,14 @@ def test_a_queue_that_has_to_be_full_is_reduced_to_one_place() -> None:
     small, _ = run_reduction(test, full)
     (queue,) = small.queues
     assert (queue.capacity, queue.init) == (1, (1,))
+
+
+def test_a_step_of_an_executor_that_takes_no_time_has_a_bound() -> None:
+    test = litmus("X=1; r0=X")
+    stale = {Outcome.of(test, {"r0": (0,), "X": (1,)}): 4}
+    best = Best(test, judge(Explorer(test, RFC), stale))
+    step = best.step(1024)
+    for _ in range(600):  # as `confirm` does while nothing shows
+        best.ran(step, 0.0)
+        step = best.step(4 * step)
+    assert step == MAX_STEP

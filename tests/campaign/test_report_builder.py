@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from helpers_events import (
     RandomCampaign,
     added,
     died,
+    executed,
     finding_text,
     litmus_text,
     shown,
@@ -36,7 +39,10 @@ from litmusfuzz.reports.events import (
     ShardPlanned,
     WorkerDied,
 )
+from litmusfuzz.reports.html import page
+from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.outputs import JSON, write_all
+from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -287,7 +293,7 @@ def test_a_crash_is_reported_with_its_test_and_how_to_repeat_it(store: Store) ->
 
 
 def test_sightings_of_earlier_campaigns_are_counted(store: Store, tmp_path: Path) -> None:
-    with begun(tmp_path / "later") as later:
+    with begun(tmp_path / "later", number=1, seed=2) as later:
         found(later, more=2, at=100.0)
         assert built(later).earlier == ()  # the first goes on
         first = replace(built(store), ended=int(STARTED) + 60)
@@ -304,11 +310,29 @@ def test_sightings_of_earlier_campaigns_are_counted(store: Store, tmp_path: Path
     assert (finding.first_seen, finding.last_seen) == (STARTED + 2, STARTED + 104)
 
 
+def test_copies_of_a_campaign_count_once(store: Store, tmp_path: Path) -> None:
+    ended = replace(built(store), ended=int(STARTED) + 60)
+    write_all(ended, store.folder)
+    for copy in ("copy", "another"):
+        (tmp_path / copy).mkdir()
+        write_all(ended, tmp_path / copy)
+    assert built(store).earlier == ()  # they are this one
+    with begun(tmp_path / "later", number=1, seed=2) as later:
+        assert len(built(later).earlier) == 1
+
+
 def test_a_later_campaign_is_none_of_the_earlier_ones(store: Store, tmp_path: Path) -> None:
-    later = replace(built(store), started=int(STARTED) + 1, ended=int(STARTED) + 60)
+    """Nor is it where the clock was set back a day before it."""
+    later = replace(built(store), campaign="later", number=1, started=int(STARTED) - 86_400)
+    later = replace(later, ended=int(STARTED) - 86_340)
     (tmp_path / "later").mkdir()
     write_all(later, tmp_path / "later")
     assert built(store).earlier == ()
+
+
+ENDED: dict[str, Any] = {"started": 1, "ended": 2, "seed": 1, "command": ""}
+ENDED |= {"graphs": 1, "outcomes": 1, "new": [], "kills": []}
+ENDED |= {"mutation_score": None, "findings": []}
 
 
 @pytest.mark.parametrize(
@@ -318,20 +342,36 @@ def test_a_later_campaign_is_none_of_the_earlier_ones(store: Store, tmp_path: Pa
         b"{",
         b"[]",
         b"5",
-        b'{"started": 1}',
         b"\xff",
-        b'{"started":1,"ended":2,"graphs":1,"outcomes":1,"new":0,"mutation_score":null,"findings":0}',
+        json.dumps(ENDED | {"new": 0}).encode(),
+        json.dumps(ENDED | {"started": 1 << 60}).encode(),
+        json.dumps(ENDED | {"graphs": -1}).encode(),
+        json.dumps(ENDED | {"mutation_score": 1e300}).encode(),
+        json.dumps(ENDED | {"findings": [{"key": 1}]}).encode(),
+        json.dumps(ENDED | {"number": 1 << 50}).encode(),
+        json.dumps(ENDED | {"earlier": [{"seen": {"k": [1, -1]}}]}).encode(),
     ],
 )
-def test_damaged_reports_beside_a_campaign_are_ignored(
+def test_a_damaged_report_beside_a_campaign_is_named_and_left_out(
     store: Store, tmp_path: Path, damaged: bytes
 ) -> None:
-    for name in ("damaged", "whole"):
+    for name in ("damaged", "whole", "old", "folder"):
         (tmp_path / name).mkdir()
-    write_all(replace(built(store), ended=int(STARTED) + 60), tmp_path / "whole")
+    whole = replace(built(store), campaign="whole", started=int(STARTED) - 1)
+    write_all(replace(whole, ended=int(STARTED) + 60), tmp_path / "whole")
+    (tmp_path / "old" / JSON).write_text('{"started": 1}')  # another version, and no damage
     (tmp_path / "damaged" / JSON).write_bytes(damaged)
-    (tmp_path / "folder" / JSON).mkdir(parents=True)
-    assert [each.graphs for each in built(store).earlier] == [2]
+    (tmp_path / "folder" / JSON).mkdir()
+    report = built(store, KnownFinding("because", KEY))
+    assert [each.graphs for each in report.earlier] == [2]
+    first, second = report.damaged
+    assert first.startswith(f"{tmp_path}/damaged/{JSON}: is damaged: ")
+    assert second == f"{tmp_path}/folder/{JSON}: is not a file"
+    verdict = "nothing new so far, but a report beside this one is damaged"
+    assert (report.exit_code(), report.verdict) == (2, verdict)
+    assert built(store).exit_code() == 1  # a new finding is not hidden
+    for output in (summary(report), html.unescape(page(report)), junit(report)):
+        assert "is not a file" in " ".join(output.split())
 
 
 # --- checks of LitmusFuzz itself -------------------------------------------------------
@@ -341,6 +381,7 @@ def test_a_mutant_that_is_not_reported_breaks_the_campaign(tmp_path: Path) -> No
     killed = MutantRun(kill=Kill("mutant/stale-reads", "native", 1.5, 7))
     alive = MutantRun(kill=Kill("mutant/early-sink", "native", None, 900))
     with begun(tmp_path / "n", unattended=True) as store:
+        append(store, 1, executed(1, 1.0))
         store.append(1, killed, CanaryRun(reported=True))
         store.append(0, CampaignEnded(at=STARTED + 5, spent_s=5.0))
         assert built(store).exit_code() == 0

@@ -18,11 +18,13 @@ from litmusfuzz.reports.events import (
     FindingAdded,
     FindingKind,
     ScriptRun,
+    SeenAgain,
     ShardEnded,
     ShardPlanned,
     ShardStarted,
     Unconfirmed,
     WorkerDied,
+    encode,
 )
 
 if TYPE_CHECKING:
@@ -197,7 +199,7 @@ def test_a_shard_that_logged_no_end_is_lost_and_took_until_its_last_event(tmp_pa
         *_, (shard, last) = store.events()
     assert shard == 1
     assert isinstance(last, ShardEnded)
-    assert (last.lost, last.seconds) == (True, 129.0)
+    assert (last.lost, last.seconds) == (True, 128.5)
 
 
 def test_of_two_shards_that_find_the_same_the_report_shows_the_first(tmp_path: Path) -> None:
@@ -306,6 +308,26 @@ def test_the_log_of_another_version_is_refused(tmp_path: Path, line: bytes) -> N
         (folder / EVENTS).write_bytes(line)
         with pytest.raises(StoreError, match="install the same LitmusFuzz on all machines"):
             store.ingest(1)
+
+
+def test_an_event_that_cannot_follow_is_not_stored(tmp_path: Path) -> None:
+    """Nor are those that came with it; the store stays as it was, and can be read."""
+    events = executed(5), SeenAgain(at=1_800_000_009, **WHERE, index=6, key="v2-0")
+    with Store(tmp_path / "n", write=True) as store:
+        store.append(0, STARTED)
+        store.append(1, PLANNED)
+        log = store.log_folder(1)
+        log.mkdir(parents=True)
+        (log / EVENTS).write_bytes(b"".join(encode(each) + b"\n" for each in events))
+        for refused in (lambda: store.ingest(1), lambda: store.append(1, *events)):
+            with pytest.raises(StoreError, match="event 4: SeenAgain contradicts"):
+                refused()
+            assert not store.fold.report("").verdicts
+        store.append(1, executed(5))
+        assert store.fold.report("").verdicts == {"allowed": 64}
+        assert store.running == [1]
+    with Store(tmp_path / "n", write=False) as store:
+        assert [event for _, event in store.events()][2:] == [executed(5)]
 
 
 def test_a_store_has_one_writer_and_one_version(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,8 @@ from litmusfuzz.corpus.textfile import load
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import Command
 
 # A shell's background jobs ignore Ctrl-C, and hand that down to us. Not `preexec_fn`, which
 # forks this process: JAX, if another test has imported it here, warns of each fork.
@@ -94,3 +98,61 @@ def test_ctrl_c_while_the_command_line_is_imported_prints_no_traceback() -> None
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "litmusfuzz: interrupted\n")
+
+
+TAKES_TERMINAL = (
+    sys.executable,
+    "-c",
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
+)
+
+
+def test_a_closed_terminal_ends_the_run_with_its_report(tmp_path: Path) -> None:
+    """The kernel sends SIGHUP, and nothing can be written to the terminal any more."""
+    ours, theirs = os.openpty()
+    arguments = ("run", "--executors", "native", "--time", "10m", "--out", "c")
+    process = subprocess.Popen(
+        [*TAKES_TERMINAL, "-P", "-m", "litmusfuzz", *arguments],
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    while not re.search(rb"[1-9]\d* graphs ", os.read(ours, 1 << 16)):
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert json.loads((tmp_path / "c/report.json").read_text())["interrupted"]
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "2>&-", ">&-"])
+def test_closed_standard_streams_are_those_of_nobody(tmp_path: Path, closed: str) -> None:
+    """Otherwise a file that is opened next has their numbers, and what is printed goes into it."""
+    asked = ("oracle", "SB", "--outcome", "r0=0,r1=0")
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-P", "-m", "litmusfuzz", *asked],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_reports_agree_where_one_cannot_be_written(
+    tmp_path: Path, litmusfuzz_here: Command
+) -> None:
+    """The exit code of the command is that of each report that is there."""
+    (tmp_path / "c/report.html").mkdir(parents=True)
+    done = litmusfuzz_here("run", "--executors", "native", "--tests", "1", "--out", "c")
+    assert done.returncode == 2
+    assert done.stderr == "litmusfuzz: c/report.html: Is a directory\n"
+    report = json.loads((tmp_path / "c/report.json").read_text())
+    assert (report["exit_code"], report["problem"]) == (2, "c/report.html: Is a directory")
+    assert "exit_code        : 2\n" in (tmp_path / "c/stats").read_text()
+    assert 'errors="1"' in (tmp_path / "c/junit.xml").read_text()
+    assert "broken" in (tmp_path / "c/summary.md").read_text()

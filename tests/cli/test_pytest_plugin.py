@@ -245,6 +245,9 @@ def test_a_test_outside_the_model_is_skipped(run, project: Path) -> None:
     save(Entry(litmus("cluster {X=1; r0=X} || Y=1")), project / "clustered.yaml")
     arguments = ("-n0", "clustered.yaml", "--litmus-executors", "jax", "--litmus-model", "acd")
     code, output = run(*arguments)
+    assert code == 1  # nothing ran
+    assert "jax/plain: 0 of 1 litmus files ran, at least 1 has to" in output
+    code, output = run(*arguments, "--litmus-min-tests", "0")
     assert code == 0
     assert re.search("^SKIPPED .* not judged: clusters.k0: no program has", output, re.MULTILINE)
 
@@ -263,22 +266,57 @@ def test_a_projects_settings_choose(run, project: Path) -> None:
     ]
 
 
-def test_mistakes_are_reported_in_one_line(run, project: Path) -> None:
-    for arguments, said in (
-        (("--litmus-executors", "absent"), "no executor 'absent'; there are tf"),
-        (("--litmus-executors", "native,native"), "native stands twice"),
-        (("--litmus-executors", "native", "--litmus-count", "0"), "at least 1, got 0"),
-        (("--litmus-executors", "native", "--litmus-time", "soon"), "'soon' is no duration"),
-        (("--litmus-executors", "native", "--litmus-known", "no.yaml"), "no.yaml: "),
-    ):
-        code, output = run(*arguments)
-        assert code == 4
+MISTAKES = """
+import sys, pytest
+for number in range(int(sys.argv[1])):
+    print("code", int(pytest.main(sys.argv[2 + 2 * number : 4 + 2 * number])), flush=True)
+"""
+"""Runs pytest once for each two arguments, in one process: each would import all of it."""
+
+
+def test_mistakes_are_reported_in_one_line(run, project: Path, environment: dict[str, str]) -> None:
+    mistakes = (
+        (("--litmus-executors=absent", "-q"), "no executor 'absent'; there are tf"),
+        (("--litmus-executors=native,native", "-q"), "native stands twice"),
+        (("--litmus-executors=native", "--litmus-count=0"), "at least 1, got 0"),
+        (("--litmus-executors=native", "--litmus-time=soon"), "'soon' is no duration"),
+        (("--litmus-executors=native", "--litmus-known=no.yaml"), "no.yaml: "),
+    )
+    arguments = [each for pair, _ in mistakes for each in pair]
+    done = subprocess.run(
+        [sys.executable, "-c", MISTAKES, str(len(mistakes)), *arguments],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=250,
+        check=True,
+    )
+    *outputs, rest = done.stdout.split("code 4\n")
+    assert rest == ""
+    for output, (_, said) in zip(outputs, mistakes, strict=True):
         (line,) = (line for line in output.splitlines() if line.startswith("ERROR: "))
         assert said in line
     (project / "litmus" / "wrong.yaml").write_text("litmusfuzz: 2\nname: x\ngraphs: 3\n")
     code, output = run("-n0", "litmus/wrong.yaml", "--litmus-executors", "interleaver")
     assert code == 2
     assert re.search(r"wrong\.yaml:3: graphs: ", output)
+
+
+def test_a_project_alone_names_no_code_that_runs(
+    run: Callable[..., tuple[int, str]], project: Path
+) -> None:
+    """A cloned project's settings may name a library: it is loaded if the user names it too."""
+    on = "native:engine=concurrent.futures:ThreadPoolExecutor;threads=2"
+    wants = "want to run the Python object concurrent.futures:ThreadPoolExecutor; if you trust"
+    for setting in ("litmus_executors =", "addopts = --litmus-executors"):
+        (project / "pytest.ini").write_text(f"[pytest]\n{setting} {on}\n")
+        code, output = run("-n0", "litmus/SB.yaml")
+        assert code == pytest.ExitCode.USAGE_ERROR
+        assert wants in output
+    code, output = run("-n2", "litmus/SB.yaml", "--litmus-executors", on)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("module", ["msgspec", "yaml"])

@@ -139,9 +139,9 @@ def test_a_run_on_a_terminal_shows_each_configuration(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_options_are_refused_in_one_line(
-    litmusfuzz, arguments: tuple[str, ...], message: str
+    litmusfuzz_here, arguments: tuple[str, ...], message: str
 ) -> None:
-    result = litmusfuzz(*arguments)
+    result = litmusfuzz_here(*arguments)
     assert result.returncode == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1

@@ -23,9 +23,9 @@ def test_an_old_run_without_a_writer_is_silent(litmusfuzz: Command, tmp_path: Pa
     with Store(tmp_path / "n", write=True):
         assert "silent" not in litmusfuzz("status", "n").stdout
     assert "silent" in litmusfuzz("status", "n").stdout
-    # By the clock of a machine whose files are looked at from here.
+    # It was killed, and then the clock was set back.
     (tmp_path / "n/stats").write_text(STATS.replace("last_update : 1", "last_update : 9e9"))
-    assert "silent" not in litmusfuzz("status", "n").stdout
+    assert "silent" in litmusfuzz("status", "n").stdout
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,19 @@ def test_a_file_that_is_not_stats_is_refused(
     done = litmusfuzz("status", "n")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a campaign\n"
+
+
+def test_a_damaged_folder_hides_no_other(litmusfuzz_here: Command, tmp_path: Path) -> None:
+    for name, content in (("bad", b"\xff"), ("good", STATS.encode())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stats").write_bytes(content)
+    done = litmusfuzz_here("status", "bad", "good", "gone")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[1].startswith("good  silent ")
+    assert done.stderr.splitlines() == [
+        "litmusfuzz: bad/stats:1: is not UTF-8",
+        "litmusfuzz: gone/stats: No such file or directory",
+    ]
 
 
 def test_reproduce_refuses_a_run_without_tests(litmusfuzz: Command, tmp_path: Path) -> None:

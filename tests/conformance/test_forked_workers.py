@@ -90,12 +90,3 @@ def test_all_outcomes_are_allowed_and_those_of_the_canary_are_not(
             TESTS[0], answer(worker, request(TESTS[0], "plain", 64, 1, CANARY))
         )
         assert judge(allowed_outcomes(TESTS[0], RFC), seen).forbidden_count == 64
-
-
-def test_grpc_servers_of_a_spawned_worker_are_spawned() -> None:
-    """A spawned worker has a thread that watches its parent, and must not fork."""
-    (sb,) = (test for test in TESTS if test.name == "SB")
-    model = GUARANTEES[configuration("tf", "two_workers").guarantees]
-    with closing(Worker("tf", spawn=True)) as worker:
-        seen = messages.histogram(sb, answer(worker, request(sb, "two_workers", 64, 1)))
-    assert not judge(allowed_outcomes(sb, model), seen).forbidden

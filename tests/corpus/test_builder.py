@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import MalformedTest, Node, Variable
+from litmusfuzz.corpus.model import MAX_NESTING, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.oracles.model import EXECUTOR, RFC
@@ -263,6 +263,25 @@ def test_a_long_number_is_refused_before_it_is_converted(digits: int) -> None:
         assert len(str(caught.value)) < 200
 
 
+def nested(head: str, depth: int) -> str:
+    return f"r0=X; {head * depth} X=1 {'}' * depth}"
+
+
+@pytest.mark.parametrize("head", ["if r0==0 {", "loop 1 {"])
+def test_a_test_that_is_nested_can_be_written_and_read(head: str) -> None:
+    deepest = litmus(nested(head, MAX_NESTING), shape=(1,) * 8)
+    assert loads(dumps(Entry(deepest))).test == deepest
+    with pytest.raises(MalformedTest, match="more than 8 bodies inside each other"):
+        litmus(nested(head, MAX_NESTING + 1))
+
+
+@pytest.mark.parametrize("head", ["if r0==0 {", "loop 1 {", "cluster {", "{"])
+def test_a_deeply_nested_text_is_refused_at_once(head: str) -> None:
+    """It ended in a RecursionError, after seconds."""
+    with pytest.raises(MalformedTest, match="braces are nested too deeply"):
+        litmus(nested(head, 5000))
+
+
 def test_texts_without_variables_and_wrong_initial_values_are_refused() -> None:
     for text in ("", " ; || ; ", "r0=5"):
         with pytest.raises(MalformedTest, match="variables: a test has at least one resource"):
@@ -390,3 +409,11 @@ def test_a_block_that_is_none_is_refused_in_one_line(text: str, message: str) ->
 def test_a_client_that_is_none_is_refused(client: str) -> None:
     with pytest.raises(MalformedTest):
         litmus("X=1 ||| r0=X", client=client)
+
+
+def test_a_notation_has_a_limit_and_its_message_too() -> None:
+    with pytest.raises(MalformedTest, match="of 70,000 characters, of at most 65,536: save a file"):
+        litmus("X=1; ".ljust(70_000))
+    with pytest.raises(MalformedTest) as caught:
+        litmus(f"r0={'M' * 60_000}1")
+    assert len(str(caught.value)) < 3_000

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, allowed_values
+from helpers import LITMUS, allowed_values, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.herd import (
@@ -24,7 +24,7 @@ from litmusfuzz.corpus.herd import (
 )
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
-from litmusfuzz.corpus.textfile import FileError, load
+from litmusfuzz.corpus.textfile import FileError
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
@@ -454,6 +454,13 @@ def test_absurd_expressions_do_not_exhaust_the_stack() -> None:
 # --- what is written -------------------------------------------------------------------
 
 
+def test_a_description_ends_no_string_comment_or_word_of_what_litmus7_makes() -> None:
+    wrong = "it's\\\" */ `x` $(y) %s #z \\"
+    made = dumps(litmus("X=1; r0=Y || Y=1; r1=X", name="SB", description=wrong))
+    line = made.splitlines()[1]
+    assert line.split() == ["\"it's", "x", "(y)", "s", "z", '"']
+
+
 def test_sb_is_written_as_herd_has_it() -> None:
     test = litmus("X=1; r0=Y || Y=1; r1=X", name="SB", description="store buffering")
     assert dumps(test) == (
@@ -479,7 +486,7 @@ def test_the_corpus_round_trips_with_the_same_allowed_sets() -> None:
     """Export, import: equal on all that the first shows, under both models."""
     fitting = 0
     for path in LITMUS:
-        test = load(path).test
+        test = corpus_entry(path).test
         try:
             texts = {model: dumps(test, model) for model in MODELS}
         except DoesNotFit:
@@ -542,9 +549,9 @@ def test_what_does_not_fit_is_named() -> None:
 
     by_name = {path.stem: path for path in LITMUS}
     for test, message in (
-        (load(by_name["n-shape"]).test, "c waits for a and b, which are in no order"),
-        (load(by_name["fork-join"]).test, "u and v are in no order, but not apart"),
-        (load(by_name["max-by-hand"]).test, "p: Maximum"),
+        (corpus_entry(by_name["n-shape"]).test, "c waits for a and b, which are in no order"),
+        (corpus_entry(by_name["fork-join"]).test, "u and v are in no order, but not apart"),
+        (corpus_entry(by_name["max-by-hand"]).test, "p: Maximum"),
         (litmus("X=1", dtype="float32"), r"X is float32\[\]; only scalar int32 and int64"),
         (litmus("X=1", shape=(2,)), r"X is int32\[2\]; only scalar"),
         (litmus("lock M; X=1; unlock M"), "critical sections are not herd's"),
@@ -564,7 +571,7 @@ def test_herd7_finds_the_sets_of_the_reference_oracle(tmp_path: Path) -> None:
     """With sc.cat: every total order of the accesses, as our models have it."""
     files, ours = [], []
     for path in LITMUS:
-        test = load(path).test
+        test = corpus_entry(path).test
         try:
             text = dumps(test)
         except DoesNotFit:

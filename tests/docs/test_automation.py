@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from pages import ROOT, blocks
+from workflow import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +32,9 @@ def test_the_scripts_of_the_workflow_are_valid_shell(steps: list[dict[str, Any]]
     scripts = [step["run"] for step in steps if "run" in step]
     assert len(scripts) == 5
     for script in scripts:
-        plain = re.sub(r"\$\{\{.*?\}\}", "value", script)
-        checked = subprocess.run(["/bin/bash", "-n", "-c", plain], capture_output=True, check=False)
+        checked = subprocess.run(
+            ["/bin/bash", "-n", "-c", script], capture_output=True, check=False
+        )
         assert not checked.returncode, checked.stderr
 
 
@@ -39,7 +45,140 @@ def test_the_commands_of_the_workflow_exist(
     commands = re.findall(r"^\s*(litmusfuzz .*?)(?: \|\| .*)?$", scripts, re.MULTILINE)
     assert any(command.startswith("litmusfuzz nightly ") for command in commands)
     for command in commands:
-        assert not mistake(re.sub(r"\$\([^)]*\)", "value", command)), command
+        plain = command.replace('"$TIME"', "2h").replace('"$KEPT"', "30")
+        plain = plain.replace('"${known[@]}"', "--known known.yaml")
+        assert not mistake(plain), command
+
+
+def test_each_action_is_pinned_by_the_commit_of_a_release() -> None:
+    """In each workflow of the repository, and with the release behind it."""
+    files = [p for p in ROOT.rglob("*.yml") if not {".venv", "build"} & set(p.parts)]
+    used = [
+        line
+        for path in files
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(- )?uses:", line)
+    ]
+    assert len(used) == 5
+    for line in used:
+        assert re.fullmatch(r"\s*(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_no_script_of_the_workflow_has_an_expression_in_it(steps: list[dict[str, Any]]) -> None:
+    """Its value would be shell text; a variable's is not."""
+    assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+
+
+def test_each_step_has_the_keys_that_github_knows(steps: list[dict[str, Any]]) -> None:
+    for step in steps:
+        assert ("run" in step) is not ("uses" in step)
+        assert set(step) <= {"name", "id", "if", "env", "run", "uses", "with"}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[[int], Runner]:
+    """Makes the machine of each run, on a project that is not ours.
+
+    `gh`, which would talk to GitHub, is a script here that notes how it was called.
+    """
+    tools, caches, artifacts = (tmp_path / name for name in ("tools", "caches", "artifacts"))
+    tools.mkdir()
+    caches.mkdir()
+    gh = tools / "gh"
+    gh.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/gh.log"\n')
+    gh.chmod(0o755)
+    path = os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    def made(run_id: int) -> Runner:
+        project = tmp_path / f"machine-{run_id}" / "project"
+        project.mkdir(parents=True)
+        (project / "README.md").write_text("Somebody's project.\n")
+        environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1"}
+        return Runner(project, caches, artifacts, environment, run_id)
+
+    return made
+
+
+# What pip installs here is there already: tests/packaging installs the wheel in such a project.
+TINY = {"PACKAGE": "pip", "EXECUTORS": "mutant/stale-reads", "KEPT": "2"}
+WORKFLOW = FOLDER / "nightly.yml"
+EARLIER = {
+    "started": 1,
+    "ended": 2,
+    "graphs": 3,
+    "outcomes": 4,
+    "new": [],
+    "mutation_score": None,
+    "kills": [],
+    "findings": [],
+}
+"""What later runs read of a `report.json`."""
+KNOWN = """\
+litmusfuzz_known: 2
+findings:
+  - name: not-here
+    why: this project's own file
+    cause: {symptoms: [torn], kernels: [ResourceScatter], classes: [tf/xla]}
+"""
+
+
+def test_a_run_with_new_findings_is_kept_and_reported(
+    machine: Callable[[int], Runner], tmp_path: Path
+) -> None:
+    """It begins with the history of earlier runs, and takes the project's known findings."""
+    old = tmp_path / "caches" / "litmusfuzz-nightly-0-1" / "2026-01-01"
+    old.mkdir(parents=True)
+    (old / "report.json").write_text(json.dumps(EARLIER))
+    # On a busy machine hardly anything starts in 5 s. A test in three kills this mutant.
+    for number, seconds in enumerate((5, 20, 80), 1):
+        done = machine(number)
+        (done.project / "known.yaml").write_text(KNOWN)
+        done.run(WORKFLOW, TINY | {"TIME": f"{seconds}s"})
+        if done.outputs["fuzz"]["code"] == "1":
+            break
+    assert done.outputs["fuzz"]["code"] == "1", done.log
+    assert done.failed  # the last step ends as the run did
+    folder = done.outputs["fuzz"]["folder"]
+    cache = tmp_path / "caches" / f"litmusfuzz-nightly-{number}-1"
+    report = json.loads((cache / Path(folder).name / "report.json").read_text(encoding="utf-8"))
+    assert report["earlier"][0]["graphs"] == 3
+    assert "--keep 2 --out nightly/" in report["command"]
+    assert [each["why"] for each in report["known"]] == ["this project's own file"]
+    summary = (tmp_path / f"machine-{number}" / "runner" / "GITHUB_STEP_SUMMARY").read_text()
+    assert summary.startswith("# LitmusFuzz: ")
+    assert (tmp_path / "artifacts" / f"nightly-run-1-{number}" / "report.html").is_file()
+    opened = (tmp_path / "gh.log").read_text()
+    assert "issue create --label litmusfuzz --title LitmusFuzz: new findings" in opened
+    issue = (done.project / "issue.md").read_text(encoding="utf-8")
+    assert (
+        issue
+        == f"Report: https://github.example/somebody/project/actions/runs/{number}\n\n" + summary
+    )
+
+
+def test_a_run_with_nothing_new_opens_no_issue(
+    machine: Callable[[int], Runner], steps: list[dict[str, Any]]
+) -> None:
+    (issue,) = (step for step in steps if "issue" in step.get("name", ""))
+    runner = machine(1)
+    for code, opens in (("0", False), ("1", True), ("2", False), ("3", False), ("", False)):
+        runner.outputs["fuzz"] = {"code": code}
+        assert runner.value(issue["if"]) is opens
+
+
+def test_a_broken_run_is_kept_as_well(machine: Callable[[int], Runner], tmp_path: Path) -> None:
+    """And all that is left of earlier runs: `--keep` prunes these."""
+    broken = machine(3)
+    for day in range(1, 5):
+        old = tmp_path / "caches" / "litmusfuzz-nightly-2-1" / f"2026-01-0{day}"
+        old.mkdir(parents=True)
+        (old / "stats").write_text("")
+    broken.run(WORKFLOW, TINY | {"EXECUTORS": "nobody", "TIME": "1s"})
+    assert broken.outputs["fuzz"]["code"] == "2"
+    assert broken.failed
+    assert "Save the history" in broken.ran
+    kept = sorted(path.name for path in tmp_path.glob("caches/litmusfuzz-nightly-3-1/*"))
+    assert kept == [f"2026-01-0{day}" for day in range(1, 5)]
 
 
 def test_each_output_that_a_step_uses_is_written_by_a_step(

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 CUTS = (
     (r"(nightly .*--time) \d+m", r"\1 12s", {0, 1, 2}),
-    (r"(run (?!.*--tests).*--time) \d+\w+", r"\1 5s --tests 4", {0, 1, 3}),
+    (r"(run (?!.*--tests).*--time) \d+\w+", r"\1 5s --tests 2", {0, 1, 3}),
     (r"(pytest .*corpus/litmus)$", r"\1/SB.yaml", set[int]()),
 )
 """Commands made shorter, and the exit codes that are then possible. (On a busy machine a nightly
 run of seconds may end before its first test: exit code 2.)"""
-ONLY_NAMED = ("make ", "litmusfuzz bench ", "litmusfuzz selftest")
-"""Commands that take minutes and have tests of their own: only their names are checked."""
+ONLY_NAMED = (
+    *("make ", "litmusfuzz bench ", "litmusfuzz selftest"),
+    *("litmusfuzz run --executors tf --", "litmusfuzz run --executors tf:"),
+)
+"""Commands of which only the names and options are checked. They take minutes and have tests of
+their own, or start TensorFlow as commands of other pages do."""
 NO_RUN = {
     "docs/commands.md": 1,
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_interpreter.py run them

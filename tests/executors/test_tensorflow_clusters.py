@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, NoClusters, pairs_kept_apart
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
-TESTS = {path.stem: replace(load(path).test, clusters=()) for path in LITMUS}
+TESTS = {path.stem: replace(corpus_entry(path).test, clusters=()) for path in LITMUS}
 # The graph that is lifted, and runs of just that one.
 QUIET = Noise(copies=1, steps=8, shuffle=False, padding=0)
 
@@ -142,7 +142,7 @@ def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
 
 def test_a_pair_that_litmusfuzz_joins_and_tensorflow_keeps_apart(checked) -> None:
     """Two writes share a constant, which TensorFlow clones before it clusters."""
-    two = load(next(path for path in LITMUS if path.stem == "CoWW")).test
+    two = corpus_entry(next(path for path in LITMUS if path.stem == "CoWW")).test
     assert pairs_kept_apart(checked(two)) == []
     assert pairs_kept_apart(checked(TESTS["IRIW"])) == [("w0", "w1")]
 

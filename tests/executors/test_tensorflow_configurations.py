@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -38,7 +38,7 @@ RACY = litmus("X=1; r2=Y; Y=r2+0; X=r2+1+2 || r0=Y; r1=X; Y=r1*2+r1*2", dtype="f
 """A test on which most optimizers have an effect."""
 
 SHAPES = [
-    load(next(path for path in LITMUS if path.stem == name)).test
+    corpus_entry(next(path for path in LITMUS if path.stem == name)).test
     for name in ("SB", "MP", "IRIW", "lost-update")
 ]
 
@@ -102,13 +102,13 @@ def test_a_function_orders_ops_on_one_variable(worker: Worker) -> None:
 )
 def test_a_compiled_function_is_the_cluster(worker: Worker, stem: str) -> None:
     """Other ops see only its snapshot and write-back, in the SSA order of the file."""
-    test = load(next(path for path in LITMUS if path.stem == stem)).test
+    test = corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
     seen = execute(worker, test, "jit_compile", 256)
     assert not judge(Explorer(test, GUARANTEES["rfc"]), seen).forbidden
 
 
 def test_ops_that_xla_does_not_compile_are_refused_by_name(worker: Worker) -> None:
-    test = load(next(path for path in LITMUS if path.stem == "cl-rows-slice")).test
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "cl-rows-slice")).test
     request = messages.Request(
         test=dumps(Entry(test)), config="jit_compile", count=1, noise=asdict(NOISE)
     )

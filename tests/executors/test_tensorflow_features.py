@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
@@ -32,7 +31,7 @@ BY_NAME = {path.stem: path for path in LITMUS}
 FEATURED = [
     path
     for path in LITMUS
-    if (test := load(path).test).features and "clusters" not in test.features
+    if (test := corpus_entry(path).test).features and "clusters" not in test.features
 ]
 
 
@@ -46,7 +45,7 @@ def execute(test: LitmusTest, count: int, noise: Noise, seed: int = 1) -> Histog
 @pytest.mark.parametrize("path", FEATURED, ids=lambda path: path.stem)
 def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
     """Forced orders (`litmusfuzz cover`) show that each allowed outcome is reachable."""
-    test = load(path).test
+    test = corpus_entry(path).test
     seen = execute(test, 24, Noise(copies=8, steps=2, padding=64))
     assert sum(seen.values()) >= 16  # as many sessions as a test that fails has
     judged = judge(Explorer(test, EXECUTOR), seen)
@@ -65,7 +64,7 @@ def test_a_blocked_run_hides_its_values_and_not_its_effects(copies: int) -> None
 
 
 def test_a_completed_run_shows_its_values_when_another_run_blocks() -> None:
-    (outcome,) = execute(load(BY_NAME["blocked-hides-run-not-effects"]).test, 12, Noise(4))
+    (outcome,) = execute(corpus_entry(BY_NAME["blocked-hides-run-not-effects"]).test, 12, Noise(4))
     assert str(outcome) == "_status=blocked other.t2=4 other.r2=4 X=4 P=[] Q=[]"
 
 
@@ -125,7 +124,7 @@ def test_a_copy_that_a_freed_lock_may_have_changed_is_dropped(
 
 @pytest.mark.parametrize("name", ["close-many-too-few", "close-one-too-many"])
 def test_an_op_that_fails_ends_its_own_copy_only(name: str) -> None:
-    seen = execute(load(BY_NAME[name]).test, 6, Noise(3, steps=4, padding=0))
+    seen = execute(corpus_entry(BY_NAME[name]).test, 6, Noise(3, steps=4, padding=0))
     assert {outcome.status for outcome in seen} == {Status.FAILED}
 
 
@@ -137,7 +136,7 @@ def test_a_step_leaves_nothing_for_the_next() -> None:
 
 
 def test_one_graph_can_run_several_times() -> None:
-    test = load(BY_NAME["runs-ordered"]).test
+    test = corpus_entry(BY_NAME["runs-ordered"]).test
     assert len(test.runs) > 1
     seen = execute(test, 20, Noise(4, steps=5, padding=0))
     assert not judge(Explorer(test, EXECUTOR), seen).forbidden

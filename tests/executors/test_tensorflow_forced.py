@@ -6,12 +6,11 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from native.helpers_native import keys
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.coverage import Limits, cover
 from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
 from litmusfuzz.fuzz.executors.table import configuration
@@ -45,7 +44,7 @@ def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None
     forced_in: dict[str, int] = {}
     with closing(Worker("tf")) as worker:
         for path in LITMUS[part::PARTS]:
-            test = load(path).test
+            test = corpus_entry(path).test
             found = cover(test, worker, PLAIN, Limits(timeout_s=SLOW_S))
             if test.clusters:
                 assert found.left_out == "tf: clusters"

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -36,7 +36,7 @@ NOISE = Noise(copies=4, steps=3, padding=64)
 
 
 def named(stem: str) -> LitmusTest:
-    return load(BY_NAME[stem]).test
+    return corpus_entry(BY_NAME[stem]).test
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_xla_compiles_in_the_background_and_finishes_before_the_session_closes()
 BODIES = [
     p.stem
     for p in LITMUS
-    if {"loops", "conditionals"} & (f := load(p).test.features) and "clusters" not in f
+    if {"loops", "conditionals"} & (f := corpus_entry(p).test.features) and "clusters" not in f
 ]
 
 
@@ -162,7 +162,7 @@ def test_tensorflow_lowers_a_while_or_leaves_it_alone(config: str, there: str, g
 SECTIONS = [
     p.stem
     for p in LITMUS
-    if "critical sections" in (f := load(p).test.features) and "clusters" not in f
+    if "critical sections" in (f := corpus_entry(p).test.features) and "clusters" not in f
 ]
 NOT_EXPRESSED = {
     "nested-edge-into-inner": "nested sections (out)",

@@ -19,7 +19,13 @@ from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.process_log import cause_of_death, last_lines
+from litmusfuzz.fuzz.executors.process_log import (
+    HEAD_BYTES,
+    KEPT_BYTES,
+    ProcessLog,
+    cause_of_death,
+    in_a_line,
+)
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import (
     CANARY,
@@ -137,6 +143,18 @@ def test_last_words_have_nothing_that_a_litmus_file_cannot_hold() -> None:
     assert loads(dumps(Entry(test))).test == test
 
 
+def logged_by(written: bytes) -> ProcessLog:
+    """The log of a process that has written this."""
+    with TemporaryFile() as file:
+        file.write(written)
+        file.seek(0)
+        log = ProcessLog(os.dup(file.fileno()))
+    while not log.ended:
+        log.drain()
+    log.close()
+    return log
+
+
 @pytest.mark.parametrize("said", ["free(): invalid pointer\n", ""])
 def test_what_a_framework_logs_is_nobodys_last_word(said: str) -> None:
     """Nor the end of a line of its, where the log is cut: a crash would have many names."""
@@ -146,16 +164,72 @@ def test_what_a_framework_logs_is_nobodys_last_word(said: str) -> None:
     )
     line = "I0000 00:00:1795356762.509035   20244 port.cc:153] said again and again\n"
     for cut in range(len(line)):
-        with TemporaryFile() as log:
-            log.write(("." * cut + "\n" + 200 * line + said + logged).encode())
-            words = cause_of_death(-6, last_lines(log))
+        log = logged_by(("." * cut + "\n" + 200 * line + said + logged).encode())
+        words = cause_of_death(-6, log.text())
         assert words == ": ".join(("signal 6", *said.splitlines()))
 
 
+TRACEBACK = """Traceback (most recent call last):
+  File "x.py", line 1, in run
+    step()
+    ^^^^^^
+ValueError: 2 problems:
+  - the first
+  - {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "words"),
+    [
+        (1, TRACEBACK.format("no second"), "exit 1: ValueError: 2 problems: ... - no second"),
+        (1, TRACEBACK.split("\n", 4)[4], "exit 1: ValueError: 2 problems: ... - {0}"),
+        (1, "KeyError: 3\n" + TRACEBACK, "exit 1: ValueError: 2 problems: ... - {0}"),
+        (-6, TRACEBACK + "free(): invalid pointer\n", "signal 6: free(): invalid pointer"),
+        (
+            -6,
+            "F0000 00:00:1795356762.509035   20244 port.cc:153] Check failed: a == b (1 vs. 2)\n"
+            "*** Check failure stack trace: ***\n    @     0x7f1202  abort\n    @ 0x1  main\n",
+            "signal 6: port.cc:153] Check failed: a == b (1 vs. 2)",
+        ),
+        (
+            -6,
+            "2026-11-22 10:00:00.1: F array.cc:7] Check failed\nmore on it\nin core\n",
+            "signal 6: array.cc:7] Check failed ... in core",
+        ),
+    ],
+)
+def test_an_exception_of_several_lines_is_shown_by_its_first_and_last(
+    code: int, log: str, words: str
+) -> None:
+    assert cause_of_death(code, log) == words
+
+
+def test_a_message_of_one_line_stays_as_it_is() -> None:
+    assert [in_a_line(text) for text in ("", "\n \n", " one\n", "one\n---\n")] == [
+        "",
+        "",
+        "one",
+        "one",
+    ]
+
+
 def test_a_last_word_that_is_very_long_is_kept_in_part() -> None:
-    with TemporaryFile() as log:
-        log.write(b"x" * 20_000 + b"\n")
-        assert cause_of_death(1, last_lines(log)) == "exit 1: " + "x" * 300
+    log = logged_by(b"x" * 20_000 + b"\n")
+    assert cause_of_death(1, log.text()) == "exit 1: " + "x" * 300
+
+
+def test_of_a_log_its_beginning_and_end_are_kept_and_the_rest_is_counted() -> None:
+    lines = [f"line {number}" for number in range(100_000)]
+    log = logged_by("\n".join(lines).encode())
+    text = log.text()
+    assert len(text) < HEAD_BYTES + KEPT_BYTES + 100
+    head, _, rest = text.partition("\n[")
+    note, _, tail = rest.partition("]\n")
+    assert lines[: head.count("\n") + 1] == head.splitlines()
+    assert lines[-tail.count("\n") - 1 :] == tail.splitlines()
+    kept = len(head) + len(tail) + 2
+    assert note == f"{len(chr(10).join(lines)) - kept:,} bytes of the log are left out"
 
 
 def test_a_worker_over_its_memory_cap_dies_alone() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import AllowedSet
 
-MANY = 150
+MANY = 100
 STRUCTURED = tuple(n for n in FAMILIES if n not in ("dag", "clusterable", "sparse", "dense"))
 FEATURE = {
     "sections": "critical sections",
@@ -53,8 +53,8 @@ def allowed(family: str) -> tuple[AllowedSet, ...]:
 
 @cache
 def reference_sets(family: str) -> tuple[AllowedSet, ...]:
-    """The reference's sets of the first forty."""
-    return tuple(reference.allowed_outcomes(test, RFC) for test in generated(family)[:40])
+    """The reference's sets of the first 32."""
+    return tuple(reference.allowed_outcomes(test, RFC) for test in generated(family)[:32])
 
 
 def nodes(test: LitmusTest) -> list[Node]:
@@ -98,7 +98,7 @@ def test_no_value_grows_beyond_its_bound(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_most_tests_race_and_show_it(family: str) -> None:
     """They have more than one outcome."""
-    several = sum(len(found.witnesses) > 1 for found in allowed(family)[:100])
+    several = sum(len(found.witnesses) > 1 for found in allowed(family))
     assert several >= (50 if family in ("dag", "dense") else 60)
 
 
@@ -163,8 +163,8 @@ def test_the_reference_oracle_decides_every_test(family: str) -> None:
     found = reference_sets(family)
     assert all(each.complete for each in found)
     orders = sorted(each.orders for each in found)
-    assert orders[20] <= 300
-    assert orders[37] <= 5_000
+    assert orders[16] <= 300
+    assert orders[29] <= 5_000
 
 
 @pytest.mark.parametrize("family", ["sections", "queues", "runs"])
@@ -182,7 +182,7 @@ def test_a_family_has_its_feature(family: str) -> None:
 
 def test_mixed_has_two_features_or_more() -> None:
     several = sum(len(test.features) >= 2 for test in generated("mixed"))
-    assert several >= 0.9 * MANY
+    assert several >= 0.85 * MANY
     assert {f for test in generated("mixed") for f in test.features} >= {
         *("critical sections", "queues", "conditionals", "loops", "several runs")
     }
@@ -201,7 +201,7 @@ def test_an_op_seldom_fails() -> None:
     """Only after a queue was closed, as nothing is specified then."""
     for family in STRUCTURED:
         failing = 0
-        for test, found in zip(generated(family)[:100], allowed(family)[:100], strict=True):
+        for test, found in zip(generated(family), allowed(family), strict=True):
             if Status.FAILED in {outcome.status for outcome in found.witnesses}:
                 failing += 1
                 assert any(node.op == "QueueCloseV2" for node in nodes(test))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
 from native.helpers_native import keys
 
@@ -13,7 +13,6 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Node
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
@@ -24,13 +23,13 @@ from litmusfuzz.oracles.model import RFC
 
 TRACES = 10_000
 """No test of the corpus needs more."""
-CLUSTERED = [path for path in LITMUS if load(path).test.clusters]
+CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
 
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
     """With the test's own clusters, or else with clusters that the clusterer chooses."""
-    test = JaxClusteredExecutor.clustered(load(path).test, CONFIGS["controlled"])
+    test = JaxClusteredExecutor.clustered(corpus_entry(path).test, CONFIGS["controlled"])
     found = all_outcomes(test, TRACES)
     assert found is not None, f"more than {TRACES} executions"
     allowed = explorer.allowed_outcomes(test, RFC)
@@ -40,7 +39,7 @@ def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> N
 
 @pytest.mark.parametrize("path", CLUSTERED, ids=lambda path: path.stem)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     for outcome, order in explorer.allowed_outcomes(test, RFC).witnesses.items():
         assert any(follows(each, order, outcome) for each in prepared(test))
 
@@ -55,7 +54,7 @@ def follows(executor, order, outcome) -> bool:
 def check_on_threads(config: str, paths) -> None:
     """Clustered by us where a test is not; 64 executions each."""
     for path in paths:
-        test = load(path).test
+        test = corpus_entry(path).test
         executor = PreparedJaxTest(
             JaxClusteredExecutor.clustered(test, CONFIGS[config]), CONFIGS[config], COMPILER
         )
@@ -90,7 +89,7 @@ def test_unclustered_shapes_show_every_allowed_outcome_on_threads(name: str) -> 
     There are 20,000 of them: it is missed with probability below exp(-68).
     """
     (path,) = (path for path in LITMUS if path.stem == name)
-    test = load(path).test
+    test = corpus_entry(path).test
     executor = PreparedJaxTest(test, CONFIGS["unclustered"], COMPILER)
     seen = executor.run(20_000, Noise(), seed=1)
     executor.close()

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers import corpus_entry
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.oracles.translation import Soundness, validate
@@ -51,7 +51,7 @@ KILLS = [
 def graph(text: str) -> LitmusTest:
     file = Path(corpus.__file__).parent / "litmus" / f"{text}.yaml"
     if "=" not in text:
-        return replace(load(file).test, clusters=())
+        return replace(corpus_entry(file).test, clusters=())
     test = litmus(text)
     if text != AROUND:
         return test

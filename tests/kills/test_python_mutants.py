@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
@@ -20,12 +19,12 @@ def forbidden(executor: str, test) -> int:
 
 
 # A queue's contents have no fixed size: the canary refuses them, as it says.
-WITHOUT_QUEUES = [path for path in LITMUS if not load(path).test.queues]
+WITHOUT_QUEUES = [path for path in LITMUS if not corpus_entry(path).test.queues]
 
 
 @pytest.mark.parametrize("path", WITHOUT_QUEUES, ids=lambda path: path.stem)
 def test_the_canary_is_killed_by_every_test(path) -> None:
-    assert forbidden("mutant/canary", load(path).test) == 5
+    assert forbidden("mutant/canary", corpus_entry(path).test) == 5
 
 
 def test_stale_reads_is_killed_by_sb_and_survives_mp() -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.cluster_sources import EXECUTOR_SOURCES
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors import messages
@@ -43,7 +43,7 @@ def validated(source: str, *files: Path) -> list[dict]:
 
 def forbidden(worker: Worker, path: Path, sessions: int) -> list[dict]:
     """Outcomes that are not allowed, of 512 executions in each of some sessions."""
-    test = load(path).test
+    test = corpus_entry(path).test
     allowed = set(allowed_outcomes(test, RFC).witnesses)
     seen = set()
     for seed in range(sessions):

@@ -1,5 +1,5 @@
 // Transfers between two devices, and between two partition runners, for ThreadSanitizer and
-// AddressSanitizer. Two threads pass the messages here, in place of TCP.
+// AddressSanitizer. Two threads pass the messages here, in place of sockets.
 #include <string>
 #include <thread>
 #include <vector>

@@ -7,12 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from helpers import UNCLUSTERED
+from helpers import UNCLUSTERED, corpus_entry
 from native.helpers_native import as_strict_as_allowed, keys, prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
@@ -30,7 +29,7 @@ def forced(test, model, order):
 
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     for model in MODELS.values():
         witnesses = explorer.allowed_outcomes(test, model).witnesses
         for outcome, order in witnesses.items():

@@ -12,15 +12,15 @@ import time
 from dataclasses import replace
 from itertools import islice
 
+import psutil
 import pytest
-from helpers import UNCLUSTERED
+from helpers import UNCLUSTERED, corpus_entry
 from native.generated import generate_test
 from native.helpers_native import CONFIGS, all_outcomes
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import (
     NativeExecutor,
     PreparedTest,
@@ -51,7 +51,7 @@ def on_two(test: LitmusTest) -> LitmusTest:
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
     """Holds with given and with computed placement, in both models."""
-    test = load(path).test
+    test = corpus_entry(path).test
     for model in MODELS.values():
         for placed in (on_two(test), place(test, TWO)):
             found = all_outcomes(placed, model, LIMIT)
@@ -66,7 +66,7 @@ def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> Non
     ("config", "delay_us"), [("two_devices", 0), ("two_devices", 100), ("two_processes", 0)]
 )
 def test_every_outcome_is_allowed(native, path, config: str, delay_us: int) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     refusal = ""
     try:
         prepared = native.prepare(test, CONFIGS[config])
@@ -218,6 +218,18 @@ def test_a_second_process_that_never_starts_is_said_to_be_lost(monkeypatch) -> N
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(LostPeer, match=r"lost the process \(pid \d+\): exit 1"):
         NativeExecutor().prepare(IRIW, CONFIGS["two_processes"])
+
+
+def test_the_second_process_is_in_no_network() -> None:
+    """What nobody outside can connect to needs no key."""
+    executor = NativeExecutor()
+    prepared = executor.prepare(IRIW, CONFIGS["two_processes"])
+    prepared.run(32, Noise(), 0)
+    peer = executor.peer
+    assert peer is not None
+    assert not psutil.Process(peer.pid).net_connections("inet")
+    prepared.close()
+    executor.close()
 
 
 def test_the_second_process_ends_with_the_first() -> None:

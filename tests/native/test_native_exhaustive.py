@@ -7,11 +7,10 @@ directions under both models.
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from native.helpers_native import all_outcomes, prepared
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Model
 
@@ -21,7 +20,7 @@ LIMIT = 20_000
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_all_executions_show_exactly_the_allowed_set(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     for model in MODELS.values():
         if test.clusters:
             continue  # refused; see test_native_executor.py

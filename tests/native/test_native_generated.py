@@ -24,7 +24,7 @@ def test_all_executions_of_a_generated_test_show_exactly_the_allowed_set(chunk: 
     compared = 0
     features: set[str] = set()
     statuses: set[Status] = set()
-    for seed in range(125 * chunk, 125 * chunk + 125):
+    for seed in range(70 * chunk, 70 * chunk + 70):
         test = generate_test(seed, effects=5)
         if test is None:
             continue
@@ -40,6 +40,6 @@ def test_all_executions_of_a_generated_test_show_exactly_the_allowed_set(chunk: 
             compared += 1
             features |= test.features
             statuses |= {outcome.status for outcome in found[0]}
-    assert compared >= 150
+    assert compared >= 80
     assert features >= {"queues", "critical sections", "conditionals", "loops", "several runs"}
     assert statuses >= {Status.COMPLETED, Status.BLOCKED}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from native.generated import generate_test
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
@@ -22,7 +22,6 @@ from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native import _executor, gpus
 from litmusfuzz.fuzz.executors.native.executor import (
     WITH_GPU,
@@ -73,12 +72,13 @@ def threaded(kind: str) -> Config:
 
 @pytest.mark.parametrize("devices", [WITH_GPU, ("gpu:0",), ("gpu:0", "gpu:1")], ids=" ".join)
 def test_all_executions_show_exactly_the_allowed_set(kind: str, devices) -> None:
-    """The whole corpus: on host and GPU, on a GPU only, and on two GPUs."""
+    """The whole corpus on host and GPU; half of it on a GPU only, the other half on two."""
     for device in devices:
         if lacking := Gpus(kind == "emulated").lacks(device):
             pytest.skip(lacking)
-    for path in LITMUS:
-        test = load(path).test
+    files = {WITH_GPU: LITMUS, ("gpu:0",): LITMUS[::2], ("gpu:0", "gpu:1"): LITMUS[1::2]}
+    for path in files[devices]:
+        test = corpus_entry(path).test
         if test.clusters:
             continue
         found = all_outcomes(test, RFC, LIMIT, controlled(kind, devices))
@@ -86,10 +86,14 @@ def test_all_executions_show_exactly_the_allowed_set(kind: str, devices) -> None
         assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), path.stem
 
 
-@pytest.mark.parametrize("noise", [Noise(), Noise(transfer_delay_us_max=100), Noise(lanes=64)])
-def test_every_outcome_of_real_threads_is_allowed(kind: str, noise: Noise) -> None:
-    for path in LITMUS:
-        test = load(path).test
+@pytest.mark.parametrize(
+    ("part", "noise"),
+    [(0, Noise()), (1, Noise(transfer_delay_us_max=100)), (2, Noise(lanes=64))],
+)
+def test_every_outcome_of_real_threads_is_allowed(kind: str, part: int, noise: Noise) -> None:
+    """A third of the corpus with each noise."""
+    for path in LITMUS[part::3]:
+        test = corpus_entry(path).test
         if test.clusters:
             continue
         prepared = PreparedTest(test, threaded(kind))

@@ -7,11 +7,10 @@ import time
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import UNCLUSTERED
+from helpers import UNCLUSTERED, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import PreparedTest, engine_config
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_from
@@ -45,7 +44,7 @@ def test_noise_shows_nothing_that_is_not_allowed(name: str, engine: str) -> None
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_lanes_change_no_outcome(path) -> None:
     """The same choices, with one lane and with three."""
-    test = load(path).test
+    test = corpus_entry(path).test
     prepared = PreparedTest(test, INLINE)
     narrow = prepared.run(32, Noise(), 7)
     wide = prepared.run(32, Noise(lanes=3), 7)

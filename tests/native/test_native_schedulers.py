@@ -11,14 +11,13 @@ from collections import Counter
 from itertools import islice, pairwise, permutations
 
 import pytest
-from helpers import UNCLUSTERED
+from helpers import UNCLUSTERED, corpus_entry
 from native.generated import generate_test
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import (
     MEASURES,
     Diverged,
@@ -53,7 +52,7 @@ def test_each_scheduler_is_a_configuration_of_either_model() -> None:
 
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_every_outcome_is_allowed(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}
     for config in CONFIGS:
         seen = PreparedTest(test, config).run(50, Noise(), seed=1)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import UNCLUSTERED
+from helpers import UNCLUSTERED, corpus_entry
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Config, Noise, Refused, Unavailable
 from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes
@@ -38,7 +37,7 @@ COUNT = 160
 
 @pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
 def test_every_outcome_is_allowed(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}
     for config in THREADED:
         executor = PreparedTest(test, config)

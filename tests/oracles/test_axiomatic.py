@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from test_explorer import (
     BRANCH,
     CONSTANTS,
@@ -24,7 +24,7 @@ from test_explorer import (
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question, judge
@@ -71,10 +71,16 @@ def complete(test: LitmusTest, model: Model):
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_agrees_with_the_corpus(path) -> None:
     """The explorer gives the expected sets, blocked outcomes included."""
-    test = load(path).test
+    test = corpus_entry(path).test
     rng = random.Random(path.stem)
     for model in MODELS.values():
-        check(test, model, Explorer(test, model).allowed_outcomes(), rng, most=2)
+        check(
+            test,
+            model,
+            Explorer(test, model).allowed_outcomes(),
+            rng,
+            most=2 if model is RFC else 1,
+        )
 
 
 # --- random tests ----------------------------------------------------------------------
@@ -82,14 +88,14 @@ def test_agrees_with_the_corpus(path) -> None:
 
 def test_agrees_on_generated_graphs() -> None:
     answered = 0
-    for index in range(40):
+    for index in range(25):
         test = generate("dag", 7, index)
         rng = random.Random(index)
         for model in MODELS.values():
             allowed = complete(test, model)
             if allowed is not None:
                 answered += check(test, model, allowed, rng)
-    assert answered > 50  # questions that need no solver
+    assert answered > 30  # questions that need no solver
 
 
 @pytest.mark.parametrize("values", [0, 1, 3])
@@ -106,7 +112,7 @@ def test_agrees_on_plain_reads_and_writes(values: int) -> None:
 def test_agrees_on_blocked_and_failed_outcomes() -> None:
     """The last assertion makes sure that every status occurs."""
     seen: dict[Status, int] = dict.fromkeys(Status, 0)
-    for seed in range(45):
+    for seed in range(32):
         test = blocking(seed)
         for model in MODELS.values() if test else ():
             allowed = complete(test, model)
@@ -124,7 +130,7 @@ def weaker(model: Model, rng: random.Random) -> Model:
 
 
 def test_agrees_without_some_rules() -> None:
-    for seed in range(40):
+    for seed in range(25):
         rng = random.Random(seed)
         test = blocking(seed) if seed % 2 else generate("dag", 8, seed)
         for model in (weaker(RFC, rng), weaker(EXECUTOR, rng)):
@@ -149,7 +155,7 @@ def clustered(test: LitmusTest, rng: random.Random) -> LitmusTest | None:
 
 
 def test_agrees_on_clusters() -> None:
-    for seed in range(40):
+    for seed in range(25):
         rng = random.Random(seed)
         test = clustered(generate("dag", 9, seed), rng)
         for model in (RFC, EXECUTOR, weaker(RFC, rng)):

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, is_small
+from helpers import LITMUS, corpus_entry, is_small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.textfile import Digest, load, loads
+from litmusfuzz.corpus.textfile import Digest, loads
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.errors import ValueTooLarge
@@ -121,7 +121,7 @@ def nearby(outcome: Outcome, outcomes: list[Outcome], rng: random.Random) -> lis
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     """The same set as the reference has (`test_reference.py`), which takes long to compute."""
-    entry = load(path)
+    entry = corpus_entry(path)
     for name, model in MODELS.items():
         expected = entry.allowed.get(name, entry.allowed["rfc"])
         found = explorer.allowed_outcomes(entry.test, model)
@@ -134,14 +134,14 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
 
 
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
-@settings(quiet, max_examples=300)
+@settings(quiet, max_examples=150)
 def test_agrees_with_the_reference(test, rng) -> None:
     for model in (RFC, EXECUTOR):
         check(test, model, rng)
 
 
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
-@settings(quiet, max_examples=60)
+@settings(quiet, max_examples=40)
 def test_agrees_where_reads_are_not_observed(test, rng) -> None:
     from dataclasses import replace
 
@@ -151,7 +151,7 @@ def test_agrees_where_reads_are_not_observed(test, rng) -> None:
 
 
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
-@settings(quiet, max_examples=80)
+@settings(quiet, max_examples=40)
 def test_agrees_under_other_axioms(test, rng) -> None:
     for model in (BARE, Model("dense", frozenset({Axiom.DENSE_UPDATES_INDIVISIBLE}))):
         wanted = reference.allowed_outcomes(test, model, 1_000)
@@ -244,7 +244,7 @@ def with_size_and_close(test: LitmusTest, rng: random.Random) -> LitmusTest:
 def test_agrees_on_blocked_and_failed_outcomes() -> None:
     """The last assertion makes sure that every status occurs."""
     seen: dict[Status, int] = dict.fromkeys(Status, 0)
-    for seed in range(220):
+    for seed in range(130):
         test = blocking(seed)
         if test is None:
             continue

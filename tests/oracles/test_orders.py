@@ -6,10 +6,9 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.outcome import Outcome, Status
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS, Model
 from litmusfuzz.oracles.reference import _Walk, outcome_of
@@ -37,7 +36,7 @@ def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Ou
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_a_witness_shows_its_outcome_and_a_random_order_an_allowed_one(path: Path) -> None:
     """The reference executes the orders, blocked and failed ones included."""
-    test = load(path).test
+    test = corpus_entry(path).test
     for model in MODELS.values():
         allowed = Explorer(test, model).allowed_outcomes()
         for outcome in list(allowed.witnesses)[:8]:

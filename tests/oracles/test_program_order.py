@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.errors import NoProgramOrder
 from litmusfuzz.oracles.model import ACD, EXECUTOR
 
-SB = load(next(path for path in LITMUS if path.stem == "SB")).test
+SB = corpus_entry(next(path for path in LITMUS if path.stem == "SB")).test
 
 
 @pytest.mark.parametrize(

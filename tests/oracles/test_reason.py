@@ -6,12 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.textfile import load, loads, value_from_plain
+from litmusfuzz.corpus.textfile import loads, value_from_plain
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.axiomatic import Budget
 from litmusfuzz.oracles.explorer import Explorer
@@ -270,7 +270,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
     """Explain one outcome of each corpus test with a forbidden combination of values."""
     explained = 0
     for path in LITMUS[chunk::CHUNKS]:
-        test = load(path).test
+        test = corpus_entry(path).test
         rng = random.Random(path.stem)
         model = rng.choice(sorted(MODELS.values(), key=str))
         outcome = forbidden(Explorer(test, model), rng)

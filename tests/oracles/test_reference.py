@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, allowed_values, is_small
+from helpers import LITMUS, allowed_values, corpus_entry, is_small
 from hypothesis import given, settings
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Verdict
-from litmusfuzz.corpus.textfile import Digest, load
+from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge
 from litmusfuzz.oracles.events import Access, count_orders, events_before, unfold
@@ -25,7 +25,7 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     The sets in the files come from the literature and from an enumeration that
     shares no code with ours.
     """
-    entry = load(path)
+    entry = corpus_entry(path)
     for name, model in MODELS.items():
         expected = entry.allowed.get(name, entry.allowed["rfc"])
         found = allowed_outcomes(entry.test, model)
@@ -66,7 +66,7 @@ def test_rfc_if_x_is_1_then_r0_is_5() -> None:
 
 def test_blog_if_v0_is_6_then_r0_is_8() -> None:
     """BLOG, "The Problem"."""
-    entry = load(next(path for path in LITMUS if path.stem == "blog-problem"))
+    entry = corpus_entry(next(path for path in LITMUS if path.stem == "blog-problem"))
     assert allowed_values(entry.test, RFC, "v0", "r0") == {(6, 8), (7, 0), (7, 8)}
 
 
@@ -93,7 +93,7 @@ def test_an_update_of_rows_writes_the_whole_tensor() -> None:
 
 def test_momentum_reads_both_then_writes_both_in_any_order() -> None:
     """semantics.md, 2: R(v1) R(v2) then W(v1) W(v2), in any order within each group."""
-    entry = load(next(path for path in LITMUS if path.stem == "momentum-against-momentum"))
+    entry = corpus_entry(next(path for path in LITMUS if path.stem == "momentum-against-momentum"))
     node = entry.test.graph.effects[0]
     order = unfold(entry.test, RFC)
     mine = [i for i, e in enumerate(order.events) if e.node == node]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import load, outcome_from_plain
+from litmusfuzz.corpus.textfile import outcome_from_plain
 from litmusfuzz.oracles import axiomatic, explorer, reference
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, Axiom, Model, unsplit
 
@@ -81,7 +81,7 @@ ORACLES = {
 def test_a_rule_alone_forbids(
     file: str, model: str, rule: str, outcome: dict[str, object], oracle: str
 ) -> None:
-    test = load(FILES[file]).test
+    test = corpus_entry(FILES[file]).test
     wanted = outcome_from_plain(test, outcome)
     whole = unsplit(EXECUTOR) if model == "unsplit" else GUARANTEES[model]
     without = Model(f"{model} without {rule}", whole.axioms - {Axiom(rule)})

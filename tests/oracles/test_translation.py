@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC
@@ -18,13 +17,13 @@ from litmusfuzz.oracles.reference import outcome_of
 from litmusfuzz.oracles.translation import MOST_ADDED, Soundness, clearest, validate
 
 SMALL = Budget(states=20_000)
-CLUSTERED = [path for path in LITMUS if load(path).test.clusters]
+CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
 
 
 @pytest.mark.parametrize("path", CLUSTERED, ids=lambda path: path.stem)
 def test_the_verdict_is_that_of_the_two_sets(path) -> None:
     """The corpus has the clustered set; the other is the explorer's, or judged by it."""
-    entry = load(path)
+    entry = corpus_entry(path)
     test = replace(entry.test, clusters=())
     found = validate(entry.test)
     original = explorer.allowed_outcomes(test, RFC)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS, allowed_values
+from helpers import LITMUS, allowed_values, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.events import Access
 from litmusfuzz.oracles.explorer import Explorer
@@ -16,7 +15,7 @@ UNSPLIT = unsplit(EXECUTOR)
 
 
 def test_no_update_is_split() -> None:
-    test = load(next(path for path in LITMUS if path.stem == "scatter-disjoint-rows")).test
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "scatter-disjoint-rows")).test
     assert allowed_values(test, UNSPLIT) == {((10, 0, 20),)}
     assert allowed_values(litmus("X+=1 || X+=1"), unsplit(RFC)) == {(2,)}
 
@@ -26,7 +25,7 @@ def test_unsplit_outcomes_are_allowed_and_the_oracles_agree(model) -> None:
     """The reference covers tests with at most 200 orders."""
     compared = 0
     for path in LITMUS:
-        test = load(path).test
+        test = corpus_entry(path).test
         without = explorer.allowed_outcomes(test, unsplit(model))
         assert without.complete
         witnesses = without.witnesses
@@ -41,7 +40,7 @@ def test_unsplit_outcomes_are_allowed_and_the_oracles_agree(model) -> None:
 
 def test_the_loosest_executor_has_fewer_blocked_outcomes() -> None:
     """The branch's result waits for its dequeue only where an executor gathers results."""
-    test = load(next(path for path in LITMUS if path.stem == "cond-silent-instance")).test
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "cond-silent-instance")).test
     strict = set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses)
     loose = set(Explorer(test, EXECUTOR, loosest=True).allowed_outcomes().witnesses)
     assert loose < strict

@@ -55,7 +55,7 @@ ELEMENTWISE = {
     **dict.fromkeys(("AddV2", "Sub", "Mul", "Maximum", "Minimum", "ReluGrad", "Select"), 2),
 }
 DIFFERENTIABLE = {*ELEMENTWISE, "MatMul"}
-GRAPHS = 120
+GRAPHS = 80
 
 
 def generated(seed: int) -> tuple[LitmusTest, str]:
@@ -269,10 +269,10 @@ def test_gradients_are_tensorflows_bit_for_bit(seed: int) -> None:
             assert np.array_equal(theirs, ours[name].astype(theirs.dtype)), name
 
 
-@pytest.mark.parametrize("first", range(10))
+@pytest.mark.parametrize("first", range(5))
 def test_gradients_are_jaxs_bit_for_bit_but_at_ties(first: int) -> None:
     compared = 0
-    for seed in range(first, GRAPHS, 10):
+    for seed in range(first, GRAPHS, 5):
         test, target, values, ours = with_gradients(seed)
         if has_ties(test, values):
             continue
@@ -282,7 +282,7 @@ def test_gradients_are_jaxs_bit_for_bit_but_at_ties(first: int) -> None:
             else:
                 assert not theirs.any(), (seed, name)
         compared += 1
-    assert compared >= GRAPHS / 10 / 4
+    assert compared >= GRAPHS / 5 / 4
 
 
 def test_the_graphs_have_every_op_ties_and_gradients() -> None:

@@ -6,11 +6,11 @@ import random
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, LitmusTest
-from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.passes.clustering import (
     Clustering,
     Refusal,
@@ -402,10 +402,10 @@ def test_without_blocking_ops_all_nodes_have_equal_waits() -> None:
 @pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
 def test_each_refused_pair_adds_an_outcome(path) -> None:
     """For each kind of refused pair, clustering adds an outcome."""
-    test = load(path).test
+    test = corpus_entry(path).test
     found = validate(test)
     assert found.verdict is Soundness.UNSOUND
-    assert found.added in load(path).allowed["rfc"]
+    assert found.added in corpus_entry(path).allowed["rfc"]
     plain = replace(test, clusters=())
     # On the way there is one more pair, with an op on a third variable.
     wanted = [Refusal("a", "b", Rule.UNSAFE_PAIR)]
@@ -425,7 +425,7 @@ def test_there_are_twelve_pairs() -> None:
 @pytest.mark.parametrize("path", [p for p in PAIRS if "third" in p.stem], ids=lambda p: p.stem)
 def test_the_first_and_the_last_node_make_the_cluster_unsound(path) -> None:
     """Each of them with the op between is unsafe by the rules at most, but not in this company."""
-    test = load(path).test
+    test = corpus_entry(path).test
     for parts in (("a", "mid"), ("mid", "b")):
         smaller = replace(test, clusters=(Cluster("k0", parts),))
         assert validate(smaller).verdict is Soundness.SOUND

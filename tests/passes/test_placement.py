@@ -6,11 +6,11 @@ import random
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, captures_of
-from litmusfuzz.corpus.textfile import Entry, dumps, load, loads
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import RFC
@@ -71,7 +71,7 @@ def somehow(test: LitmusTest, rng: random.Random) -> LitmusTest:
 
 @pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
 def test_placement_changes_no_allowed_set(path) -> None:
-    test = load(path).test
+    test = corpus_entry(path).test
     allowed = explorer.allowed_outcomes(test, RFC)
     assert allowed.complete
     anywhere = random.Random(path.stem)
@@ -106,7 +106,7 @@ def test_a_control_edge_from_a_node_without_a_value_is_sent_as_a_constant() -> N
 
 def test_a_test_on_one_device_needs_no_transfer() -> None:
     for path in LITMUS[::7]:
-        test = load(path).test
+        test = corpus_entry(path).test
         if not test.clusters and "transfers" not in test.features:
             placed = place(test)
             assert devices_of(placed) == ("cpu:0",)

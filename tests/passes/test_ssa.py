@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 from helpers_ssa import PreparedFunction, evaluate, random_state, results_of
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.listing import listing, serialized
 from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert
@@ -22,7 +21,7 @@ from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.model import RFC
 
-CLUSTERED = [test for path in LITMUS if (test := load(path).test).clusters]
+CLUSTERED = [test for path in LITMUS if (test := corpus_entry(path).test).clusters]
 
 
 def only(test: LitmusTest) -> Function:
@@ -43,7 +42,7 @@ def pure_part(function: Function) -> list[str]:
 @pytest.fixture
 def blog() -> LitmusTest:
     """BLOG's worked example, all of it as one cluster, serialized as there."""
-    test = load(Path(corpus.__file__).parent / "litmus" / "blog-worked-example.yaml").test
+    test = corpus_entry(Path(corpus.__file__).parent / "litmus" / "blog-worked-example.yaml").test
     members = ("R0", "answer", "W0", "R1", "one", "Add", "W1", "W2")
     return replace(test, clusters=(Cluster("k", members),))
 

@@ -11,11 +11,11 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
-from litmusfuzz.corpus.textfile import Entry, Finding, load
+from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
@@ -25,6 +25,7 @@ from litmusfuzz.reports.report import (
     Known,
     Moment,
     Pending,
+    Pruned,
     Report,
     ReportedFinding,
     Share,
@@ -64,7 +65,7 @@ def entries() -> tuple[tuple[Entry, Outcome], ...]:
     """Tests of the corpus, each with an outcome that is forbidden."""
     found = []
     for path in LITMUS:
-        entry = load(path)
+        entry = corpus_entry(path)
         outcome = forbidden_outcome(entry)
         if outcome is not None:
             found.append((entry, outcome))
@@ -126,7 +127,7 @@ def findings(most: int) -> Iterator[ReportedFinding]:
 
 def torn_finding() -> ReportedFinding:
     """A read that returned lanes of two writes."""
-    entry = next(load(path) for path in LITMUS if path.stem == "gather-mp")
+    entry = next(corpus_entry(path) for path in LITMUS if path.stem == "gather-mp")
     allowed = entry.allowed["rfc"]
     assert isinstance(allowed, frozenset)
     base = dict(min(allowed, key=str).values)
@@ -143,7 +144,7 @@ def torn_finding() -> ReportedFinding:
 
 def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -> ReportedFinding:
     """A worker that ended on a test."""
-    entry = next(load(path) for path in LITMUS if path.stem == name)
+    entry = next(corpus_entry(path) for path in LITMUS if path.stem == name)
     made = finding(*entries()[0], 500, explained=False)
     return replace(
         made,
@@ -196,6 +197,21 @@ def pending(number: int) -> tuple[Pending, ...]:
     )
 
 
+GPU = Share(
+    name="native/gpu",
+    executor="native",
+    model="rfc",
+    guarantees="rfc",
+    graphs=0,
+    outcomes=0,
+    seconds=0.0,
+    findings=0,
+    forbidden_graphs=0,
+    reached=None,
+)
+"""A configuration that cannot run."""
+
+
 def nightly_run(most: int = 8) -> Report:
     """A nightly run of two hours on two workers."""
     found = (*findings(most), torn_finding(), ended_finding(FindingKind.CRASHED))
@@ -206,6 +222,7 @@ def nightly_run(most: int = 8) -> Report:
             outcomes=210_000 * n + 9_000 * (n % 11),
             findings=min(len(found), n // 6),
             disk_bytes=1_000_000 + 70_000 * n,
+            spent_s=60 * n,
         )
         for n in range(121)
     )
@@ -225,29 +242,32 @@ def nightly_run(most: int = 8) -> Report:
             *(Known(f.key, f.known, seen=True) for f in found if f.known),
             Known("00ff-tf-dense-around-two-scatters", "fixed in TensorFlow 2.22?", seen=False),
         ),
-        by_config=tuple(
-            Share(
-                name=name,
-                executor=name.split("/")[0],
-                model="rfc",
-                guarantees="executor" if n == 2 else "rfc",
-                graphs=2_400 - 310 * n,
-                outcomes=2_900_000 - 500_000 * n,
-                seconds=1_300.0 + n,
-                findings=max(0, 4 - n),
-                forbidden_graphs=max(0, 210 - 77 * n),
-                reached=None if n == 2 else 1 - n / 9,
-                reached_graphs=0 if n == 2 else 400,
-                refused=31 * n,
-                crashed=2 if n == 0 else 0,
-                unknown={"over the oracle's budget": 7 * n} if n else {},
-                refused_for={"clusters": 20 * n, "critical sections": 11 * n} if n else {},
-                minimizing_outcomes=90_000 if n == 0 else 0,
-                clusterings={"sound": 300, "unknown": 4} if n == 2 else {},
-                racing=45 if n == 2 else 0,
-                counters={"compiled": 40, "found": 120, "seconds": 5.0} if n == 3 else {},
-            )
-            for n, name in enumerate(configs)
+        by_config=(
+            *(
+                Share(
+                    name=name,
+                    executor=name.split("/")[0],
+                    model="rfc",
+                    guarantees="executor" if n == 2 else "rfc",
+                    graphs=2_400 - 310 * n,
+                    outcomes=2_900_000 - 500_000 * n,
+                    seconds=1_300.0 + n,
+                    findings=max(0, 4 - n),
+                    forbidden_graphs=max(0, 210 - 77 * n),
+                    reached=None if n == 2 else 1 - n / 9,
+                    reached_graphs=0 if n == 2 else 400,
+                    refused=31 * n,
+                    crashed=2 if n == 0 else 0,
+                    unknown={"over the oracle's budget": 7 * n} if n else {},
+                    refused_for={"clusters": 20 * n, "critical sections": 11 * n} if n else {},
+                    minimizing_outcomes=90_000 if n == 0 else 0,
+                    clusterings={"sound": 300, "unknown": 4} if n == 2 else {},
+                    racing=45 if n == 2 else 0,
+                    counters={"compiled": 40, "found": 120, "seconds": 5.0} if n == 3 else {},
+                )
+                for n, name in enumerate(configs)
+            ),
+            GPU,
         ),
         by_family=tuple(
             Share(
@@ -274,6 +294,7 @@ def nightly_run(most: int = 8) -> Report:
             Earlier(STARTED - 86_400 * n, 11_000 - 90 * n, 24_000_000, 9 + n % 3, n % 2, 1.0)
             for n in range(14, 0, -1)
         ),
+        pruned=Pruned(("2026-10-01",), 1_310_720, {"mine": "is a link"}),
         unavailable={"native/gpu": "no CUDA device on this machine"},
         generated=8_700,
         families={
@@ -325,7 +346,7 @@ def short_run(most: int = 2) -> Report:
             ),
         ),
         by_family=(Share("tf/dag", 118, 40_700, 58.9, len(found), 9, reached=0.83),),
-        moments=(Moment(STARTED + 61, 118, 40_700, len(found), 31_000),),
+        moments=(Moment(STARTED + 61, 118, 40_700, len(found), 31_000, 61),),
         workers=(WorkerHealth("process 11", "localhost", 1, 0, 60.0, 0, 0),),
         kills=(),
         canary=(6, 6),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
@@ -22,7 +23,6 @@ from litmusfuzz.corpus.model import (
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.reports.drawing import dot, text
 from litmusfuzz.reports.structure import Structure
 
@@ -92,7 +92,7 @@ def test_a_pair_of_scatters() -> None:
 
 
 def test_momentum_names_its_operands() -> None:
-    assert lines_of(load(FOLDER / "momentum-observed-between.yaml").test) == [
+    assert lines_of(corpus_entry(FOLDER / "momentum-observed-between.yaml").test) == [
         "  X: float32[1] = 5",
         "  A: float32[1] = 3",
         "",
@@ -105,7 +105,7 @@ def test_momentum_names_its_operands() -> None:
 
 
 def test_an_observed_bool_stands_below_the_columns() -> None:
-    assert lines_of(load(FOLDER / "less-equal-of-two-reads.yaml").test) == [
+    assert lines_of(corpus_entry(FOLDER / "less-equal-of-two-reads.yaml").test) == [
         "  X: int32[2] = [1, 5]",
         "",
         "  | chain 0  | chain 1",
@@ -233,7 +233,11 @@ def test_a_value_that_doubles_again_and_again_is_cut_off() -> None:
 
 def chains_of(file: str) -> list[str]:
     """The lines with the chains of a corpus file."""
-    return [line[2:] for line in lines_of(load(FOLDER / f"{file}.yaml").test) if line[2:3] == "|"]
+    return [
+        line[2:]
+        for line in lines_of(corpus_entry(FOLDER / f"{file}.yaml").test)
+        if line[2:3] == "|"
+    ]
 
 
 def test_bodies_stand_below_their_loop_and_conditional() -> None:
@@ -355,7 +359,7 @@ def test_a_section_claims_no_more_than_its_edges(file: str, lines: list[str]) ->
 
 
 def test_several_graphs_and_the_client() -> None:
-    lines = lines_of(load(FOLDER / "sgd-synchronous.yaml").test)
+    lines = lines_of(corpus_entry(FOLDER / "sgd-synchronous.yaml").test)
     assert "  graph chief:" in lines
     assert lines[lines.index("  the client runs:") + 1 :] == [
         "    a: graph worker",
@@ -443,7 +447,7 @@ def read_dot(source: str) -> tuple[dict[str, str], set[tuple[str, str]]]:
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     """Those of bodies too: a result's edge is its node's, that of a taken value its source's."""
-    test = load(path).test
+    test = corpus_entry(path).test
     nodes, edges = read_dot(dot(test))
     inside = list(test.nodes)
     loops = [n for n in inside if isinstance(n.attrs, LoopAttrs)]
@@ -484,7 +488,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
 @pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
 def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     """In bodies and sections too; a cluster above its members."""
-    test = load(path).test
+    test = corpus_entry(path).test
     shown = "\n".join(lines_of(test))
     results = {
         name for n in test.nodes if isinstance(n.attrs, BranchAttrs) for name in n.attrs.results
@@ -501,7 +505,7 @@ def test_dot_draws_boxes_around_what_belongs_together() -> None:
     assert nodes['"r1"'] == nodes['"s0"'] == "group s0"
     assert nodes['"a"'] == nodes['"w1"'] == "group D"
     assert nodes['"r2"'] == nodes['"var X"'] == ""
-    nodes, edges = read_dot(dot(load(FOLDER / "h-section-in-a-branch-in-a-loop.yaml").test))
+    nodes, edges = read_dot(dot(corpus_entry(FOLDER / "h-section-in-a-branch-in-a-loop.yaml").test))
     assert nodes['"loop"'] == nodes['"i"'] == "node loop"
     assert nodes['"more"'] == "condition loop"
     assert nodes['"next"'] == "body loop"
@@ -510,7 +514,7 @@ def test_dot_draws_boxes_around_what_belongs_together() -> None:
     assert nodes['"sum"'] == "then pick"
     assert nodes['"pad"'] == "else pick"
     assert ('"one"', '"sum"') in edges  # taken through two walls
-    nodes, edges = read_dot(dot(load(FOLDER / "sgd-synchronous.yaml").test))
+    nodes, edges = read_dot(dot(corpus_entry(FOLDER / "sgd-synchronous.yaml").test))
     assert nodes['"u"'] == "graph chief"
     assert nodes['"run a2"'] == "client"
     assert ('"run a"', '"run a2"') in edges
@@ -545,7 +549,15 @@ def test_no_name_breaks_out_of_the_quotes(name: str, quoted: str) -> None:
 
 
 def test_a_transfer_is_seen_through_in_text_and_stands_in_the_graph() -> None:
-    test = load(FOLDER / "devices-neuron-two-workers.yaml").test
+    test = corpus_entry(FOLDER / "devices-neuron-two-workers.yaml").test
     assert "  f = Relu(((wr * 2) + br))" in lines_of(test)
     assert '"sm" [label="Send on cpu:0"];' in dot(test)
     assert '"sm" -> "rm";' in dot(test)
+
+
+def test_a_drawing_of_a_long_chain_takes_a_second() -> None:
+    """Of the processor's time; it took minutes, and takes a second."""
+    test = litmus("; ".join(["X=1"] * 1900))
+    start = time.process_time()
+    assert text(test).count("w1899") == 1
+    assert time.process_time() - start < 20

@@ -170,7 +170,7 @@ def test_a_small_campaign() -> None:
     assert finding.entry.finding.script is Script.SHOWS_IT
     assert finding.forbidden[0].plain == {"r0": 1, "r1": 0, "X": 1, "Y": 1}
     assert report.families == {"dag": FamilyTotals(2, 3.5, 2, 1, 1)}
-    assert report.moments == (Moment(int(STARTED) + 8, 4, 192, 1, 5),)
+    assert report.moments == (Moment(int(STARTED) + 8, 4, 192, 1, 5, 8),)
     assert (report.verdict, report.exit_code()) == ("1 new finding", 1)
     assert (report.ended, report.spent_s, report.pending) == (STARTED + 10, 9.5, ())
 
@@ -285,7 +285,7 @@ def test_a_shard_that_minimizes_counts_as_an_attempt_until_it_ends() -> None:
         (line,) = folded(stream).report("f").pending
         assert (line.attempts, line.minimizing_in) == (number - 1, None)
     lines = folded(stream).report("f").shards
-    assert [(x.state, x.seconds) for x in lines] == [("lost", 1.0), ("done", 2.0), ("done", 2.0)]
+    assert [(x.state, x.seconds) for x in lines] == [("lost", 0.0), ("done", 2.0), ("done", 2.0)]
 
 
 def test_of_the_moments_of_a_second_the_last_counts() -> None:

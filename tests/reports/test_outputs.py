@@ -37,13 +37,17 @@ from litmusfuzz.reports.sarif import sarif
 from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.stats import plain, read, text, together
 from litmusfuzz.reports.summary import summary
+from litmusfuzz.reports.tables import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Command
 
-EVIL = '</style><script>alert("1")</script> `x` | **b** ]]> &amp; \x1b[31m'
+EVIL = (
+    '</style><script>alert("1")</script> `x` | **b** ]]> &amp; \x1b[31m\x9b1m\u202e\u2066\ufffe'
+    " ![i](http://evil/x.png) [l](javascript:x) https://evil/ $x$"
+)
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 OUTSIDE = re.compile(r"""(?:src|href|srcset|action)\s*=\s*["']?(?:https?:)?//""", re.IGNORECASE)
 
@@ -91,9 +95,7 @@ class Balanced(HTMLParser):
 def with_evil_words(made: Report) -> Report:
     """All text that comes from outside is hostile."""
     first = made.findings[0]
-    entry = replace(
-        first.entry, test=replace(first.entry.test, description=EVIL.replace("\x1b", ""))
-    )
+    entry = replace(first.entry, test=replace(first.entry.test, description=CONTROL.sub("", EVIL)))
     bad = replace(
         first,
         entry=entry,
@@ -252,7 +254,7 @@ def test_a_run_that_has_just_begun_has_a_page() -> None:
         assert junit(each)
         assert together({"n": read(text(each))})
         assert summary(each)
-        assert each.exit_code() == 0
+        assert each.exit_code() == 3  # nothing has run yet
 
 
 def test_the_histogram_marks_what_differs() -> None:
@@ -304,6 +306,20 @@ def test_junit_has_a_failure_for_each_new_finding() -> None:
     assert int(suites[2].get("errors")) == 1  # the problem of the run
     failure = suites[0].find("testcase/failure")
     assert "replay: " in failure.text
+
+
+def test_junit_and_sarif_say_what_was_not_decided() -> None:
+    """A campaign with another exit code than 0 is green in neither."""
+    clean = replace(short_run(), findings=(), pending=(), undecided=0, unavailable={}, problem="")
+    clean = replace(clean, unknown_graphs=0, unconfirmed=0)
+    for changes, words in (
+        ({"undecided": 1}, "1 graph not minimized that may be new"),
+        ({"unknown_graphs": 2}, "2 graphs over the oracle's budget"),
+        ({"unconfirmed": 1}, "1 forbidden graph that no fresh process confirmed"),
+    ):
+        for output in (junit, lambda report: json.dumps(sarif(report))):
+            assert words not in output(clean)
+            assert words in output(replace(clean, **changes))
 
 
 def test_sarif_has_what_its_schema_requires() -> None:
@@ -383,7 +399,9 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
     made = nightly_run(6)
     write_all(made, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"report.html", "junit.xml", "summary.md", "findings.sarif", "report.json"}
+    assert names == {
+        *("report.html", "junit.xml", "summary.md", "findings.sarif", "report.json", "stats")
+    }
     data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert data == as_json(made)
     assert data["verdict"] == made.verdict
@@ -396,12 +414,19 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
     assert sum(data["verdicts"].values()) == data["outcomes"] == made.outcomes
 
 
+def test_a_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
+    (tmp_path / "report.json").mkdir()
+    with pytest.raises(OSError, match=r"report\.json"):
+        write_all(nightly_run(1), tmp_path)
+    assert len([path for path in tmp_path.iterdir() if path.is_file()]) == 5
+
+
 def test_stats_are_read_as_they_were_written() -> None:
     made = with_evil_words(nightly_run(6))
     stats = plain(made)
     again = read(text(made))
     assert again.keys() == stats.keys()
-    assert again == {name: " ".join(value.split()) for name, value in stats.items()}
+    assert again == {n: printable(" ".join(value.split())) for n, value in stats.items()}
     assert int(again["new_findings"]) == len(made.new)
     assert again["state"] == "broken"
     assert float(again["graphs_per_s"]) == pytest.approx(made.graphs / 7_202, abs=0.01)
@@ -449,7 +474,7 @@ def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_
     assert [each.key for each in entries] == [each.key for each in new]
     assert entries[-1].name == "crashed: ResourceStridedSliceAssign"
     assert entries[-2].name == new[-2].entry.test.name
-    again = litmusfuzz("known", "add", "k.yaml", "n/report.json", "--why", "too")
+    again = litmusfuzz("known", "add", "k.yaml", "n", "--why", "too")  # its folder
     assert f"0 added, {len(new)} known already" in again.stdout
     (tmp_path / "bad.json").write_text('{"findings": [{}]}')
     bad = litmusfuzz("known", "add", "k.yaml", "bad.json", "--why", "seen")
@@ -465,7 +490,7 @@ def test_the_report_of_a_short_run_has_no_empty_section(tmp_path: Path) -> None:
         parsed = Balanced(whole)
         assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
         bodies = re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', whole, re.DOTALL)
-        names = ["findings", "configurations", "families", "tests", "coverage", "versions"]
+        names = ["ran", "findings", "configurations", "families", "tests", "coverage", "versions"]
         assert [name for name, _ in bodies] == names
         for name, body in bodies:
             assert re.sub(r"<[^>]*>", "", body).strip(), name

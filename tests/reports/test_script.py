@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SETTINGS = {"inter_op_threads": 4, "executor_type": "", "grappler": False}
+SETTINGS = {"inter_op_threads": 4, "executor_type": "", "rewrites": ""}
 FINDING = Finding(
     executor="tf",
     configuration="plain",

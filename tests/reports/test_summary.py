@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from example_reports import (
+    GPU,
     ended_finding,
     nightly_run,
     pending,
@@ -25,6 +26,7 @@ from litmusfuzz.reports.report import (
     Known,
     Moment,
     Pending,
+    Pruned,
     Report,
     ReportedFinding,
     ShardLine,
@@ -49,6 +51,7 @@ TF = Share(
     findings=2,
     forbidden_graphs=2,
     reached=0.5,
+    reached_graphs=3,
     minimizing_outcomes=50,
 )
 JAX = replace(
@@ -81,7 +84,7 @@ def run_of_two() -> Report:
         spent_s=1.26,
         interrupted=True,
         findings=(*made.findings, replace(dead, count=1, in_this_run=1)),
-        by_config=(TF, JAX),
+        by_config=(TF, JAX, GPU),
         unavailable={"native/gpu": "no CUDA device"},
         generated=12,
         families={
@@ -112,19 +115,19 @@ def test_the_end_of_a_run() -> None:
             "  likely the same cause in 1 more finding:",
             f"    {headline(mp)}",
             "",
-            "seed 3: 12 graphs in 1.3 s (interrupted): broken: the canary was reported in 1 of 2"
-            " runs: this campaign proves nothing",
+            "seed 3: 12 graphs generated in 1.3 s (interrupted)",
             "  configurations:",
-            "    configuration  judged by  graphs  outcomes  seconds  reached  forbidden  findings"
+            "    configuration  judged by  graphs  outcomes  seconds  coverage  forbidden  findings"
             "  unknown  refused  not run  crashed  while minimizing",
-            "    tf/two         rfc             4       900      3.2      50%          2         2"
+            "    tf/two         rfc             4       900      3.2  50%, n=3          2         2"
             "        0        0        0        0                50",
-            "    jax/plain      rfc             4         0      3.2        -          0         0"
+            "    jax/plain      rfc             4         0      3.2         -          0         0"
             "        1        6        1        1                 0",
+            "    native/gpu     rfc             0         0      0.0         -          0         0"
+            "        0        0        0        0                 0",
             "    jax/plain: unknown: over the oracle's budget 1; refused for lack of: loops 5,"
             " queues 2;",
             "      judged by rfc, guarantees executor (see --model)",
-            "    native/gpu: cannot run here: no CUDA device",
             "  families:",
             "    family  graphs  seconds  forbidden  findings  unknown",
             "    dag          4     12.0          0         0        1",
@@ -144,6 +147,14 @@ def test_the_end_of_a_run() -> None:
             "  the process crashed on generated tests, or while minimizing:",
             "    crashed/o p.yaml: 1 time: the worker ended by SIGSEGV after 3 of 64 executions",
             "    replay    litmusfuzz replay 'r/crashed/o p.yaml'",
+            "  what ran:",
+            "    executor  configurations  cannot run here   graphs  outcomes",
+            "    tf                1 of 1                0   4 of 4       900",
+            "    jax               1 of 1                0  4 of 11         0",
+            "    native            0 of 1                1   0 of 0         0",
+            "    asked for: 60 s; 1.3 s spent",
+            "    native: 1 of 1 cannot run here (no CUDA device): gpu",
+            "broken: the canary was reported in 1 of 2 runs: this campaign proves nothing",
         ]
     )
 
@@ -170,12 +181,15 @@ def test_a_run_that_saw_nothing() -> None:
     )
     assert summary(nothing) == "\n".join(
         [
-            "seed 7: 0 graphs in 0.0 s: nothing new so far",
+            "seed 7: 0 graphs generated in 0.0 s",
             "  tests and verdicts:",
             "    generated: 0 graphs: none",
             "    outcomes judged: none",
             "    forbidden outcomes: in 0 graphs: 0 findings of 0 likely causes, in o",
             "    mutant/canary: always wrong: reported in 0 of 0 runs",
+            "  what ran:",
+            "    asked for: 60 s; 0.0 s spent",
+            "nothing new so far",
         ]
     )
     assert nothing.exit_code() == 3  # nothing was judged
@@ -247,7 +261,7 @@ def test_many_deaths_and_known_findings_are_counted() -> None:
         "and 2 more",
     ]
     assert "  known, seen again (5):" in lines
-    assert lines[-1] == "    and 1 more"
+    assert lines[lines.index("  what ran:") - 1] == "    and 1 more"
     # A known finding is not shown in full.
     assert not any(line.startswith("  seen ") for line in lines)
 
@@ -275,13 +289,19 @@ def from_json(data: dict[str, Any]) -> Report:
     made["families"] = {k: FamilyTotals(**each) for k, each in made["families"].items()}
     made["differential"] = {k: ExecutorTotals(**each) for k, each in made["differential"].items()}
     made["findings"] = tuple(map(finding_from_json, made["findings"]))
+    made["damaged"] = tuple(made["damaged"])
+    pruned = made["pruned"]
+    made["pruned"] = Pruned(**pruned | {"folders": tuple(pruned["folders"])})
     made["canary"], made["minimizing"] = tuple(made["canary"]), tuple(made["minimizing"])
     return Report(**made)
 
 
 def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
     """A finding of it."""
+    data = dict(data)
     entry = loads(data["entry"])
+    no_histogram = data.pop("no_histogram")
+    assert bool(no_histogram) != bool(data["histogram"])
 
     def outcome(plain: Any) -> Outcome:
         return outcome_from_plain(entry.test, plain)

@@ -58,7 +58,7 @@ def test_a_line_says_what_takes_long(
     with LiveView(out) as view:
         view(report)
     (line,) = out.getvalue().splitlines()
-    assert line.startswith(f"{spent_s:6.1f} s  118 tests ({118 / spent_s:.1f}/s)  40700 outcomes")
+    assert line.startswith(f"{spent_s:6.1f} s  118 graphs ({118 / spent_s:.1f}/s)  40700 outcomes")
     assert line.endswith(said)
 
 
@@ -101,7 +101,7 @@ def test_the_panel_has_a_row_for_each_configuration(monkeypatch: pytest.MonkeyPa
     report = replace(nightly_run(2), minimizing=("[bold]graph 3[/bold] of tf/plain",))
     lines = panel(report, monkeypatch)
     rows = {cells[0]: cells[1:] for line in lines if (cells := line.split())}
-    assert rows["configuration"] == ["tests", "outcomes", "crashed", "timed", "out"]
+    assert rows["configuration"] == ["graphs", "outcomes", "crashed", "timed", "out"]
     assert rows["tf/plain"] == ["2,400", "2,990,000", "2", "0"]
     assert rows["native/stealing"] == ["1,160", "900,000", "0", "0"]
     assert rows["mutant/canary"] == ["412/412"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import platform
 from dataclasses import asdict, replace
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (
+    SETTING_TYPES,
     PreparedTest,
     check_engine,
     config_for,
@@ -24,6 +26,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.two_processes import devices_for
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused, Unavailable
+from litmusfuzz.fuzz.executors.setting_types import OneOf
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 _CLUSTERS: Final = "clusters"
 """Setting: how a test without clusters is clustered, `greedy` or `none`."""
@@ -66,6 +70,7 @@ def _configurations() -> Iterator[Config]:
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
+_CLUSTERERS: Final = OneOf(("greedy", "none"))
 
 
 class JaxClusteredExecutor:
@@ -82,6 +87,9 @@ class JaxClusteredExecutor:
         ),
         # JAX reads its options when it is imported; XLA_FLAGS is read with the first array.
         ("JAX_*", "TF_CPP_*"),
+    )
+    setting_types: ClassVar[Mapping[str, SettingType]] = MappingProxyType(
+        {**SETTING_TYPES, _CLUSTERS: _CLUSTERERS}
     )
 
     @classmethod

@@ -5,13 +5,20 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, replace
 from itertools import count as count_from
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.engines.settings import EngineSettings, UnknownEngine
+from litmusfuzz.fuzz.engines.settings import (
+    MAX_DEPTH,
+    MAX_THREADS,
+    SCHEDULERS,
+    EngineSettings,
+    UnknownEngine,
+)
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.gpus import Gpus
 from litmusfuzz.fuzz.executors.native.lowering import lower
@@ -31,6 +38,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     Refused,
     Unavailable,
 )
+from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf, Text
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram, Prepared
+    from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 _THREADS: Final = 2
 # `pool` pops at random and shows all outcomes of IRIW within thousands of copies;
@@ -162,6 +171,20 @@ WITH_GPU: Final = ("cpu:0", "gpu:0")
 _CONFIGURATIONS: Final = tuple(_configurations())
 
 
+SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
+    {
+        "engine": Text("[^;,]+", "the name of an engine, without ';' and ','"),
+        "threads": Number(1, MAX_THREADS),
+        "split_updates": Flag(),
+        "scheduler": OneOf(SCHEDULERS),
+        "depth": Number(1, MAX_DEPTH),
+        "devices": Text("(cpu|gpu):[0-9]{1,3}( (cpu|gpu):[0-9]{1,3}){0,7}", "devices, as cpu:0"),
+        "processes": Number(2, 2),
+        "gpus": OneOf(("real", "emulated")),
+    }
+)
+"""The values that each setting of a configuration may have."""
+
 MEASURES: Final = ("preemptions", "delays")
 """Quantities that `PreparedTest.search` can bound."""
 
@@ -217,6 +240,7 @@ class NativeExecutor:
     name: ClassVar[str] = "native"
     support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
     fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.executors.native.executor",))
+    setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

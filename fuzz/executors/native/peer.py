@@ -1,10 +1,9 @@
 """The second of the two processes that execute one test.
 
-Run as ``python -m litmusfuzz.fuzz.executors.native.peer``.
+Run as ``python -m litmusfuzz.fuzz.executors.native.peer SOCKET``.
 
-The process reads a key from its standard input and writes the port on which it
-listens to its standard output. It serves the client that has the key, one test
-after another, until the connection or the input ends.
+The process serves the first one by the socket whose descriptor it was given, one test after
+another, until the connection or its standard input ends.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from multiprocessing.connection import Listener
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,14 +21,7 @@ from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
-from litmusfuzz.fuzz.executors.native.transport import (
-    HOST,
-    KEY_BYTES,
-    Messages,
-    Sender,
-    Tag,
-    deliver,
-)
+from litmusfuzz.fuzz.executors.native.transport import Messages, Sender, Tag, deliver
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
@@ -105,16 +97,12 @@ def _end_with_input(stream: Any) -> None:
 
 
 def main() -> None:
-    """Listen, serve one client, and exit."""
-    key = sys.stdin.buffer.read(KEY_BYTES)
+    """Serve the process that has started this one, and exit."""
     _end_with_input(sys.stdin.buffer)
-    with Listener((HOST, 0), authkey=key) as listener:
-        _, port = listener.address
-        sys.stdout.write(f"{port}\n")
-        sys.stdout.flush()
-        connection = listener.accept()
-    serve(Messages(connection))
-    # At once, without waiting for other threads: the client is gone.
+    messages = Messages(Connection(int(sys.argv[1])))
+    messages.send(Tag.READY)
+    serve(messages)
+    # At once, without waiting for other threads: the first process is gone.
     os._exit(0)
 
 

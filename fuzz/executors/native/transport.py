@@ -1,7 +1,7 @@
-"""Messages between the two processes of one test, over TCP on the loopback interface.
+"""Messages between the two processes of one test, over a pair of connected sockets.
 
-`multiprocessing.connection` frames messages, keeps their order, reports a lost peer
-by `EOFError`, and authenticates the client by a key. Nothing is pickled.
+`multiprocessing.connection` frames messages, keeps their order, and reports a lost peer
+by `EOFError`. Nothing is pickled. Nothing listens: the second process inherits its socket.
 
 Each process has a `Sender`, a thread that sends the messages of its partition runner.
 A thread of the first process receives messages, and the main thread of the second
@@ -10,7 +10,6 @@ A thread of the first process receives messages, and the main thread of the seco
 
 from __future__ import annotations
 
-import socket
 import struct
 import threading
 from contextlib import suppress
@@ -22,14 +21,15 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.native._executor import PartitionRunner
 
-HOST: Final = "127.0.0.1"
-KEY_BYTES: Final = 32
 _SETTINGS: Final = struct.Struct("<QI")
 _NUMBER: Final = struct.Struct("<Q")
 
 
 class Tag(Enum):
     """Kind of a message: its first byte."""
+
+    READY = b"S"
+    """The second process has started."""
 
     LOAD = b"L"
     """A `LoadRequest`. The answer is a refusal, or "" for success."""
@@ -51,10 +51,6 @@ class Messages:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        # Small messages one after another: without this, each waits for the
-        # acknowledgement of the one before it.
-        with socket.socket(fileno=socket.dup(connection.fileno())) as same:
-            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, tag: Tag, data: bytes = b"") -> None:
         """Send a message; drop it if the connection is lost."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import queue
 import random
-import secrets
+import socket
 import subprocess
 import sys
 import threading
 import weakref
 from collections import Counter
-from contextlib import suppress
-from multiprocessing.connection import Client
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,14 +19,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors.native.outcomes import Rows
 from litmusfuzz.fuzz.executors.native.peer import LoadRequest, Partition, lowered
-from litmusfuzz.fuzz.executors.native.transport import (
-    HOST,
-    KEY_BYTES,
-    Messages,
-    Sender,
-    Tag,
-    deliver,
-)
+from litmusfuzz.fuzz.executors.native.transport import Messages, Sender, Tag, deliver
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
@@ -49,26 +41,22 @@ class Peer:
     """The second process. It takes a second to start, so it serves many tests."""
 
     def __init__(self) -> None:
-        key = secrets.token_bytes(KEY_BYTES)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "litmusfuzz.fuzz.executors.native.peer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-P", "-m", "litmusfuzz.fuzz.executors.native.peer"),
+                    str(theirs.fileno()),
+                ],
+                stdin=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+            )
+        self._messages = Messages(Connection(ours.detach()))
         self._close = weakref.finalize(self, _end, self._process)
         self._gone = False
         self.devices = ""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(key)
-            self._process.stdin.flush()
-            port = self._process.stdout.readline()
-            if not port:
-                raise EOFError
-            self._messages = Messages(Client((HOST, int(port)), authkey=key))
-        except (EOFError, OSError):
-            raise self.lost() from None
+        if self._messages.receive() is None:
+            raise self.lost()
         self._runner: PartitionRunner | None = None
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._receive, daemon=True).start()
@@ -160,10 +148,8 @@ class Peer:
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-    for stream in (process.stdin, process.stdout):
-        assert stream is not None
-        with suppress(BrokenPipeError):  # the process never read its key
-            stream.close()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 def devices_for(config: Config) -> tuple[str, ...]:

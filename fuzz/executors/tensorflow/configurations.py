@@ -13,13 +13,18 @@ The guarantee is the memory model `executor` without XLA, `rfc` with XLA, and `a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.executors.setting_types import Flag, ListOf, Number, OneOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +235,36 @@ _AGGRESSIVE: Final = ",".join(
 )
 
 
+MAX_THREADS: Final = 1024
+SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
+    {
+        "inter_op_threads": Number(1, MAX_THREADS),
+        "pool": OneOf(("own", "per_session", "second", "global", "run_handler", "caller")),
+        "intra_op_threads": Number(1, MAX_THREADS),
+        "executor_type": OneOf(("", "SINGLE_THREADED_EXECUTOR")),
+        "rewrites": ListOf(
+            tuple(
+                dict.fromkeys(
+                    each
+                    for rewrites in (*OPTIMIZERS.values(), _AGGRESSIVE)
+                    for each in rewrites.split(",")
+                )
+            ),
+            separator=",",
+            whole=("", "all"),
+        ),
+        "compiled": OneOf(("", "clusters", "region")),
+        "in_background": Flag(),
+        "front_end": OneOf(
+            ("graph", "function", "functional", "functional_kernels", "critical_section")
+        ),
+        "model_code": Flag(),
+        "workers": Number(0, 64),
+    }
+)
+"""The values that each field of `Settings` may have."""
+
+
 def _configurations() -> Iterator[Config]:
     yield configuration("plain")
     yield configuration("grappler", rewrites="all")
@@ -262,8 +297,8 @@ def _configurations() -> Iterator[Config]:
     yield configuration("functional_grappler", front_end="functional", rewrites="all")
     yield configuration("functional_kernels", front_end="functional_kernels")
     yield configuration("critical_section", front_end="critical_section")
-    no_proxy = (*QUIET, ("no_grpc_proxy", "127.0.0.1"))
-    yield configuration("two_workers", environment=no_proxy, pool="global", workers=2)
+    alone = (*QUIET, network.OWN, ("no_grpc_proxy", "127.0.0.1"))
+    yield configuration("two_workers", environment=alone, pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield configuration(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):

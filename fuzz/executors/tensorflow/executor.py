@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
-from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
+from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    CONFIGURATIONS,
+    SETTING_TYPES,
+    Settings,
+)
 from litmusfuzz.fuzz.executors.tensorflow.grpc_servers import grpc_servers
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.passes.placement import place
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
@@ -57,6 +63,7 @@ class TensorFlowExecutor:
         ("TF_CPP_*", "TF_ENABLE_*", "TF_USE_*", "TF2_BEHAVIOR"),
     )
     damaging_ops: ClassVar[frozenset[str]] = frozenset({"ResourceStridedSliceAssign"})
+    setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES
 
     def __init__(self) -> None:
         self._clock = Clock()
@@ -79,6 +86,17 @@ class TensorFlowExecutor:
             "python": platform.python_version(),
         }
 
+    def check(self, config: Config) -> None:
+        """Check that the process has a network of its own, if the configuration needs one.
+
+        Raises
+        ------
+        Unavailable
+            With the reason.
+        """
+        if Settings.of(config).workers:
+            network.require()
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower the test; each run builds its own graphs and sessions.
 
@@ -87,7 +105,7 @@ class TensorFlowExecutor:
         Refused
             If the configuration cannot run the test; names the feature, op or device.
         Unavailable
-            If TensorFlow is not installed.
+            If TensorFlow is not installed, or the configuration cannot run on this machine.
         """
         _import_tensorflow()
         settings = Settings.of(config)

@@ -1,6 +1,8 @@
 """Starts and stops TensorFlow gRPC servers on this machine.
 
-A configuration spreads the devices of a graph over them: `two_workers` needs two.
+They listen on all interfaces, without authentication: their worker has a network of its own
+(`litmusfuzz.fuzz.executors.network`). A configuration spreads the devices of a graph over them:
+`two_workers` needs two.
 
 A process has at most one set of servers, made before its first session: the configuration has
 an environment, and so a worker process, of its own. There they are forked, which takes
@@ -22,6 +24,7 @@ import traceback
 from functools import cache
 from typing import Final, NoReturn, Protocol
 
+from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.process_tree import die_with, thread_names
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 
@@ -57,10 +60,11 @@ class GrpcServers:
     Raises
     ------
     Unavailable
-        If the servers do not start.
+        If the servers do not start, or others could connect to them.
     """
 
     def __init__(self, count: int, threads: int) -> None:
+        network.require()
         self._servers: list[_Server] = []
         for _ in range(_TRIES):
             addresses = _free(count)

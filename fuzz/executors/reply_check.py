@@ -1,0 +1,130 @@
+"""Checks of a worker's reply against its request, as strict as those of a file from a stranger.
+
+A worker runs a framework that may have damaged its memory, or an executor that somebody else has
+written. A reply that passes is complete, and is about the test that was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.model import MAX_CAPACITY
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.messages import BadReply
+from litmusfuzz.fuzz.executors.protocol import noise_from
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.messages import Reply, Request, Row
+
+_REASONS: Final = ("refused", "unavailable", "diverged")
+MAX_CHOICES: Final = 1_000_000_000
+"""Events among which a choice is made, fewer than; as in a file."""
+_SHOWN: Final = 80
+"""Characters, at most, of a wrong name in a message."""
+
+
+def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
+    """Check that a reply answers this request.
+
+    Parameters
+    ----------
+    request : Request
+    test : LitmusTest or None
+        The test of the request; None to read it from the request's text.
+    reply : Reply
+
+    Raises
+    ------
+    BadReply
+        Naming what is wrong first.
+    """
+    if reply.number != request.number:
+        raise BadReply(f"it has number {reply.number}, and the request {request.number}")
+    if reply.seconds < 0:
+        raise BadReply(f"its time is negative: {reply.seconds} s")
+    given = [name for name in _REASONS if getattr(reply, name)]
+    results = [name for name in ("rows", "choices", "clusters") if getattr(reply, name)]
+    expected = _expected(request) if not given else ()
+    for name in (*given[1:], *(each for each in results if each not in expected)):
+        first = f" beside {given[0]}" if given else ""
+        raise BadReply(f"it has {name}{first}, which nobody asked for")
+    if request.test and not given:
+        test = test or loads(request.test).test
+        if request.task == "clusters":
+            _check_clusters(test, reply)
+        else:
+            _check_rows(request, test, reply)
+
+
+def _expected(request: Request) -> tuple[str, ...]:
+    """Fields of a reply with results."""
+    if not request.test:
+        return ()
+    return {"clusters": ("clusters",), "record": ("rows", "choices")}.get(request.task, ("rows",))
+
+
+def _check_rows(request: Request, test: LitmusTest, reply: Reply) -> None:
+    sizes = {name: test.size_of(test.type_of(name).shape) for name in test.names}
+    queues = {queue.name for queue in test.queues}
+    resources = sizes.keys() - set(test.observe)
+    for row in reply.rows:
+        _check_names(row, sizes.keys(), resources)
+        for name, value in row.values.items():
+            elements = value if name in queues else [value]
+            if elements and len(elements) > MAX_CAPACITY:
+                raise BadReply(f"queue {name!r} has {len(elements):,} elements")
+            for element in [] if value is None else elements or []:
+                _check_size(name, element, sizes[name])
+    for index, of, digest in reply.choices:
+        if not (index < of < MAX_CHOICES and digest < 1 << 64):
+            raise BadReply("a choice is out of range")
+    total = sum(row.count for row in reply.rows)
+    if request.task == "run":
+        # A step more than asked for, at most; where executions are costly, fewer.
+        most = max(request.count, 1) + noise_from(request.noise).copies - 1
+        if not 1 <= total <= most:
+            raise BadReply(f"its outcomes count {total:,} executions, of {request.count:,} asked")
+    elif request.task == "record" and not reply.rows and not reply.choices:
+        pass  # no execution was wanted
+    elif total != 1:
+        raise BadReply(f"its outcomes count {total:,} executions, of one")
+    elif request.task == "record" and not any(
+        (row.values, row.status) == (each.values, each.status)
+        for row in reply.rows
+        for each in request.wanted
+    ):
+        raise BadReply("its outcome is none of those that were wanted")
+
+
+def _check_names(row: Row, names: Set[str], resources: Set[str]) -> None:
+    """Check which names an outcome has; which it may lack depends on how it ended."""
+    wrong = sorted(row.values.keys() - names)
+    if wrong:
+        raise BadReply(f"the test has no {wrong[0][:_SHOWN]!r}")
+    required = {Status.COMPLETED: names, Status.BLOCKED: resources, Status.FAILED: frozenset()}
+    missing = sorted(required[row.status] - row.values.keys())
+    if missing:
+        raise BadReply(f"it has no value for {missing[0]!r} in a {row.status} outcome")
+    if row.status is Status.FAILED and row.values:
+        raise BadReply("a failed outcome has no values")
+
+
+def _check_size(name: str, element: object, size: int) -> None:
+    """Check one value, or one element of a queue."""
+    if not isinstance(element, list) or not all(isinstance(each, int) for each in element):
+        raise BadReply(f"the value of {name!r} has another form")
+    if len(element) != size:
+        raise BadReply(f"the value of {name!r} has {len(element)} numbers, not {size}")
+
+
+def _check_clusters(test: LitmusTest, reply: Reply) -> None:
+    members = [member for cluster in reply.clusters.values() for member in cluster]
+    wrong = sorted(set(members) - set(test.types))
+    if wrong:
+        raise BadReply(f"the test has no node {wrong[0][:_SHOWN]!r}")
+    if len(set(members)) < len(members):
+        raise BadReply("a node is in two clusters")

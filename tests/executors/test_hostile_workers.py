@@ -1,0 +1,323 @@
+"""Workers of a stranger's executor: a bad reply costs one request, and no process stays behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import psutil
+import pytest
+from campaign.campaigns import Run
+from campaign.doubles import installed
+from executors.hostile import LOGGED_BYTES, SEVENTH, Garbled, Hostile, HostileServer
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors import fork_server, messages, reply_check
+from litmusfuzz.fuzz.executors.fork_server import close_all
+from litmusfuzz.fuzz.executors.process_log import HEAD_BYTES, KEPT_BYTES
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.reports.events import Executed, WorkerDied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ENDING_S = 5.0
+"""Seconds until the processes that a worker has left are gone; without other load it takes 0.05."""
+SB = litmus("X=1; r0=Y || Y=1; r1=X")
+QUEUES = litmus("Q!1; r0=Q?", queues={"Q": 2})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = installed(tmp_path_factory.mktemp("doubles"), [Hostile, HostileServer, Garbled])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        tests = Path(__file__).parent.parent
+        patch.setenv("PYTHONPATH", os.pathsep.join([folder, str(tests)]))
+        yield
+        close_all()
+
+
+@pytest.fixture(params=[False, True], ids=["forked", "spawned"])
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with closing(Worker(Hostile.name, spawn=request.param)) as made:
+        assert isinstance(made.ask(ask(), 60), messages.Reply)
+        yield made
+
+
+def ask(config: str = "plain") -> messages.Request:
+    return messages.Request(config=config)
+
+
+def children(worker: Worker, config: str) -> list[psutil.Process]:
+    """The processes that it starts there."""
+    reply = worker.ask(ask(config), 60)
+    assert isinstance(reply, messages.Reply), reply
+    found = [psutil.Process(int(pid)) for pid in reply.versions["children"].split()]
+    assert all(each.is_running() for each in found)
+    return found
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    """True as soon as all have ended; the machine's first process may reap them later."""
+    end = time.monotonic() + ENDING_S
+    while any(runs(process) for process in processes):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# --- replies ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ("garbage", "a bad reply: its length is 4,292,354,167 bytes, of at most 16,777,216"),
+        ("huge", "a bad reply: its length is 1,073,741,824 bytes, of at most 16,777,216"),
+        ("half", "a bad reply: it ends after 5 bytes \\(exit 0\\)"),
+        # Where the reading stops depends on when the bytes come.
+        ("flood", "a bad reply: (more bytes follow it|Input data was truncated)"),
+        ("twice", "a bad reply: (more bytes follow it|it has number 0, and the request 2)"),
+    ],
+)
+def test_a_bad_reply_costs_one_request(worker: Worker, config: str, why: str) -> None:
+    died = worker.ask(ask(config), 60)
+    assert isinstance(died, Died)
+    assert re.fullmatch(why, died.message)
+    assert not died.timed_out
+    assert isinstance(worker.ask(ask(), 60), messages.Reply)
+    assert worker.starts == 2
+
+
+def test_the_deadline_is_that_of_the_whole_reply(worker: Worker) -> None:
+    """Each byte comes in time, but the last one never does."""
+    started = time.monotonic()
+    died = worker.ask(ask("slow"), 0.5)
+    assert isinstance(died, Died)
+    assert (died.message, died.timed_out) == ("no answer in 0.5 s", True)
+    assert time.monotonic() - started < 30
+    assert isinstance(worker.ask(ask(), 60), messages.Reply)
+
+
+def test_a_campaign_goes_on_after_bad_replies(tmp_path: Path) -> None:
+    """Each costs the one test, which is kept with the line that says why."""
+    config = configuration(Garbled.name)
+    settings = Settings(1, tmp_path, ((Garbled.name, config),), 300, 20, ("dag",), count=4)
+    run = Run(settings).run()
+    died = [each for each in run.events if isinstance(each, WorkerDied)]
+    assert len(died) == 20 // SEVENTH
+    for each in died:
+        assert each.message.startswith("a bad reply: its length is 4,292,354,167 bytes")
+        assert load(tmp_path / each.file).test.nodes
+    ended = Counter(each.end for each in run.events if isinstance(each, Executed))
+    assert ended == {"judged": 20 - len(died), "crashed": len(died)}
+
+
+ROW: dict[str, Any] = {"values": {"r0": [0], "r1": [1], "X": [1], "Y": [1]}, "count": 3}
+RUN = messages.Request(
+    test=dumps(Entry(SB)), config="plain", count=3, noise=asdict(Noise(copies=2))
+)
+RECORD = msgspec.structs.replace(
+    RUN, task="record", wanted=[messages.Row({"r0": [0], "r1": [1], "X": [1], "Y": [1]}, 1)]
+)
+QUEUED = msgspec.structs.replace(RUN, test=dumps(Entry(QUEUES)))
+CLUSTERS = msgspec.structs.replace(RUN, task="clusters")
+
+
+def row(**changed: object) -> dict[str, object]:
+    values = {**ROW["values"], **{n: v for n, v in changed.items() if n in ROW["values"]}}
+    return {**ROW, **changed, "values": values} if "values" not in changed else ROW | changed
+
+
+def received(reply: dict[str, object] | bytes, request: messages.Request) -> messages.Reply:
+    """A reply as a worker takes it."""
+    body = reply if isinstance(reply, bytes) else msgspec.json.encode(reply)
+    found = messages.complete_reply(bytearray(len(body).to_bytes(4, "big") + body))
+    assert found is not None
+    reply_check.check(request, None, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply"),
+    [
+        (RUN, {"rows": [ROW]}),
+        (RUN, {"rows": [row(count=1), row(count=3, r0=None)]}),
+        (RUN, {"rows": [{"values": {}, "count": 1, "status": "failed"}]}),
+        (RUN, {"rows": [{"values": {"X": [1], "Y": [0]}, "count": 1, "status": "blocked"}]}),
+        (RUN, {"refused": "loops"}),
+        (RECORD, {}),
+        (RECORD, {"rows": [row(count=1)], "choices": [[0, 2, (1 << 64) - 1]]}),
+        (QUEUED, {"rows": [{"values": {"r0": [1], "Q": []}, "count": 1}]}),
+        (QUEUED, {"rows": [{"values": {"r0": [1], "Q": [[1], [2], [3]]}, "count": 1}]}),
+        (CLUSTERS, {"clusters": {"a": ["r0"], "b": ["r1"]}}),
+        (ask(), {"versions": {"python": "3"}, "counters": {"found": 0.5}}),
+    ],
+)
+def test_a_good_reply_is_taken(request_: messages.Request, reply: dict[str, object]) -> None:
+    assert received(reply, request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply", "why"),
+    [
+        (RUN, b"", "Input data was truncated"),
+        (RUN, b"\xff\xfe", "JSON is malformed"),
+        (RUN, b"[" * 100_000, ""),
+        (RUN, b'{"rows": [' + b"9" * 100_000 + b"]}", ""),
+        (RUN, {"rows": 1}, "Expected `array`, got `int`"),
+        (RUN, {"rows": [row(count="3")]}, "Expected `int`, got `str`"),
+        (RUN, {"rows": [row(count=True)]}, "Expected `int`, got `bool`"),
+        (RUN, {"rows": [row(count=0)]}, "Expected `int` >= 1"),
+        (RUN, {"rows": [row(count=-3)]}, "Expected `int` >= 1"),
+        (RUN, {"rows": [row(count=1 << 63)]}, "Expected `int`"),
+        (RUN, {"rows": [row(X=[1 << 63])]}, "Expected `int`"),
+        (RUN, {"rows": [row(X=[-(1 << 63) - 1])]}, "Expected `int`"),
+        (RUN, {"rows": [row(X=[1.5])]}, "Expected `int | array`, got `float`"),
+        (RUN, {"rows": [row(status="done")]}, "Invalid enum value 'done'"),
+        (RUN, {"rows": [row(status="x" * 1000)]}, "Invalid enum value"),
+        (RUN, {"seconds": "long"}, "Expected `float`, got `str`"),
+        (RUN, b'{"seconds": 1e999}', ""),
+        (RUN, {"rows": [ROW], "seconds": -1.0}, "its time is negative: -1.0 s"),
+        (RUN, {"rows": [ROW], "number": 7}, "it has number 7, and the request 0"),
+        (RUN, {}, "its outcomes count 0 executions, of 3 asked"),
+        (RUN, {"rows": [row(count=5)]}, "its outcomes count 5 executions, of 3 asked"),
+        (RUN, {"rows": [row(count=(1 << 63) - 1)] * 2}, "its outcomes count 18,"),
+        (RUN, {"rows": [row(values={"r0": [0]})]}, "it has no value for 'X' in a completed"),
+        (RUN, {"rows": [row(values={**ROW["values"], "Z": [1]})]}, "the test has no 'Z'"),
+        (RUN, {"rows": [row(X=[])]}, "the value of 'X' has 0 numbers, not 1"),
+        (RUN, {"rows": [row(X=[1, 1])]}, "the value of 'X' has 2 numbers, not 1"),
+        (RUN, {"rows": [row(X=[[1]])]}, "the value of 'X' has another form"),
+        (RUN, {"rows": [row(status="failed")]}, "a failed outcome has no values"),
+        (RUN, {"rows": [row(values={"X": [1]}, status="blocked")]}, "it has no value for 'Y'"),
+        (QUEUED, {"rows": [{"values": {"r0": [1], "Q": [1]}, "count": 1}]}, "the value of 'Q'"),
+        (QUEUED, {"rows": [{"values": {"r0": [1], "Q": [[]]}, "count": 1}]}, "the value of 'Q'"),
+        (
+            QUEUED,
+            {"rows": [{"values": {"r0": [1], "Q": [[1]] * 5000}, "count": 1}]},
+            "queue 'Q' has 5,000 elements",
+        ),
+        (RUN, {"rows": [ROW], "refused": "no"}, "it has rows beside refused"),
+        (RUN, {"refused": "no", "unavailable": "no"}, "it has unavailable beside refused"),
+        (RUN, {"refused": "a\nb"}, "Expected `str` matching regex"),
+        (RUN, {"refused": "\x1b[2J"}, "Expected `str` matching regex"),
+        (RUN, {"refused": "x" * 70_000}, "Expected `str` of length <= 65536"),
+        (RUN, {"rows": [ROW], "clusters": {"a": ["r0"]}}, "it has clusters, which nobody"),
+        (RUN, {"rows": [ROW], "choices": [[0, 1, 2]]}, "it has choices, which nobody"),
+        (ask(), {"rows": [ROW]}, "it has rows, which nobody asked for"),
+        (RECORD, {"rows": [ROW]}, "its outcomes count 3 executions, of one"),
+        (RECORD, {"rows": [row(count=1, r0=[1])]}, "its outcome is none of those"),
+        (RECORD, {"choices": [[0, 2, 1]]}, "its outcomes count 0 executions, of one"),
+        (RECORD, {"rows": [row(count=1)], "choices": [[2, 2, 1]]}, "a choice is out of range"),
+        (RECORD, {"rows": [row(count=1)], "choices": [[0, 2, 1 << 64]]}, "a choice is out of"),
+        (RECORD, {"rows": [row(count=1)], "choices": [[-1, 2, 1]]}, "Expected `int` >= 0"),
+        (CLUSTERS, {"clusters": {"a": ["Z"]}}, "the test has no node 'Z'"),
+        (CLUSTERS, {"clusters": {"a": ["r0"], "b": ["r0"]}}, "a node is in two clusters"),
+        (ask(), {"counters": {"found": 1e300}}, "Expected `float` <= 1e+18"),
+        (ask(), {"counters": {f"c{i}": 1 for i in range(101)}}, "Expected `object` of length <="),
+        (ask(), {"versions": {f"v{i}": "1" for i in range(101)}}, "Expected `object` of length <="),
+        (ask(), {"versions": {"python": 3}}, "Expected `str`, got `int`"),
+    ],
+)
+def test_a_bad_reply_is_not(
+    request_: messages.Request, reply: dict[str, object] | bytes, why: str
+) -> None:
+    with pytest.raises(messages.BadReply) as caught:
+        received(reply, request_)
+    assert str(caught.value).startswith(why)
+
+
+def test_a_server_that_says_nonsense_is_replaced() -> None:
+    """A module that a fork server imports can write wherever the server can."""
+    with closing(Worker(HostileServer.name)) as made:
+        died = made.ask(ask(), 60)
+        assert isinstance(died, Died)
+        assert died.message == "the fork server says what it never says: 'pid none'"
+        assert isinstance(made.ask(ask(), 60), Died)
+        for _ in range(fork_server.MAX_FAILED_STARTS):
+            reply = made.ask(ask(), 60)
+        assert isinstance(reply, messages.Reply)  # spawned in the end
+        assert made.start_method.startswith("spawned: the fork server was killed")
+
+
+# --- logs ------------------------------------------------------------------------------
+
+
+def test_a_log_without_end_is_kept_in_part(worker: Worker) -> None:
+    """Nothing of it is on a disk, and it says how much is not kept."""
+    assert isinstance(worker.ask(ask("logs"), 60), messages.Reply)
+    died = worker.ask(ask("logs_and_crash"), 60)
+    assert isinstance(died, Died)
+    assert died.message == "signal 11: the last line"
+    assert len(died.log) < HEAD_BYTES + KEPT_BYTES + 100
+    assert died.log.startswith("the first line\n")
+    (note,) = (line for line in died.log.splitlines() if line.startswith("["))
+    dropped = int(note[1:].partition(" ")[0].replace(",", ""))
+    assert 0 <= 2 * LOGGED_BYTES - dropped - len(died.log) < 5000
+
+
+# --- children --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["close", "crash", "kill", "timeout"])
+def test_the_children_of_a_worker_end_with_it(worker: Worker, end: str) -> None:
+    """In its session or their own, daemons, and copies that run no other program."""
+    process = psutil.Process(worker.pid)
+    found = children(worker, "family")
+    assert len(found) == 5
+    ends: dict[str, Callable[[], object]] = {
+        "close": worker.close,
+        "crash": lambda: worker.ask(ask("crash"), 60),
+        "kill": process.kill,
+        "timeout": lambda: worker.ask(ask("hang"), 0.1),
+    }
+    ends[end]()
+    assert gone([process, *found])
+
+
+def test_the_children_of_a_worker_end_with_its_server(worker: Worker) -> None:
+    """The next request finds out that it was killed."""
+    process = psutil.Process(worker.pid)
+    found = children(worker, "family")
+    server = process.parent()
+    assert server is not None
+    server.kill()
+    assert gone([server, process])
+    assert isinstance(worker.ask(ask(), 60), Died)
+    assert gone(found)
+
+
+def test_the_children_of_a_worker_end_with_the_program(worker: Worker) -> None:
+    found = children(worker, "family")
+    close_all()
+    assert gone(found)
+
+
+def test_a_daemon_of_another_worker_is_spared(worker: Worker) -> None:
+    with closing(Worker(Hostile.name, spawn=worker.spawn)) as other:
+        (daemon,) = children(other, "daemon")
+        found = children(worker, "family")
+        worker.close()
+        assert gone(found)
+        assert daemon.is_running()
+    assert gone([daemon])
