@@ -15,6 +15,14 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder with none beside it: campaigns read the reports in the folders beside theirs."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def litmusfuzz(tmp_path: Path) -> Command:
     """Run the command line in a process of its own, in an empty folder."""
 

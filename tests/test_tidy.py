@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from helpers import for_each
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDERS: Final = ("corpus", "oracles", "fuzz", "reports")
@@ -112,7 +113,7 @@ def tracked() -> tuple[Path, ...]:
 # --- layers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", sorted(SOURCES.keys() - {*PUBLIC, "fuzz"}))
+@for_each("module", sorted(SOURCES.keys() - {*PUBLIC, "fuzz"}))
 def test_imports_point_down(module: str) -> None:
     layer = layer_of(module)
     assert layer in LAYERS, f"{module} is in no layer: add its package to LAYERS"
@@ -134,7 +135,7 @@ def test_no_import_circle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-@pytest.mark.parametrize("module", sorted(SOURCES))
+@for_each("module", sorted(SOURCES))
 def test_frameworks_are_imported_by_their_own_executor_only(module: str) -> None:
     frameworks = {name.split(".")[0] for name in all_imported(SOURCES[module])}
     frameworks &= {"tensorflow", "jax", "jaxlib"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from litmusfuzz.fuzz.campaign.store import DATABASE
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.reports.outputs import JSON, MAX_JSON_BYTES
 from litmusfuzz.reports.report import Earlier
@@ -175,18 +176,25 @@ def _carried(beside: dict[Path, tuple[Ended, Earlier]]) -> Iterator[Earlier]:
 
 
 def _reports(folder: Path, problems: list[str]) -> Iterator[tuple[Path, Ended]]:
-    """The reports in the folders beside one, without those of another version."""
+    """The reports in the folders beside one, without those of another version.
+
+    Other programs write a file of that name, too: one that cannot be read is only called damaged if
+    a campaign's store is next to it.
+    """
     for path in sorted(folder.parent.glob(f"*/{JSON}")):
         if path.parent == folder:
             continue
         try:
             yield path.parent, read(path)
+            continue
         except OtherVersion:
             continue
         except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
+            problem = f"{path}: {error.strerror}"
         except msgspec.MsgspecError as error:
-            problems.append(f"{path}: is damaged: {in_a_line(str(error))}")
+            problem = f"{path}: is damaged: {in_a_line(str(error))}"
+        if (path.parent / DATABASE).exists():
+            problems.append(problem)
 
 
 def read(path: Path) -> Ended:

@@ -27,7 +27,7 @@ from litmusfuzz.corpus.textfile import dumps, loads, outcome_from_plain
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.known_findings import KERNELS, Cause, KnownFinding, KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths
 from litmusfuzz.reports.events import (
     CampaignEnded,
@@ -355,13 +355,16 @@ ENDED |= {"mutation_score": None, "findings": []}
 def test_a_damaged_report_beside_a_campaign_is_named_and_left_out(
     store: Store, tmp_path: Path, damaged: bytes
 ) -> None:
-    for name in ("damaged", "whole", "old", "folder"):
+    for name in ("damaged", "whole", "old", "folder", "other"):
         (tmp_path / name).mkdir()
+        if name != "other":  # whose report is another program's
+            (tmp_path / name / DATABASE).touch()
     whole = replace(built(store), campaign="whole", started=int(STARTED) - 1)
     write_all(replace(whole, ended=int(STARTED) + 60), tmp_path / "whole")
     (tmp_path / "old" / JSON).write_text('{"started": 1}')  # another version, and no damage
     (tmp_path / "damaged" / JSON).write_bytes(damaged)
     (tmp_path / "folder" / JSON).mkdir()
+    (tmp_path / "other" / JSON).write_bytes(b"[]")
     report = built(store, KnownFinding("because", KEY))
     assert [each.graphs for each in report.earlier] == [2]
     first, second = report.damaged

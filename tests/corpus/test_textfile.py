@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,14 +140,14 @@ def test_the_base_of_the_table_is_a_valid_file() -> None:
     assert entry.finding.unreduced is None
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+@for_each("path", LITMUS)
 def test_a_corpus_file_is_saved_to_the_same_bytes(path: Path) -> None:
     entry = load(path)
     assert dumps(entry).encode() == path.read_bytes()
     assert loads(dumps(entry)) == entry
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+@for_each("path", LITMUS)
 def test_a_corpus_file_bears_its_tests_name(path: Path) -> None:
     assert load(path).test.name == path.stem
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 from helpers_ssa import PreparedFunction, random_state, results_of
 
 from litmusfuzz.corpus.builder import litmus
@@ -267,7 +267,7 @@ def test_random_clusters_equal_their_members_in_order(compiler: Compiler) -> Non
     assert sum(compared) > 150
 
 
-@pytest.mark.parametrize("test", CLUSTERED, ids=lambda test: test.name)
+@for_each("test", CLUSTERED)
 def test_clusters_of_the_corpus_equal_their_members_in_order(
     test: LitmusTest, default: Compiler
 ) -> None:

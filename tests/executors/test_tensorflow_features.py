@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
@@ -42,7 +42,7 @@ def execute(test: LitmusTest, count: int, noise: Noise, seed: int = 1) -> Histog
     return histogram
 
 
-@pytest.mark.parametrize("path", FEATURED, ids=lambda path: path.stem)
+@for_each("path", FEATURED)
 def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
     """Forced orders (`litmusfuzz cover`) show that each allowed outcome is reachable."""
     test = corpus_entry(path).test

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -121,7 +121,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("config", ["functional", "functional_kernels"])
-@pytest.mark.parametrize("stem", BODIES)
+@for_each("stem", BODIES)
 def test_bodies_as_functions_keep_the_guarantee(worker: Worker, stem: str, config: str) -> None:
     """Blocked executions included: kernels are stricter in ways that semantics.md allows."""
     if (stem, config) == ("devices-window", "functional_kernels"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
 from native.helpers_native import keys
 
@@ -26,7 +26,7 @@ TRACES = 10_000
 CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
     """With the test's own clusters, or else with clusters that the clusterer chooses."""
     test = JaxClusteredExecutor.clustered(corpus_entry(path).test, CONFIGS["controlled"])
@@ -37,7 +37,7 @@ def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> N
     assert found == set(allowed.witnesses)
 
 
-@pytest.mark.parametrize("path", CLUSTERED, ids=lambda path: path.stem)
+@for_each("path", CLUSTERED)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
     test = corpus_entry(path).test
     for outcome, order in explorer.allowed_outcomes(test, RFC).witnesses.items():

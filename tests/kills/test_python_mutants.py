@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.campaign.judge import judge
@@ -22,7 +21,7 @@ def forbidden(executor: str, test) -> int:
 WITHOUT_QUEUES = [path for path in LITMUS if not corpus_entry(path).test.queues]
 
 
-@pytest.mark.parametrize("path", WITHOUT_QUEUES, ids=lambda path: path.stem)
+@for_each("path", WITHOUT_QUEUES)
 def test_the_canary_is_killed_by_every_test(path) -> None:
     assert forbidden("mutant/canary", corpus_entry(path).test) == 5
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import UNCLUSTERED, corpus_entry
+from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.helpers_native import as_strict_as_allowed, keys, prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -27,7 +27,7 @@ def forced(test, model, order):
     raise reason
 
 
-@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
+@for_each("path", UNCLUSTERED)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
     test = corpus_entry(path).test
     for model in MODELS.values():

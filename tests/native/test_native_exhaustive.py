@@ -7,7 +7,7 @@ directions under both models.
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 from native.helpers_native import all_outcomes, prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -18,7 +18,7 @@ LIMIT = 20_000
 """Limit of executions for each test, model and strictness; the corpus needs no more."""
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_all_executions_show_exactly_the_allowed_set(path) -> None:
     test = corpus_entry(path).test
     for model in MODELS.values():

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import UNCLUSTERED, corpus_entry
+from helpers import UNCLUSTERED, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -41,7 +41,7 @@ def test_noise_shows_nothing_that_is_not_allowed(name: str, engine: str) -> None
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 
-@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
+@for_each("path", UNCLUSTERED)
 def test_lanes_change_no_outcome(path) -> None:
     """The same choices, with one lane and with three."""
     test = corpus_entry(path).test

@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import islice, pairwise, permutations
 
 import pytest
-from helpers import UNCLUSTERED, corpus_entry
+from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.generated import generate_test
 from native.helpers_native import prepared
 
@@ -50,7 +50,7 @@ def test_each_scheduler_is_a_configuration_of_either_model() -> None:
 # --- sound -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
+@for_each("path", UNCLUSTERED)
 def test_every_outcome_is_allowed(path) -> None:
     test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import UNCLUSTERED, corpus_entry
+from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.helpers_native import prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -35,7 +35,7 @@ THREADED = [c for c in CONFIGS.values() if dict(c.settings)["engine"] != "contro
 COUNT = 160
 
 
-@pytest.mark.parametrize("path", UNCLUSTERED, ids=lambda path: path.stem)
+@for_each("path", UNCLUSTERED)
 def test_every_outcome_is_allowed(path) -> None:
     test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}

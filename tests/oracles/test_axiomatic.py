@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 from test_explorer import (
     BRANCH,
     CONSTANTS,
@@ -68,7 +68,7 @@ def complete(test: LitmusTest, model: Model):
 # --- the corpus ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_agrees_with_the_corpus(path) -> None:
     """The explorer gives the expected sets, blocked outcomes included."""
     test = corpus_entry(path).test

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry, is_small
+from helpers import LITMUS, corpus_entry, for_each, is_small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -118,7 +118,7 @@ def nearby(outcome: Outcome, outcomes: list[Outcome], rng: random.Random) -> lis
     return made
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     """The same set as the reference has (`test_reference.py`), which takes long to compute."""
     entry = corpus_entry(path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.oracles.explorer import Explorer
@@ -33,7 +32,7 @@ def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Ou
     return walk.outcome(), tuple(walk.prefix)
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+@for_each("path", LITMUS)
 def test_a_witness_shows_its_outcome_and_a_random_order_an_allowed_one(path: Path) -> None:
     """The reference executes the orders, blocked and failed ones included."""
     test = corpus_entry(path).test

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, allowed_values, corpus_entry, is_small
+from helpers import LITMUS, allowed_values, corpus_entry, for_each, is_small
 from hypothesis import given, settings
 
 from litmusfuzz.corpus.builder import litmus
@@ -18,7 +18,7 @@ from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
 from litmusfuzz.oracles.reference import allowed_outcomes
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     """One outcome more or less in any shape fails here.
 

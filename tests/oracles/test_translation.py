@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
@@ -20,7 +20,7 @@ SMALL = Budget(states=20_000)
 CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
 
 
-@pytest.mark.parametrize("path", CLUSTERED, ids=lambda path: path.stem)
+@for_each("path", CLUSTERED)
 def test_the_verdict_is_that_of_the_two_sets(path) -> None:
     """The corpus has the clustered set; the other is the explorer's, or judged by it."""
     entry = corpus_entry(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
@@ -47,7 +47,7 @@ def original(test, made, outcome) -> Outcome:
     return Outcome.of(test, {a: values[b] for a, b in names if b in values}, outcome.status)
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+@for_each("path", SMALL)
 def test_open_gates_keep_the_allowed_set(path) -> None:
     test = corpus_entry(path).test
     made = with_gates(test)

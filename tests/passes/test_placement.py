@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, captures_of
@@ -69,7 +69,7 @@ def somehow(test: LitmusTest, rng: random.Random) -> LitmusTest:
     return place(replace(test, graphs=graphs), devices)
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: path.stem)
+@for_each("path", LITMUS)
 def test_placement_changes_no_allowed_set(path) -> None:
     test = corpus_entry(path).test
     allowed = explorer.allowed_outcomes(test, RFC)

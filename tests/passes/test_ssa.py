@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 from helpers_ssa import PreparedFunction, evaluate, random_state, results_of
 
 from litmusfuzz import corpus
@@ -232,7 +232,7 @@ def test_random_clusters_equal_their_members_in_order() -> None:
     assert sum(unwritten for _, unwritten in counts) > 20
 
 
-@pytest.mark.parametrize("test", CLUSTERED, ids=lambda test: test.name)
+@for_each("test", CLUSTERED)
 def test_clusters_of_the_corpus_equal_their_members_in_order(test: LitmusTest) -> None:
     rng = random.Random(2)
     for _ in range(20):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
@@ -444,7 +444,7 @@ def read_dot(source: str) -> tuple[dict[str, str], set[tuple[str, str]]]:
     return nodes, edges
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+@for_each("path", LITMUS)
 def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     """Those of bodies too: a result's edge is its node's, that of a taken value its source's."""
     test = corpus_entry(path).test
@@ -485,7 +485,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     assert edges == {(f'"{a}"', f'"{b}"') for a, b in wanted}
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda p: p.stem)
+@for_each("path", LITMUS)
 def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     """In bodies and sections too; a cluster above its members."""
     test = corpus_entry(path).test

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 import msgspec
 import pytest
+from helpers import for_each
 from helpers_events import (
     CANARY,
     PLAIN,
@@ -60,7 +61,7 @@ def compared(request: pytest.FixtureRequest) -> tuple[Report, Figures]:
     return folded(stream).report("folder"), Figures(stream, "folder")
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Report)])
+@for_each("field", [field.name for field in fields(Report)], groups=1)
 def test_every_figure_a_second_way(compared: tuple[Report, Figures], field: str) -> None:
     report, second = compared
     assert getattr(report, field) == second.of(field)
