@@ -46,7 +46,6 @@ _MOST_UNUSABLE: Final = 16
 
 
 _MODULES: Final = (
-    "without_jax",  # the first, which imports TensorFlow
     *("executor", "lowering", "session", "functional", "functions", "model_code", "regions"),
     *("sections", "clusters", "forced", "grpc_server_main"),
 )
@@ -59,7 +58,10 @@ class TensorFlowExecutor:
     name: ClassVar[str] = "tf"
     support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
     fork_after: ClassVar[ForkAfter] = ForkAfter(
-        tuple(f"litmusfuzz.fuzz.executors.tensorflow.{name}" for name in _MODULES),
+        (
+            "litmusfuzz.fuzz.executors.tensorflow.without_jax",  # imports TensorFlow
+            *(f"litmusfuzz.fuzz.executors.tensorflow.{name}" for name in _MODULES),
+        ),
         # TF_XLA_FLAGS and all others are read with the first graph.
         ("TF_CPP_*", "TF_ENABLE_*", "TF_USE_*", "TF2_BEHAVIOR"),
     )
