@@ -5,6 +5,8 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 # No pip of ours asks for an index: the machine's own configuration decides.
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start some 500 processes, each of which would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
