@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TextIO
+from unittest.mock import patch
 
 import pytest
 
@@ -40,20 +46,46 @@ def litmusfuzz(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def litmusfuzz_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """The same in this process: for many mistakes, each of which would import all of it."""
+def litmusfuzz_here(tmp_path: Path) -> Command:
+    """The same in this process, for tests of what a command does: see `run_here`."""
+    return partial(run_here, tmp_path)
+
+
+def run_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process, in that folder.
+
+    A process of its own would import everything for half a second, and each fork server again what
+    its workers need.
+    """
     from litmusfuzz.fuzz.cli.main import run_command
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["litmusfuzz", *arguments])
-        with pytest.raises(SystemExit) as end:
-            run_command()
-        printed = capsys.readouterr()
-        code = end.value.code
-        assert isinstance(code, int)
-        return subprocess.CompletedProcess(arguments, code, printed.out, printed.err)
+    with (
+        _kept("stdout", 1) as out,
+        _kept("stderr", 2) as err,
+        contextlib.chdir(folder),
+        patch.object(sys, "argv", ["litmusfuzz", *arguments]),
+        pytest.raises(SystemExit) as end,
+    ):
+        run_command()
+    code = end.value.code
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(arguments, code, "".join(out), "".join(err))
 
-    return run
+
+@contextlib.contextmanager
+def _kept(name: str, descriptor: int) -> Iterator[list[str]]:
+    """Keep what is written to a standard stream, by Python or not; it is there at the end."""
+    text: list[str] = []
+    stream: TextIO = getattr(sys, name)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        stream.flush()
+        before = os.dup(descriptor)
+        os.dup2(file.fileno(), descriptor)
+        try:
+            with patch.object(sys, name, file):
+                yield text
+        finally:
+            os.dup2(before, descriptor)
+            os.close(before)
+            file.seek(0)
+            text.append(file.read())

@@ -274,23 +274,25 @@ def test_a_campaign_that_is_interrupted_before_its_first_test_says_that_nothing_
 
 
 def test_a_run_with_fewer_graphs_than_configurations_is_not_clean(
-    litmusfuzz: Command, tmp_path: Path
+    litmusfuzz_here: Command, tmp_path: Path
 ) -> None:
     asked = ("run", "--executors", "native:p*", "--families", "dag", "--count", "64", "--seed", "7")
-    done = litmusfuzz(*asked, "--tests", "1", "--out", "few")
+    done = litmusfuzz_here(*asked, "--tests", "1", "--out", "few")
     assert done.returncode == 3, done.stderr
     verdict = "nothing new, but 4 of 5 configurations were not reached"
     assert done.stdout.splitlines()[-1] == verdict
     assert "native: 4 of 5 not reached (no more than 1 graph asked for): " in done.stdout
-    assert litmusfuzz(*asked, "--tests", "1", "--out", "any", "--min-graphs", "0").returncode == 0
+    assert (
+        litmusfuzz_here(*asked, "--tests", "1", "--out", "any", "--min-graphs", "0").returncode == 0
+    )
 
 
 @pytest.mark.parametrize("command", ["nightly", "run"])
 def test_its_tests_are_reproduced_byte_for_byte(
-    litmusfuzz: Command, tmp_path: Path, command: str, request: pytest.FixtureRequest
+    litmusfuzz_here: Command, tmp_path: Path, command: str, request: pytest.FixtureRequest
 ) -> None:
     folder: Path = request.getfixturevalue(command)
-    done = litmusfuzz("reproduce", str(folder), "--tests", "64", "--workers", "3", "--json")
+    done = litmusfuzz_here("reproduce", str(folder), "--tests", "64", "--workers", "3", "--json")
     assert done.returncode == 0, done.stderr
     with Store(folder, write=False) as store:
         tests = len(list(store.events_of(Executed)))
@@ -304,7 +306,7 @@ def test_its_tests_are_reproduced_byte_for_byte(
         event = json.loads(text) | {"sha256": "x"}
         data = json.dumps(event, separators=(",", ":"))
         store.db.execute("UPDATE events SET data = ? WHERE number = ?", (data, number))
-    done = litmusfuzz("reproduce", str(wrong), "--tests", "100000")
+    done = litmusfuzz_here("reproduce", str(wrong), "--tests", "100000")
     assert done.returncode == 2
     assert f"differs: dag {event['index']}\n" in done.stdout
 
@@ -363,22 +365,24 @@ def test_a_script_that_a_killed_process_has_not_written_is_there_after_a_resumpt
             assert len(list(store.events_of(ScriptRun))) == 1
 
 
-def test_a_run_continues_for_longer_or_only_minimizes(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_a_run_continues_for_longer_or_only_minimizes(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     asked = (*COMMON, "--tests", "12", "--time", "60s", "--out", "out")
-    assert litmusfuzz("run", *asked).returncode == 1
+    assert litmusfuzz_here("run", *asked).returncode == 1
     own = folder / "findings" / "notes.txt"
     own.write_text("keep this")
     (folder / "unreduced" / "looked-at").mkdir()
-    again = litmusfuzz("run", "--resume", "out")  # for the time that is left
+    again = litmusfuzz_here("run", "--resume", "out")  # for the time that is left
     assert again.returncode == 1, again.stderr
     assert own.exists()
-    more = litmusfuzz("run", "--resume", "out", "--time", "30s", "--tests", "6", "--json")
+    more = litmusfuzz_here("run", "--resume", "out", "--time", "30s", "--tests", "6", "--json")
     assert more.returncode == 1, more.stderr
     report = json.loads(more.stdout)
     assert report == json.loads((folder / "report.json").read_text())
     assert report["generated"] == 18
-    done = litmusfuzz("run", "--resume", "out", "--tests", "0", "--json")
+    done = litmusfuzz_here("run", "--resume", "out", "--tests", "0", "--json")
     assert done.returncode == 1, done.stderr
     last = json.loads(done.stdout)
     assert (last["generated"], last["pending"], last["undecided"]) == (18, [], 0)

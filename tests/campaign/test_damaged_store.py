@@ -134,10 +134,10 @@ def test_a_worker_death_whose_test_cannot_be_read_is_named_by_its_file(tmp_path:
     assert "\n" not in str(raised.value)
 
 
-def test_commands_end_with_that_line(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_commands_end_with_that_line(litmusfuzz_here: Command, tmp_path: Path) -> None:
     written(tmp_path / "n", encoded([*BEGUN, (1, IMPOSSIBLE["seen again without a test"])]))
     for command in (("run", "--resume", "n"), ("reproduce", "n")):
-        done = litmusfuzz(*command)
+        done = litmusfuzz_here(*command)
         assert done.returncode == 2
         assert "event 3: SeenAgain contradicts" in done.stderr
         assert "Traceback" not in done.stderr

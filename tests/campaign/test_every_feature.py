@@ -99,38 +99,40 @@ def check_replays(entry, oracle, name, config) -> None:
 
 
 def test_the_command_line_replays_by_the_schedule_and_says_so(
-    doubles, litmusfuzz, tmp_path: Path
+    doubles, litmusfuzz_here, tmp_path: Path
 ) -> None:
     """And where another executor cannot follow it, runs, and says that."""
     name = "mutant/two-holders:controlled"
     common = ("--seed", "1", "--tests", "12", "--count", "256", "--time", "10m")
-    result = litmusfuzz("run", "--executors", name, "--families", "sections", *common, "--json")
+    result = litmusfuzz_here(
+        "run", "--executors", name, "--families", "sections", *common, "--json"
+    )
     assert result.returncode == 1, result.stderr
     report = json.loads(result.stdout)
     first = next(each for each in report["findings"] if "schedule:" in each["entry"])
     file = f"{report['folder']}/{first['file']}"
-    replayed = litmusfuzz("replay", file)
+    replayed = litmusfuzz_here("replay", file)
     assert (replayed.returncode, replayed.stderr) == (1, "")
     assert "1 execution on mutant/two-holders/controlled" in replayed.stdout
     assert "\nreplayed by its schedule: same outcome\n" in replayed.stdout
     assert "FORBIDDEN" in replayed.stdout
-    data = json.loads(litmusfuzz("replay", file, "--json").stdout)
+    data = json.loads(litmusfuzz_here("replay", file, "--json").stdout)
     assert data["schedule"] == "replayed by its schedule: same outcome"
-    runs = litmusfuzz("replay", file, "--no-schedule")
+    runs = litmusfuzz_here("replay", file, "--no-schedule")
     assert runs.returncode == 1
     assert "schedule" not in runs.stdout
     # A finding keeps its schedule when it is taken into the corpus.
-    assert litmusfuzz("promote", file, "--out", "kept", "--write").returncode == 0
+    assert litmusfuzz_here("promote", file, "--out", "kept", "--write").returncode == 0
     kept = str(tmp_path / "kept" / Path(file).name)
-    assert "same outcome" in litmusfuzz("replay", kept).stdout
+    assert "same outcome" in litmusfuzz_here("replay", kept).stdout
     # As if the executor had changed since: it runs instead, and finds it.
     text = Path(kept).read_text()
     number, rest = text.split("choices: [", 1)[1].split(":", 1)
     Path(kept).write_text(text.replace(f"[{number}:{rest[:16]}", f"[{number}:{'0' * 16}", 1))
-    changed = litmusfuzz("replay", kept)
+    changed = litmusfuzz_here("replay", kept)
     assert changed.returncode == 1
     assert "cannot be followed any more: after 0 of" in changed.stdout
-    only = litmusfuzz("replay", kept, "--schedule")
+    only = litmusfuzz_here("replay", kept, "--schedule")
     assert only.returncode == 3
     assert "the finding did not show again" in only.stdout
 

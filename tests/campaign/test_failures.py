@@ -369,7 +369,7 @@ def test_an_unreduced_finding_waits_where_its_configuration_cannot_run(
     assert again.of(ShardEnded)[0].problem == f"{MUTANT}: no such device"
 
 
-def test_the_command_says_why_an_executor_cannot_run(litmusfuzz) -> None:
-    ended = litmusfuzz("run", "--executors", "double/profiled:missing", "--tests", "4")
+def test_the_command_says_why_an_executor_cannot_run(litmusfuzz_here) -> None:
+    ended = litmusfuzz_here("run", "--executors", "double/profiled:missing", "--tests", "4")
     assert ended.returncode == 2, ended.stderr
     assert "double/profiled: no such device" in ended.stdout

@@ -204,26 +204,28 @@ def finding(folder: Path, notation: str) -> Path:
     return path
 
 
-def test_the_commands(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_the_commands(litmusfuzz_here: Command, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     first, _ = finding(folder, "X=1 || r0=X"), finding(folder, "Y=1; r1=Y || Y=2")
     save(Entry(litmus("X=1")), folder / "no-finding.yaml")
-    made = litmusfuzz("known", "add", "k.yaml", str(first), "--why", "seen", "--json")
+    made = litmusfuzz_here("known", "add", "k.yaml", str(first), "--why", "seen", "--json")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["added"] == [
         {"key": key_of(load_entry(first)), "name": first.stem}
     ]
-    again = litmusfuzz("known", "add", "k.yaml", str(folder), "--why", "too")
+    again = litmusfuzz_here("known", "add", "k.yaml", str(folder), "--why", "too")
     assert "1 added, 1 known already" in again.stdout
     assert [each.why for each in load(tmp_path / "k.yaml").entries] == ["seen", "too"]
-    listed = litmusfuzz("known", "list", "k.yaml", "--json")
+    listed = litmusfuzz_here("known", "list", "k.yaml", "--json")
     assert [row["why"] for row in json.loads(listed.stdout)] == ["seen", "too"]
-    wrong = litmusfuzz("known", "add", "k.yaml", str(folder / "no-finding.yaml"), "--why", "w")
+    wrong = litmusfuzz_here("known", "add", "k.yaml", str(folder / "no-finding.yaml"), "--why", "w")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
-def test_an_entry_that_cannot_be_added_is_explained(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_added_is_explained(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "unreduced").mkdir()
     file = str(finding(tmp_path / "out", "X=1 || r0=X"))
@@ -240,16 +242,16 @@ def test_an_entry_that_cannot_be_added_is_explained(litmusfuzz: Command, tmp_pat
             "report.json: is not the report.json of a campaign: 'v2-nope' is no key",
         ),
     ):
-        done = litmusfuzz("known", "add", "k.yaml", *arguments)
+        done = litmusfuzz_here("known", "add", "k.yaml", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert message in done.stderr
         assert not (tmp_path / "k.yaml").exists()
     (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 2\n")
     (tmp_path / "k.yaml").symlink_to("kept.yaml")
-    assert litmusfuzz("known", "add", "k.yaml", file, "--why", "w").returncode == 0
+    assert litmusfuzz_here("known", "add", "k.yaml", file, "--why", "w").returncode == 0
     assert (tmp_path / "k.yaml").is_symlink()
     (entry,) = load(tmp_path / "kept.yaml").entries
-    assert f": {entry.key} " in litmusfuzz("known", "list", "k.yaml").stdout
+    assert f": {entry.key} " in litmusfuzz_here("known", "list", "k.yaml").stdout
 
 
 def test_our_own_file_is_right() -> None:

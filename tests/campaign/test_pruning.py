@@ -265,7 +265,9 @@ def test_a_run_that_is_partly_removed_is_removed_by_the_next(
         assert [each.number for each in report.earlier] == [1, 2]
 
 
-def test_a_nightly_run_prunes_when_it_has_ended(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_a_nightly_run_prunes_when_it_has_ended(
+    litmusfuzz: Command, litmusfuzz_here: Command, tmp_path: Path
+) -> None:
     nightly_run(tmp_path / "runs/1")
     given = ("--time", "1s", "--executors", "native", "--keep", "1", "--out", "runs/2")
     done = litmusfuzz("nightly", *given)
@@ -277,5 +279,5 @@ def test_a_nightly_run_prunes_when_it_has_ended(litmusfuzz: Command, tmp_path: P
     assert report["pruned"]["folders"] == ["1"]
     assert [each["name"] for each in report["earlier"]] == ["1"]
     assert "1 pruned (1)" in (folder / "summary.md").read_text()
-    shown = litmusfuzz("status", "runs/1", "runs/2")
+    shown = litmusfuzz_here("status", "runs/1", "runs/2")
     assert (shown.returncode, "runs/1" in shown.stdout) == (0, True)

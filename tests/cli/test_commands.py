@@ -19,8 +19,8 @@ LITMUS = Path(corpus.__file__).parent / "litmus"
 LOST = str(LITMUS / "lost-update.yaml")
 
 
-def test_oracle_prints_the_sets_of_all_models(litmusfuzz) -> None:
-    result = litmusfuzz("oracle", LOST)
+def test_oracle_prints_the_sets_of_all_models(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("oracle", LOST)
     assert result.returncode == 0
     assert result.stdout.splitlines() == [
         "X  rfc  executor",
@@ -32,8 +32,8 @@ def test_oracle_prints_the_sets_of_all_models(litmusfuzz) -> None:
     ]
 
 
-def test_oracle_with_a_model_prints_its_set_alone(litmusfuzz) -> None:
-    result = litmusfuzz("oracle", SB, "--model", "rfc")
+def test_oracle_with_a_model_prints_its_set_alone(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("oracle", SB, "--model", "rfc")
     assert result.returncode == 0
     assert result.stdout.splitlines()[:4] == [
         "r0  r1  X  Y",
@@ -45,8 +45,8 @@ def test_oracle_with_a_model_prints_its_set_alone(litmusfuzz) -> None:
     assert "executor" not in result.stdout
 
 
-def test_oracle_json_has_the_same(litmusfuzz) -> None:
-    data = json.loads(litmusfuzz("oracle", LOST, "--json").stdout)
+def test_oracle_json_has_the_same(litmusfuzz_here) -> None:
+    data = json.loads(litmusfuzz_here("oracle", LOST, "--json").stdout)
     assert data == {
         "test": "lost-update",
         "complete": True,
@@ -61,8 +61,8 @@ def test_oracle_json_has_the_same(litmusfuzz) -> None:
     }
 
 
-def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
-    allowed = litmusfuzz("oracle", SB, "--outcome", "r0=0,r1=1")
+def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz_here) -> None:
+    allowed = litmusfuzz_here("oracle", SB, "--outcome", "r0=0,r1=1")
     assert allowed.returncode == 0
     assert allowed.stdout.splitlines() == [
         "r0=0 r1=1: allowed under rfc and executor",
@@ -76,16 +76,18 @@ def test_oracle_gives_a_witness_one_event_a_line(litmusfuzz) -> None:
     ]
 
 
-def test_oracle_judges_an_outcome_that_needs_rfc(litmusfuzz) -> None:
+def test_oracle_judges_an_outcome_that_needs_rfc(litmusfuzz_here) -> None:
     """Lost update: a witness under the one model, a reason under the other."""
-    result = litmusfuzz("oracle", LOST, "--outcome", "X=1")
+    result = litmusfuzz_here("oracle", LOST, "--outcome", "X=1")
     assert result.returncode == 0
     assert result.stdout.startswith("X=1: allowed under rfc, forbidden under executor\n")
     assert "witness, a total order under rfc:" in result.stdout
     assert "reason under executor (dense updates indivisible):\n" in result.stdout
     assert "an update is one step" in result.stdout
-    assert litmusfuzz("oracle", LOST, "--outcome", "X=1", "--model", "executor").returncode == 1
-    data = json.loads(litmusfuzz("oracle", LOST, "--outcome", "X=1", "--json").stdout)
+    assert (
+        litmusfuzz_here("oracle", LOST, "--outcome", "X=1", "--model", "executor").returncode == 1
+    )
+    data = json.loads(litmusfuzz_here("oracle", LOST, "--outcome", "X=1", "--json").stdout)
     assert data["verdicts"] == {"rfc": "allowed", "executor": "forbidden"}
     (witness,), (reason,) = data["witnesses"], data["reasons"]
     assert (witness["model"], witness["outcome"]) == ("rfc", {"X": 1})
@@ -93,13 +95,13 @@ def test_oracle_judges_an_outcome_that_needs_rfc(litmusfuzz) -> None:
     assert (reason["model"], reason["rules"]) == ("executor", ["dense updates indivisible"])
 
 
-def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
+def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz_here) -> None:
     # What a finding's report says can be pasted: blanks do as well as commas.
-    forbidden = litmusfuzz("oracle", SB, "--outcome", "r0=0 r1=0")
+    forbidden = litmusfuzz_here("oracle", SB, "--outcome", "r0=0 r1=0")
     assert forbidden.returncode == 1
     assert forbidden.stdout.startswith("r0=0 r1=0: forbidden under rfc and executor\n")
     assert "r0 read 0 of Y, so it came before w1" in forbidden.stdout
-    torn = litmusfuzz("oracle", SB, "--outcome", "r0=torn", "--json")
+    torn = litmusfuzz_here("oracle", SB, "--outcome", "r0=torn", "--json")
     assert torn.returncode == 1
     assert set(json.loads(torn.stdout)["verdicts"].values()) == {"forbidden"}
 
@@ -118,37 +120,37 @@ def test_oracle_gives_the_reason_of_a_forbidden_outcome(litmusfuzz) -> None:
     ],
 )
 def test_oracle_judges_queues_and_how_a_run_ended(
-    litmusfuzz, file: str, asked: str, code: int, printed: str
+    litmusfuzz_here, file: str, asked: str, code: int, printed: str
 ) -> None:
-    result = litmusfuzz("oracle", str(LITMUS / f"{file}.yaml"), "--outcome", asked)
+    result = litmusfuzz_here("oracle", str(LITMUS / f"{file}.yaml"), "--outcome", asked)
     assert (result.returncode, result.stderr) == (code, "")
     assert printed in result.stdout
 
 
-def test_oracle_over_budget_is_unknown(litmusfuzz, tmp_path: Path) -> None:
-    result = litmusfuzz("oracle", SB, "--budget", "1")
+def test_oracle_over_budget_is_unknown(litmusfuzz_here, tmp_path: Path) -> None:
+    result = litmusfuzz_here("oracle", SB, "--budget", "1")
     assert result.returncode == 3
     assert "and perhaps more: over budget" in result.stdout
-    data = json.loads(litmusfuzz("oracle", SB, "--budget", "1", "--json").stdout)
+    data = json.loads(litmusfuzz_here("oracle", SB, "--budget", "1", "--json").stdout)
     assert not data["complete"]
     assert not data["models"]["rfc"]["complete"]
     # Membership needs fewer states: only what has equal values everywhere needs many.
     text = " || ".join([f"X=1; X=2; r{i}=X; Y=1; s{i}=Y" for i in range(4)])
     save(Entry(litmus(text, name="many")), tmp_path / "many.yaml")
     asked = "X=2,Y=1,r0=1,r1=1,r2=1,r3=1"
-    result = litmusfuzz("oracle", "many.yaml", "--budget", "1", "--outcome", asked)
+    result = litmusfuzz_here("oracle", "many.yaml", "--budget", "1", "--outcome", asked)
     assert result.returncode == 3
     assert "unknown: the search ran out of its budget" in result.stdout
 
 
-def test_show_draws_text_and_dot(litmusfuzz) -> None:
-    result = litmusfuzz("show", SB)
+def test_show_draws_text_and_dot(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("show", SB)
     assert result.returncode == 0
     assert "| w0: X = 1" in result.stdout
     assert "digraph" not in result.stdout
-    dot = litmusfuzz("show", SB, "--format", "dot").stdout
+    dot = litmusfuzz_here("show", SB, "--format", "dot").stdout
     assert dot.startswith("digraph")
-    data = json.loads(litmusfuzz("show", SB, "--json").stdout)
+    data = json.loads(litmusfuzz_here("show", SB, "--json").stdout)
     assert data["dot"] + "\n" == dot
     assert data["file"]["name"] == "SB"
 
@@ -242,23 +244,25 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         assert result.stderr.count("\n") == 1
 
 
-def test_a_full_disk_is_said_in_one_line(litmusfuzz) -> None:
+def test_a_full_disk_is_said_in_one_line(litmusfuzz_here) -> None:
     """``/dev/full`` takes no byte; the system does not say of which file it speaks."""
-    result = litmusfuzz("replay", SB, "--executors", "native", "--count", "9", "--log", "/dev/full")
+    result = litmusfuzz_here(
+        "replay", SB, "--executors", "native", "--count", "9", "--log", "/dev/full"
+    )
     assert result.returncode == 2
     assert result.stderr == "litmusfuzz: No space left on device\n"
 
 
-def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz, tmp_path: Path) -> None:
+def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz_here, tmp_path: Path) -> None:
     save(Entry(litmus("X=16777215; X+=1")), tmp_path / "large.yaml")
-    result = litmusfuzz("oracle", "large.yaml")
+    result = litmusfuzz_here("oracle", "large.yaml")
     assert result.returncode == 2
     assert "below 2**24" in result.stderr
 
 
-def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: Path) -> None:
+def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz_here, tmp_path: Path) -> None:
     common = ("--executors", "mutant/stale-reads", "--tests", "40", "--count", "64")
-    result = litmusfuzz("run", *common, "--seed", "1", "--out", "found", "--json")
+    result = litmusfuzz_here("run", *common, "--seed", "1", "--out", "found", "--json")
     assert result.returncode == 1, result.stderr
     data = json.loads(result.stdout)
     assert data["exit_code"] == 1
@@ -266,24 +270,24 @@ def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz, tmp_path: 
     assert data["canary"][0] == data["canary"][1] > 0
     file = f"found/{data['findings'][0]['file']}"
     assert Path(tmp_path / file).exists()
-    text = litmusfuzz("replay", file)
+    text = litmusfuzz_here("replay", file)
     assert text.returncode == 1
     assert "FORBIDDEN" in text.stdout
-    replayed = json.loads(litmusfuzz("replay", file, "--json").stdout)
+    replayed = json.loads(litmusfuzz_here("replay", file, "--json").stdout)
     assert replayed["exit_code"] == 1
     assert any(row["verdict"] == "forbidden" for row in replayed["observed"])
     # Promotion shows a diff, and writes only with --write.
-    shown = litmusfuzz("promote", file, "--out", "kept")
+    shown = litmusfuzz_here("promote", file, "--out", "kept")
     assert shown.returncode == 0
     assert "+litmusfuzz: 2" in shown.stdout
     assert not (tmp_path / "kept").exists()
-    assert litmusfuzz("promote", file, "--out", "kept", "--write").returncode == 0
+    assert litmusfuzz_here("promote", file, "--out", "kept", "--write").returncode == 0
     assert len(list((tmp_path / "kept").iterdir())) == 1
-    assert "nothing to change" in litmusfuzz("promote", file, "--out", "kept").stdout
+    assert "nothing to change" in litmusfuzz_here("promote", file, "--out", "kept").stdout
 
 
-def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> None:
-    result = litmusfuzz("force", SB, "--outcome", "r0=0 r1=1", "--log", "sb.log")
+def test_force_runs_the_witness_of_an_outcome(litmusfuzz_here, tmp_path: Path) -> None:
+    result = litmusfuzz_here("force", SB, "--outcome", "r0=0 r1=1", "--log", "sb.log")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
         "forced on native/controlled_split, a total order under rfc:",
@@ -295,30 +299,32 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz, tmp_path: Path) -> Non
     ]
     assert "*>0:r0=0; 1:r1=1; [X]=1; [Y]=1;" in (tmp_path / "sb.log").read_text()
     asked = ("force", str(LITMUS / "backpressure-blocked.yaml"), "--outcome", "_status=blocked")
-    data = json.loads(litmusfuzz(*asked, "--model", "executor", "--json").stdout)
+    data = json.loads(litmusfuzz_here(*asked, "--model", "executor", "--json").stdout)
     assert data["configuration"] == "controlled"
     assert data["outcome"] == data["expected"] == {"_status": "blocked", "X": 1, "Q": [1]}
     assert len(data["events"]) == 2
 
 
-def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz) -> None:
+def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz_here) -> None:
     """An order that splits updates, on a configuration that does not."""
     asked = ("force", LOST, "--outcome", "X=1")
-    result = litmusfuzz(*asked, "--configuration", "controlled")
+    result = litmusfuzz_here(*asked, "--configuration", "controlled")
     assert result.returncode == 3
     assert result.stdout.splitlines()[-1] == (
         "native/controlled does not follow it: after 2 of 4 events: W(X) w0 cannot come now"
     )
-    late = litmusfuzz(*asked, "--time", "0.000001ms")
+    late = litmusfuzz_here(*asked, "--time", "0.000001ms")
     assert late.returncode == 3
     assert "after 0 of 4 events 1e-09 s were over" in late.stdout
 
 
-def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz) -> None:
+def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz_here) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
     asked = ("run", "--executors", "native:controlled", "--tests", "30", "--count", "32")
     data = json.loads(
-        litmusfuzz(*asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json").stdout
+        litmusfuzz_here(
+            *asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json"
+        ).stdout
     )
     (native,) = data["by_config"]
     once = {name for name, family in FAMILIES.items() if family.weight == 1} - {"clusters"}
@@ -336,32 +342,34 @@ def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz) -> N
     assert data["canary"][0] == data["canary"][1] > 0
     assert data["exit_code"] == 0
     asked = ("run", "--executors", "native", "--families", "queues=3,cycles", "--tests", "8")
-    shown = litmusfuzz(*asked)
+    shown = litmusfuzz_here(*asked)
     assert "queues       6" in shown.stdout
     assert "cycles       2" in shown.stdout
 
 
-def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz, tmp_path: Path) -> None:
+def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz_here, tmp_path: Path) -> None:
     """MP is survived by the mutant; so is any graph without a store before a load."""
     save(Entry(litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")), tmp_path / "MP.yaml")
-    result = litmusfuzz("replay", "MP.yaml", "--executors", "mutant/stale-reads", "--count", "10")
+    result = litmusfuzz_here(
+        "replay", "MP.yaml", "--executors", "mutant/stale-reads", "--count", "10"
+    )
     assert result.returncode == 0
     assert "10 executions on mutant/stale-reads/plain" in result.stdout
     assert "0 forbidden under rfc" in result.stdout
 
 
-def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz, tmp_path: Path) -> None:
+def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz_here, tmp_path: Path) -> None:
     path = bad_file(tmp_path, "  - {r0: 0, r1: 1, X: 1, Y: 1}\n", "")
     before = Path(path).read_text(encoding="utf-8")
-    result = litmusfuzz("promote", path)
+    result = litmusfuzz_here("promote", path)
     assert "+  - {r0: 0, r1: 1, X: 1, Y: 1}" in result.stdout
     assert Path(path).read_text(encoding="utf-8") == before
-    assert litmusfuzz("promote", path, "--write").returncode == 0
+    assert litmusfuzz_here("promote", path, "--write").returncode == 0
     assert "r0: 0, r1: 1" in Path(path).read_text(encoding="utf-8")
 
 
-def test_help_names_every_command(litmusfuzz) -> None:
-    text = litmusfuzz("--help").stdout
+def test_help_names_every_command(litmusfuzz_here) -> None:
+    text = litmusfuzz_here("--help").stdout
     for command in (
         "run",
         "replay",

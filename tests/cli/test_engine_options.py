@@ -34,16 +34,18 @@ SB = str(next(path for path in LITMUS if path.stem == "SB"))
     ],
 )
 def test_replay_runs_on_the_engine_that_was_asked_for(
-    litmusfuzz, options: list[str], config: str
+    litmusfuzz_here, options: list[str], config: str
 ) -> None:
-    done = litmusfuzz("replay", SB, "--executors", "native", "--count", "500", "--json", *options)
+    done = litmusfuzz_here(
+        "replay", SB, "--executors", "native", "--count", "500", "--json", *options
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["configuration"] == config
 
 
-def test_a_run_records_the_engine_and_the_noise(litmusfuzz, tmp_path: Path) -> None:
-    done = litmusfuzz(
+def test_a_run_records_the_engine_and_the_noise(litmusfuzz_here, tmp_path: Path) -> None:
+    done = litmusfuzz_here(
         *("run", "--executors", "native:split", "--engine", "stealing", "--threads", "2"),
         *("--tests", "3", "--count", "64", "--seed", "1", "--json", "--out", str(tmp_path)),
         *("--noise", "copies=8,barrier,yield_percent=10,shuffle=false"),
@@ -52,9 +54,9 @@ def test_a_run_records_the_engine_and_the_noise(litmusfuzz, tmp_path: Path) -> N
     assert "engine=stealing;threads=2;split" in done.stdout
 
 
-def test_a_finding_records_its_noise(litmusfuzz, tmp_path: Path) -> None:
+def test_a_finding_records_its_noise(litmusfuzz_here, tmp_path: Path) -> None:
     """The mutant has no chance in it: this seed shows several."""
-    done = litmusfuzz(
+    done = litmusfuzz_here(
         *("run", "--executors", "mutant/stale-reads", "--tests", "40", "--seed", "1"),
         *("--noise", "copies=8,yield_percent=10,shuffle=false", "--out", str(tmp_path)),
     )

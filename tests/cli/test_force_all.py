@@ -15,8 +15,8 @@ LOST = str(LITMUS / "lost-update.yaml")
 CLUSTERED = str(LITMUS / "cl-2-2w.yaml")
 
 
-def test_all_that_needs_no_split_is_reached(litmusfuzz) -> None:
-    result = litmusfuzz("force", LOST, "--executors", "native")
+def test_all_that_needs_no_split_is_reached(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("force", LOST, "--executors", "native")
     assert result.stdout.splitlines() == [
         "lost-update: 1 of 1 on native/controlled; 1 apart: needs an update split in two",
         "  reached  X=2",
@@ -27,9 +27,9 @@ def test_all_that_needs_no_split_is_reached(litmusfuzz) -> None:
 
 @pytest.mark.parametrize(("executor", "config"), [("tf", "plain"), ("native", "controlled")])
 def test_a_configuration_that_guarantees_executor_is_the_default(
-    litmusfuzz, executor: str, config: str
+    litmusfuzz_here, executor: str, config: str
 ) -> None:
-    result = litmusfuzz("force", "SB", "lost-update", "--executors", executor, "--json")
+    result = litmusfuzz_here("force", "SB", "lost-update", "--executors", executor, "--json")
     data = json.loads(result.stdout)
     assert [(each["test"], each["executor"], each["configuration"]) for each in data] == [
         ("SB", executor, config),
@@ -39,32 +39,34 @@ def test_a_configuration_that_guarantees_executor_is_the_default(
     assert result.returncode == 0
 
 
-def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz) -> None:
-    result = litmusfuzz("force", SB, CLUSTERED, "--executors", "native,native:controlled_split")
+def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz_here) -> None:
+    result = litmusfuzz_here(
+        "force", SB, CLUSTERED, "--executors", "native,native:controlled_split"
+    )
     assert "left out: 1 test: native: clusters: cl-2-2w" in result.stdout
     assert "on native/controlled_split" in result.stdout
     assert result.returncode == 3
-    few = litmusfuzz("force", SB, "--executors", "native", "--events", "3")
+    few = litmusfuzz_here("force", SB, "--executors", "native", "--events", "3")
     assert few.stdout == "SB: left out on native/controlled: 4 events, more than 3\n"
     assert few.returncode == 3
 
 
-def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz, tmp_path: Path) -> None:
-    result = litmusfuzz(
+def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz_here, tmp_path: Path) -> None:
+    result = litmusfuzz_here(
         "force", str(LITMUS / "rule-fifo-1.yaml"), "--executors", "mutant/last-in-first-out"
     )
     assert "FORBIDDEN on mutant/last-in-first-out/" in result.stdout
     assert result.returncode == 1
 
 
-def test_mistakes_are_one_line(litmusfuzz) -> None:
+def test_mistakes_are_one_line(litmusfuzz_here) -> None:
     for arguments, message in (
         (("absent.yaml",), "absent.yaml: No such file or directory"),
         ((SB, "--executors", "nobody"), "--executors: no executor 'nobody'"),
         ((SB, "--executors", "tf:nothing"), "--executors: tf has no configuration 'nothing'"),
         ((SB, "--events", "0"), "--events"),
     ):
-        result = litmusfuzz("force", *arguments)
+        result = litmusfuzz_here("force", *arguments)
         assert result.returncode == 2
         assert message in result.stderr
         assert not result.stdout

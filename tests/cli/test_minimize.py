@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 CORPUS = LITMUS[0].parent
 
 
-def test_a_test_is_minimized_and_still_shows_its_outcome(litmusfuzz, tmp_path: Path) -> None:
+def test_a_test_is_minimized_and_still_shows_its_outcome(litmusfuzz_here, tmp_path: Path) -> None:
     """The controlled engine is deterministic by seed."""
     arguments = ("--executors", "mutant/early-sink:controlled", "--out", "found", "--json")
-    done = litmusfuzz("minimize", str(CORPUS / "runs-diamond.yaml"), *arguments)
+    done = litmusfuzz_here("minimize", str(CORPUS / "runs-diamond.yaml"), *arguments)
     assert done.returncode == 1, done.stdout + done.stderr
     found = json.loads(done.stdout)["finding"]
     (file,) = (tmp_path / "found").iterdir()  # and no other file
@@ -32,14 +32,18 @@ def test_a_test_is_minimized_and_still_shows_its_outcome(litmusfuzz, tmp_path: P
     assert entry.finding.confirmed
     assert (entry.finding.executor, entry.finding.model) == ("mutant/early-sink", "rfc")
     assert len(entry.test.effects) == 2
-    assert litmusfuzz("replay", str(file)).returncode == 1
+    assert litmusfuzz_here("replay", str(file)).returncode == 1
 
 
-def test_a_finding_is_minimized_with_the_settings_of_its_file(litmusfuzz, tmp_path: Path) -> None:
+def test_a_finding_is_minimized_with_the_settings_of_its_file(
+    litmusfuzz_here, tmp_path: Path
+) -> None:
     arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
-    litmusfuzz("run", *arguments, "--tests", "6", "--seed", "1", "--time", "60s", "--out", "out")
+    litmusfuzz_here(
+        "run", *arguments, "--tests", "6", "--seed", "1", "--time", "60s", "--out", "out"
+    )
     unreduced = sorted((tmp_path / "out" / "unreduced").iterdir())[0]
-    done = litmusfuzz("minimize", str(unreduced), "--out", "small", "--json")
+    done = litmusfuzz_here("minimize", str(unreduced), "--out", "small", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     before, after = load(unreduced), load(tmp_path / json.loads(done.stdout)["finding"]["file"])
     assert before.finding is not None
@@ -49,11 +53,11 @@ def test_a_finding_is_minimized_with_the_settings_of_its_file(litmusfuzz, tmp_pa
 
 
 def test_what_is_no_test_is_refused_with_the_command_that_resumes(
-    litmusfuzz, tmp_path: Path
+    litmusfuzz_here, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
     for what in ("out", "out/record-1.json", "report.json"):
-        done = litmusfuzz("minimize", what)
+        done = litmusfuzz_here("minimize", what)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
             f"litmusfuzz: {what}: is no test; `litmusfuzz run --resume FOLDER --tests 0` minimizes"
@@ -62,28 +66,29 @@ def test_what_is_no_test_is_refused_with_the_command_that_resumes(
 
 
 def test_a_test_without_forbidden_outcome_is_reported_in_one_line(litmusfuzz) -> None:
+    """In a process of its own: no page runs the command."""
     done = litmusfuzz("minimize", str(CORPUS / "SB.yaml"), "--executors", "native:controlled")
     assert done.returncode == 3
     assert "shows nothing that rfc forbids in " in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_bad_file_is_reported_in_one_line(litmusfuzz, tmp_path: Path) -> None:
+def test_a_bad_file_is_reported_in_one_line(litmusfuzz_here, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("litmusfuzz: 2\nname: 3\n")
-    done = litmusfuzz("minimize", "bad.yaml")
+    done = litmusfuzz_here("minimize", "bad.yaml")
     assert done.returncode == 2
     assert done.stderr.startswith("litmusfuzz: bad.yaml")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_few_tests_cover_what_many_do(litmusfuzz, tmp_path: Path) -> None:
+def test_few_tests_cover_what_many_do(litmusfuzz, litmusfuzz_here, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     for name in ("SB", "MP", "runs-diamond", "loop-sum-carried", "loop-in-turn"):
         shutil.copy(CORPUS / f"{name}.yaml", folder)
     entry = load(CORPUS / "SB.yaml")
     save(replace(entry, test=replace(entry.test, name="SB-again")), folder / "SB-again.yaml")
-    done = litmusfuzz("cmin", "many", "--out", "few", "--json")
+    done = litmusfuzz("cmin", "many", "--out", "few", "--json")  # no page runs it
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     kept = sorted(file.name for file in (tmp_path / "few").iterdir())
@@ -94,13 +99,13 @@ def test_few_tests_cover_what_many_do(litmusfuzz, tmp_path: Path) -> None:
     assert not {"SB.yaml", "SB-again.yaml"} <= set(kept)
     for name in kept:
         assert (tmp_path / "few" / name).read_bytes() == (folder / name).read_bytes()
-    again = litmusfuzz("cmin", "many", "--out", "few")
+    again = litmusfuzz_here("cmin", "many", "--out", "few")
     assert (again.returncode, again.stderr) == (2, "litmusfuzz: --out: few is not empty\n")
-    assert litmusfuzz("cmin", "nowhere", "--out", "x").returncode == 2
+    assert litmusfuzz_here("cmin", "nowhere", "--out", "x").returncode == 2
 
 
-def test_doctor_lists_what_works_here(litmusfuzz) -> None:
-    done = litmusfuzz("doctor", "--json", timeout_s=300)
+def test_doctor_lists_what_works_here(litmusfuzz_here) -> None:
+    done = litmusfuzz_here("doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
     for name in ("Python", "oracle (C++)", "executor native", "tf/plain"):

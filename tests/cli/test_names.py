@@ -35,20 +35,20 @@ COMMANDS = dict(leaves(main, "litmusfuzz"))
 # --- tests by name -----------------------------------------------------------------------
 
 
-def test_oracle_takes_names_and_files(litmusfuzz, tmp_path: Path) -> None:
+def test_oracle_takes_names_and_files(litmusfuzz_here, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(paths()["MP"].read_text("utf-8"), encoding="utf-8")
-    result = litmusfuzz("oracle", "SB", "mine.yaml", "--model", "rfc")
+    result = litmusfuzz_here("oracle", "SB", "mine.yaml", "--model", "rfc")
     assert (result.returncode, result.stderr) == (0, "")
     first, second = result.stdout.split("\n\nMP\n")
     assert first.startswith("SB\nr0  r1  X  Y\n")
     assert "outcomes allowed under rfc" in second
-    data = json.loads(litmusfuzz("oracle", "SB", "MP", "--json").stdout)
+    data = json.loads(litmusfuzz_here("oracle", "SB", "MP", "--json").stdout)
     assert [each["test"] for each in data] == ["SB", "MP"]
 
 
-def test_an_existing_path_wins_over_a_name(litmusfuzz, tmp_path: Path) -> None:
+def test_an_existing_path_wins_over_a_name(litmusfuzz_here, tmp_path: Path) -> None:
     (tmp_path / "SB").write_text(paths()["MP"].read_text("utf-8"), encoding="utf-8")
-    assert json.loads(litmusfuzz("oracle", "SB", "--json").stdout)["test"] == "MP"
+    assert json.loads(litmusfuzz_here("oracle", "SB", "--json").stdout)["test"] == "MP"
 
 
 def test_the_exit_code_of_several_tests_is_the_worst(litmusfuzz_here) -> None:
@@ -211,12 +211,12 @@ def on_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
     return printed.decode()
 
 
-def test_forbidden_is_red_on_a_terminal_only(litmusfuzz, tmp_path: Path) -> None:
+def test_forbidden_is_red_on_a_terminal_only(litmusfuzz_here, tmp_path: Path) -> None:
     red = "\x1b[31m\x1b[1mFORBIDDEN\x1b[0m"
     assert red in on_terminal(tmp_path, {"NO_COLOR": ""})
     plain = on_terminal(tmp_path, {"NO_COLOR": "1"})
     assert "FORBIDDEN" in plain
     assert "\x1b" not in plain
-    piped = litmusfuzz("replay", "SB", "--executors", "mutant/stale-reads", "--count", "10")
+    piped = litmusfuzz_here("replay", "SB", "--executors", "mutant/stale-reads", "--count", "10")
     assert "FORBIDDEN" in piped.stdout
     assert "\x1b" not in piped.stdout

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_mutants_of_every_executor_are_killed(litmusfuzz) -> None:
+def test_mutants_of_every_executor_are_killed(litmusfuzz_here) -> None:
     """None of these needs luck.
 
     Under the controlled engine a seed decides, and what reads of a copy show on TensorFlow
     is wrong in each execution. Five minutes are ten times what it takes.
     """
     names = ("canary", "stale-reads", "dropped-control-edge", "tf-copied-variables")
-    done = litmusfuzz("selftest", *names, "early-snapshot", "--json", timeout_s=400)
+    done = litmusfuzz_here("selftest", *names, "early-snapshot", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert (report["killed"], report["score"]) == (5, 1.0)
@@ -47,8 +47,8 @@ def test_no_control_is_reported() -> None:
     assert found.killed == 0
 
 
-def test_controls_are_run_instead_of_mutants(litmusfuzz) -> None:
-    done = litmusfuzz("selftest", "stale-reads", "--control", "--time", "2s", "--json")
+def test_controls_are_run_instead_of_mutants(litmusfuzz_here) -> None:
+    done = litmusfuzz_here("selftest", "stale-reads", "--control", "--time", "2s", "--json")
     assert done.returncode == 0, done.stdout
     report = json.loads(done.stdout)
     assert report["killed"] == 0
@@ -72,14 +72,15 @@ def test_an_interrupt_ends_it_with_the_results_so_far(request: pytest.FixtureReq
 
 
 def test_a_mutant_that_survives_is_said_to_and_the_exit_says_so(litmusfuzz) -> None:
+    """In a process of its own: no page runs the command."""
     done = litmusfuzz("selftest", "old-frame", "--time", "1ms")
     assert done.returncode == 2
     last = done.stdout.splitlines()[-1]
     assert last == "0 of 1 mutant killed in 0 of 0 s; not killed: mutant/old-frame"
 
 
-def test_an_unknown_mutant_is_refused_in_one_line(litmusfuzz) -> None:
-    done = litmusfuzz("selftest", "nobody")
+def test_an_unknown_mutant_is_refused_in_one_line(litmusfuzz_here) -> None:
+    done = litmusfuzz_here("selftest", "nobody")
     assert done.returncode == 2
     assert done.stderr.startswith("litmusfuzz: no mutant 'nobody'; there are canary, ")
     assert len(done.stderr.splitlines()) == 1

@@ -27,9 +27,9 @@ FAMILIES = ("--families", ",".join(BY_FEATURE))
 FEW = ("--tests", "16", "--count", "64", "--time", "10m", "--seed", "1")
 
 
-def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
+def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz_here) -> None:
     """Every third graph is one that all three run: `dag`."""
-    result = litmusfuzz(
+    result = litmusfuzz_here(
         *("run", "--executors", "tf,jax,native", "--families", "dag,loops,clusters", "--json"),
         *("--tests", "9", "--count", "64", "--time", "10m", "--seed", "1", "--out", "out"),
     )
@@ -45,8 +45,8 @@ def test_tensorflow_jax_and_native_run_the_same_graphs(litmusfuzz) -> None:
     assert result.returncode in ((1, 3) if undecided else (0, 1)), result.stderr
 
 
-def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
-    result = litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--out", "out")
+def test_a_run_compares_its_executors(litmusfuzz_here, tmp_path: Path) -> None:
+    result = litmusfuzz_here("run", *BOTH, *FAMILIES, *FEW, "--out", "out")
     lines = result.stdout.splitlines()
     assert result.returncode == 1, result.stderr
     assert any("mutant/stale-reads/plain: refused for lack of: " in line for line in lines)
@@ -64,8 +64,8 @@ def test_a_run_compares_its_executors(litmusfuzz, tmp_path: Path) -> None:
     assert sum(event.totals["native/controlled"].forbidden for event in compared) == 0
 
 
-def test_a_run_on_several_as_data(litmusfuzz) -> None:
-    data = json.loads(litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json").stdout)
+def test_a_run_on_several_as_data(litmusfuzz_here) -> None:
+    data = json.loads(litmusfuzz_here("run", *BOTH, *FAMILIES, *FEW, "--json").stdout)
     stale, native = data["by_config"]
     assert stale["model"] == native["model"] == "executor"
     assert stale["graphs"] + stale["refused"] == native["graphs"] == data["generated"] == 16
@@ -74,16 +74,16 @@ def test_a_run_on_several_as_data(litmusfuzz) -> None:
     assert data["compared"] == stale["graphs"]
     assert differential["native/controlled"]["graphs"] == stale["graphs"]
     by_rfc = json.loads(
-        litmusfuzz("run", *BOTH, *FAMILIES, *FEW, "--json", "--model", "rfc").stdout
+        litmusfuzz_here("run", *BOTH, *FAMILIES, *FEW, "--json", "--model", "rfc").stdout
     )
     assert {each["model"] for each in by_rfc["by_config"]} == {"rfc"}
     assert by_rfc["ops"] == data["ops"]
 
 
-def test_a_run_goes_through_configurations(litmusfuzz, tmp_path: Path) -> None:
+def test_a_run_goes_through_configurations(litmusfuzz_here, tmp_path: Path) -> None:
     """Each graph runs in one configuration, judged by the model that this guarantees."""
     asked = ("--executors", "native:controlled*", "--families", "dag")
-    data = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
+    data = json.loads(litmusfuzz_here("run", *asked, *FEW, "--json").stdout)
     spread = data["by_config"]
     assert {each["name"] for each in spread} >= {"native/controlled", "native/controlled_split"}
     assert sum(each["graphs"] + each["refused"] for each in spread) == data["generated"] == 16
@@ -147,10 +147,10 @@ def test_invalid_options_are_refused_in_one_line(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_replay_compares_its_executors(litmusfuzz) -> None:
+def test_a_replay_compares_its_executors(litmusfuzz_here) -> None:
     """Two schedulers, both exhaustive in a thousand executions; one splits updates."""
     asked = ("replay", LOST, "--executors", "native:controlled,native:controlled_split")
-    result = litmusfuzz(*asked, "--count", "1000")
+    result = litmusfuzz_here(*asked, "--count", "1000")
     assert (result.returncode, result.stderr) == (0, "")
     header, *lines = result.stdout.splitlines()
     assert header.split() == [
@@ -166,22 +166,22 @@ def test_a_replay_compares_its_executors(litmusfuzz) -> None:
     assert "on native/controlled in" in lines[3]
     assert lines[3].endswith("0 forbidden under executor")
     assert lines[4].endswith("0 forbidden under rfc")
-    data = json.loads(litmusfuzz(*asked, "--count", "1000", "--json").stdout)
+    data = json.loads(litmusfuzz_here(*asked, "--count", "1000", "--json").stdout)
     assert data["executors"] == {
         "native/controlled": "executor",
         "native/controlled_split": "rfc",
     }
     assert [each["configuration"] for each in data["replays"]] == ["controlled", "controlled_split"]
-    strict = litmusfuzz(*asked, "--model", "executor", "--count", "1000")
+    strict = litmusfuzz_here(*asked, "--model", "executor", "--count", "1000")
     assert strict.returncode == 1
 
 
-def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz, tmp_path: Path) -> None:
+def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz_here, tmp_path: Path) -> None:
     loops = str(next(path for path in LITMUS if path.stem == "h-trips-by-carried-read"))
-    result = litmusfuzz("replay", loops, *BOTH, "--count", "100")
+    result = litmusfuzz_here("replay", loops, *BOTH, "--count", "100")
     assert result.returncode == 0
     assert "mutant/stale-reads/plain: not run: mutant/stale-reads: loops" in result.stdout
-    several = litmusfuzz("replay", loops, SB, *BOTH, "--count", "100")
+    several = litmusfuzz_here("replay", loops, SB, *BOTH, "--count", "100")
     assert several.returncode == 1  # SB kills the mutant
     assert [line.split(":")[0] for line in several.stdout.splitlines()] == [
         "native/controlled",
@@ -189,18 +189,18 @@ def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz, tmp_path: Path)
         "mutant/stale-reads/plain",
         "native/controlled",
     ]
-    data = json.loads(litmusfuzz("replay", loops, *BOTH, "--count", "9", "--json").stdout)
+    data = json.loads(litmusfuzz_here("replay", loops, *BOTH, "--count", "9", "--json").stdout)
     assert data["not_run"] == {"mutant/stale-reads/plain": "mutant/stale-reads: loops"}
 
 
-def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz, tmp_path: Path) -> None:
+def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz_here, tmp_path: Path) -> None:
     """Also where the executor is named, without one."""
     asked = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
-    report = json.loads(litmusfuzz("run", *asked, *FEW, "--json").stdout)
+    report = json.loads(litmusfuzz_here("run", *asked, *FEW, "--json").stdout)
     found = f"{report['folder']}/{report['findings'][0]['file']}"
-    result = litmusfuzz("replay", found, "--executors", "mutant/two-holders")
+    result = litmusfuzz_here("replay", found, "--executors", "mutant/two-holders")
     assert "on mutant/two-holders/controlled" in result.stdout
-    both = litmusfuzz("replay", found, "--executors", "mutant/two-holders:controlled,native")
+    both = litmusfuzz_here("replay", found, "--executors", "mutant/two-holders:controlled,native")
     assert both.returncode == 1
     assert both.stdout.splitlines()[0].split()[-3:-1] == [
         "mutant/two-holders/controlled",

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 STATS = "state : runs\nstart_time : 1800000000\nlast_update : 1\ngraphs : 7\n"
 
 
-def test_an_old_run_without_a_writer_is_silent(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_an_old_run_without_a_writer_is_silent(
+    litmusfuzz: Command, litmusfuzz_here: Command, tmp_path: Path
+) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/stats").write_text(STATS)
-    assert "silent" in litmusfuzz("status", "n").stdout
+    assert "silent" in litmusfuzz_here("status", "n").stdout
     with Store(tmp_path / "n", write=True):
-        assert "silent" not in litmusfuzz("status", "n").stdout
-    assert "silent" in litmusfuzz("status", "n").stdout
+        assert "silent" not in litmusfuzz("status", "n").stdout  # the writer is another process
+    assert "silent" in litmusfuzz_here("status", "n").stdout
     # It was killed, and then the clock was set back.
     (tmp_path / "n/stats").write_text(STATS.replace("last_update : 1", "last_update : 9e9"))
-    assert "silent" in litmusfuzz("status", "n").stdout
+    assert "silent" in litmusfuzz_here("status", "n").stdout
 
 
 @pytest.mark.parametrize(
@@ -33,20 +35,20 @@ def test_an_old_run_without_a_writer_is_silent(litmusfuzz: Command, tmp_path: Pa
     [("1800000000", "1e300"), ("1800000000", "nan"), ("7", "inf"), ("7", "-1"), ("7", "x")],
 )
 def test_numbers_that_are_none_are_no_traceback(
-    litmusfuzz: Command, tmp_path: Path, before: str, after: str
+    litmusfuzz_here: Command, tmp_path: Path, before: str, after: str
 ) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/stats").write_text(STATS.replace(before, after))
-    assert litmusfuzz("status", "n").returncode == 0
+    assert litmusfuzz_here("status", "n").returncode == 0
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "a : b"])
 def test_a_file_that_is_not_stats_is_refused(
-    litmusfuzz: Command, tmp_path: Path, text: str
+    litmusfuzz_here: Command, tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/stats").write_text(text)
-    done = litmusfuzz("status", "n")
+    done = litmusfuzz_here("status", "n")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "litmusfuzz: n/stats: is not the stats file of a campaign\n"
 
@@ -64,14 +66,14 @@ def test_a_damaged_folder_hides_no_other(litmusfuzz_here: Command, tmp_path: Pat
     ]
 
 
-def test_reproduce_refuses_a_run_without_tests(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_reproduce_refuses_a_run_without_tests(litmusfuzz_here: Command, tmp_path: Path) -> None:
     Store(tmp_path / "n", write=True).close()
-    done = litmusfuzz("reproduce", "n")
+    done = litmusfuzz_here("reproduce", "n")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "litmusfuzz: n: holds no tests\n"
     with Store(tmp_path / "n", write=True) as store:
         store.db.execute("DROP TABLE events")
-    done = litmusfuzz("reproduce", "n")
+    done = litmusfuzz_here("reproduce", "n")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"litmusfuzz: n/{DATABASE}: no such table: events\n"
 

@@ -16,8 +16,8 @@ BLOCKED = str(LITMUS / "cl-blocked-by-clustering.yaml")
 LARGE = str(LITMUS / "cl-while-reads-own-writes.yaml")
 
 
-def test_an_unsound_clustering_is_reported_with_witness_reason_and_pair(litmusfuzz) -> None:
-    result = litmusfuzz("validate", PROBLEM)
+def test_an_unsound_clustering_is_reported_with_witness_reason_and_pair(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("validate", PROBLEM)
     assert result.returncode == 1
     assert result.stdout.splitlines() == [
         "cl-blog-problem: unsound",
@@ -43,8 +43,8 @@ def test_an_unsound_clustering_is_reported_with_witness_reason_and_pair(litmusfu
     ]
 
 
-def test_json_has_the_same(litmusfuzz) -> None:
-    (found,) = json.loads(litmusfuzz("validate", PROBLEM, "--json").stdout)
+def test_json_has_the_same(litmusfuzz_here) -> None:
+    (found,) = json.loads(litmusfuzz_here("validate", PROBLEM, "--json").stdout)
     assert found["verdict"] == "unsound"
     assert found["clusters"] == {"k0": ["storex6", "loady"]}
     assert found["added"] == {"loady": 0, "v0": 6, "v1": 8}
@@ -53,8 +53,8 @@ def test_json_has_the_same(litmusfuzz) -> None:
     assert found["broken"] == ["storex6 and loady: unsafe pair"]
 
 
-def test_ours_are_sound(litmusfuzz) -> None:
-    result = litmusfuzz("validate", PROBLEM, "--clusters", "ours")
+def test_ours_are_sound(litmusfuzz_here) -> None:
+    result = litmusfuzz_here("validate", PROBLEM, "--clusters", "ours")
     assert result.returncode == 0
     assert result.stdout.splitlines() == [
         "cl-blog-problem: sound, 3 outcomes with clusters",
@@ -64,23 +64,23 @@ def test_ours_are_sound(litmusfuzz) -> None:
     ]
 
 
-def test_of_several_files_the_worst_decides(litmusfuzz) -> None:
+def test_of_several_files_the_worst_decides(litmusfuzz_here) -> None:
     """A file without clusters gets ours."""
-    result = litmusfuzz("validate", MP, BLOCKED)
+    result = litmusfuzz_here("validate", MP, BLOCKED)
     assert result.returncode == 1
     assert "MP: sound" in result.stdout
     assert "clusters, by ours:" in result.stdout
     assert "added by the clusters  blocked, X=0 P=[] Q=[]" in result.stdout
     assert "the pairwise analysis permits them" in result.stdout
     assert "r0 and wx: different blocking inputs" in result.stdout
-    unknown = litmusfuzz("validate", MP, LARGE, "--budget", "100")
+    unknown = litmusfuzz_here("validate", MP, LARGE, "--budget", "100")
     assert unknown.returncode == 3
     assert "--budget" in unknown.stdout
 
 
-def test_a_mutants_clusters(litmusfuzz) -> None:
+def test_a_mutants_clusters(litmusfuzz_here) -> None:
     """One without a safety analysis chooses what BLOG warns of."""
-    result = litmusfuzz("validate", PROBLEM, "--clusters", "mutant/no-safety-analysis")
+    result = litmusfuzz_here("validate", PROBLEM, "--clusters", "mutant/no-safety-analysis")
     assert result.returncode == 1
     assert "c0  six storex6 loady" in result.stdout
 
@@ -92,8 +92,8 @@ def test_a_mutants_clusters(litmusfuzz) -> None:
         (("--budget", "0"), "--budget"),
     ],
 )
-def test_bad_input(litmusfuzz, arguments: tuple[str, ...], message: str) -> None:
-    result = litmusfuzz("validate", PROBLEM, *arguments)
+def test_bad_input(litmusfuzz_here, arguments: tuple[str, ...], message: str) -> None:
+    result = litmusfuzz_here("validate", PROBLEM, *arguments)
     assert result.returncode == 2
     assert message in result.stderr
-    assert litmusfuzz("validate", "no-such-file.yaml").returncode == 2
+    assert litmusfuzz_here("validate", "no-such-file.yaml").returncode == 2

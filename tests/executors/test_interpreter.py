@@ -46,8 +46,8 @@ def hooks(folder: Path, name: str, line: str) -> Path:
     return site / f"{name}.pth"
 
 
-def test_an_executor_runs_in_another_environment(litmusfuzz, other: Path) -> None:
-    done = litmusfuzz(
+def test_an_executor_runs_in_another_environment(litmusfuzz_here, other: Path) -> None:
+    done = litmusfuzz_here(
         *("replay", SB, "--executors", "native:controlled,mutant/canary", "--count", "300"),
         *("--python", python(other), "--json"),
     )
@@ -56,10 +56,10 @@ def test_an_executor_runs_in_another_environment(litmusfuzz, other: Path) -> Non
     assert (native["forbidden"], canary["forbidden"]) == (0, canary["executions"])
 
 
-def test_a_relative_path_and_a_campaign(litmusfuzz, other: Path, tmp_path: Path) -> None:
+def test_a_relative_path_and_a_campaign(litmusfuzz_here, other: Path, tmp_path: Path) -> None:
     """Findings say how to replay them there, and what was installed there."""
     there = os.path.relpath(python(other), tmp_path)
-    done = litmusfuzz(
+    done = litmusfuzz_here(
         *("run", "--executors", "mutant/stale-reads", "--tests", "4", "--families", "dag"),
         *("--seed", "1", "--python", there, "--json"),
     )
@@ -69,7 +69,7 @@ def test_a_relative_path_and_a_campaign(litmusfuzz, other: Path, tmp_path: Path)
     assert record["findings"]
     assert os.path.normpath(record["python"]) == python(other)
     file = f"{record['folder']}/{record['findings'][0]['file']}"
-    again = litmusfuzz("replay", file, "--python", there)
+    again = litmusfuzz_here("replay", file, "--python", there)
     assert again.returncode == 1
 
 
@@ -83,12 +83,12 @@ def one_line(done, *parts: str) -> None:
     "command", [["replay", SB], ["run", "--time", "2s"]], ids=["replay", "run"]
 )
 def test_a_program_that_cannot_run_workers_is_reported_in_one_line(
-    litmusfuzz, bare: Path, tmp_path: Path, command: list[str]
+    litmusfuzz_here, bare: Path, tmp_path: Path, command: list[str]
 ) -> None:
     on = (*command, "--executors", "native", "--python")
-    one_line(litmusfuzz(*on, str(tmp_path / "nothing")), "--python: ", "no such program")
-    one_line(litmusfuzz(*on, "true"), "--python: true: is not a Python")
-    one_line(litmusfuzz(*on, python(bare)), "has no msgspec, numpy, yaml, which workers need")
+    one_line(litmusfuzz_here(*on, str(tmp_path / "nothing")), "--python: ", "no such program")
+    one_line(litmusfuzz_here(*on, "true"), "--python: true: is not a Python")
+    one_line(litmusfuzz_here(*on, python(bare)), "has no msgspec, numpy, yaml, which workers need")
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_a_program_that_cannot_run_workers_is_reported_in_one_line(
     [("native", "litmusfuzz.fuzz.executors.native._executor"), ("tf", "tensorflow")],
 )
 def test_what_an_executor_lacks_there_is_reported_in_one_line(
-    litmusfuzz, other: Path, executor: str, lacking: str
+    litmusfuzz_here, other: Path, executor: str, lacking: str
 ) -> None:
     """As in another Python, for which our compiled modules are not; and without a framework."""
     hook = hooks(other, "without", f"import sys; sys.modules[{lacking!r}] = None")
     try:
         for command in (["replay", SB], ["run", "--time", "2s"]):
-            done = litmusfuzz(*command, "--executors", executor, "--python", python(other))
+            done = litmusfuzz_here(*command, "--executors", executor, "--python", python(other))
             one_line(done, f"{executor}: ", lacking)
     finally:
         hook.unlink()

@@ -459,14 +459,16 @@ def test_several_runs_in_one_table() -> None:
     assert "together" not in together({"a": read(text(made))})
 
 
-def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_path: Path) -> None:
+def test_one_command_makes_all_findings_of_a_run_known(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
     """By the keys in its report.json, a crash as well; what was known is left out."""
     made = nightly_run(6)
     found = tuple(
         replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
-    output = litmusfuzz("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
+    output = litmusfuzz_here("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
     assert output.returncode == 0, output.stderr
     new = [each for each in found if not each.known]
     assert 0 < len(new) < len(found)
@@ -474,10 +476,10 @@ def test_one_command_makes_all_findings_of_a_run_known(litmusfuzz: Command, tmp_
     assert [each.key for each in entries] == [each.key for each in new]
     assert entries[-1].name == "crashed: ResourceStridedSliceAssign"
     assert entries[-2].name == new[-2].entry.test.name
-    again = litmusfuzz("known", "add", "k.yaml", "n", "--why", "too")  # its folder
+    again = litmusfuzz_here("known", "add", "k.yaml", "n", "--why", "too")  # its folder
     assert f"0 added, {len(new)} known already" in again.stdout
     (tmp_path / "bad.json").write_text('{"findings": [{}]}')
-    bad = litmusfuzz("known", "add", "k.yaml", "bad.json", "--why", "seen")
+    bad = litmusfuzz_here("known", "add", "k.yaml", "bad.json", "--why", "seen")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr == "litmusfuzz: bad.json: is not the report.json of a campaign: no 'known'\n"
 
