@@ -124,7 +124,7 @@ class _SelftestRun:
         by_name = {config.name: config for config in configs} | {"": first}
         setups = RUN_SETUPS[origin]
         if origin == "native" and "controlled" not in by_name:  # a mutant without engines
-            setups = (replace(setups[0], config=""),)
+            setups = tuple(replace(setups[0], config=config.name) for config in configs)
         key = (origin, made.support)
         if key not in self.portfolios:
             self.portfolios[key] = Portfolio(made.support, self.seed, sparse=origin != "tf")

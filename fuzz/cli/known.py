@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.cli.common import (
     load_or_fail,
     print_json,
 )
+from litmusfuzz.fuzz.cli.experiments import compare
 from litmusfuzz.fuzz.executors.entries import loads
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Day(click.ParamType[date]):
 
 @click.group(epilog="Example: litmusfuzz known list known.yaml")
 def known() -> None:
-    """Edit and print a file of known findings."""
+    """Edit and print a file of known findings; compare two findings."""
+
+
+known.add_command(compare)
 
 
 @known.command("list", epilog="Example: litmusfuzz known list known.yaml")

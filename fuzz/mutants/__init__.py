@@ -8,4 +8,5 @@ same executor without the defect, and must show nothing forbidden.
   `jax_clustered`.
 - `clustering`: wrong clusterers, convicted without an execution.
 - `stale_reads`: a mutant that needs no framework. `canary`: always wrong.
+- `scatter`: mutants with a known defect and a second one that hides behind it.
 """

@@ -1,0 +1,481 @@
+"""Experiments that decide whether a known cause explains a finding.
+
+A *cause* is a minimized test with the settings that it needs. It explains a minimized finding if
+the finding is the same defect as far as executions can tell:
+
+1. *Shape*: the finding's test contains the cause's ops, in the same relations.
+2. *Trigger*: with an order between the ops that race in the cause, the finding is gone.
+3. *Settings*: the finding's test shows its symptom in the cause's settings.
+4. *Test*: where the cause's settings are not among the finding's, or its symptom is another, the
+   cause's test shows the finding's symptom in the finding's settings.
+
+A single experiment that fails sets the two apart. "Not seen" counts only after so many executions
+that a miss has less than one chance in `MISS_ODDS`; where that takes too many, the two are
+*undecided*, and both are kept.
+
+`compare` runs nothing. It yields a `Trial` at a time, and receives what its executions showed
+(`Tally`), as the reducer does with its candidates. docs/decisions/0012-known-findings.md says what
+the rule cannot tell apart.
+
+References
+----------
+Zeller, "Isolating Cause-Effect Chains from Computer Programs", FSE 2002: a cause is what must be
+changed for the failure to disappear. Garwood, "Fiducial Limits for the Poisson Distribution",
+Biometrika 1936: the bound on a rate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.causes import symptom
+from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
+from litmusfuzz.fuzz.campaign.reducer import widened
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import noise_from
+from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.oracles.model import GUARANTEES
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Finding
+    from litmusfuzz.fuzz.executors.protocol import Config, Noise
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.oracles.explorer import Budget
+    from litmusfuzz.oracles.model import Model
+
+MISS_ODDS: Final = 1000
+"""A defect that is there is missed in less than one of so many experiments."""
+CONTROL_HITS: Final = 24
+"""Forbidden executions from which a finding's rate is estimated, if that is possible."""
+
+
+class Verdict(StrEnum):
+    """The result of a comparison."""
+
+    EXPLAINED = "explained"
+    NEW = "new"
+    UNDECIDED = "undecided"
+
+
+class Reason(StrEnum):
+    """The experiment that a trial belongs to; see the module."""
+
+    CONTROL = "control"
+    TRIGGER = "trigger"
+    SETTINGS = "settings"
+    TEST = "test"
+
+
+# --- odds ------------------------------------------------------------------------------
+
+
+def lower_bound(hits: int, risk: float) -> float:
+    """The Poisson mean that shows `hits` or more with probability `risk`, a lower bound."""
+    if not hits:
+        return 0.0
+
+    def reaches(mean: float) -> float:
+        """Probability of `hits` or more."""
+        term = total = math.exp(-mean)
+        for number in range(1, hits):
+            term *= mean / number
+            total += term
+        return 1.0 - total
+
+    low, high = 0.0, float(hits)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reaches(middle) > risk else (middle, high)
+    return low
+
+
+def executions_needed(hits: int, executions: int) -> float:
+    """Executions after which not seeing a finding has less than one chance in `MISS_ODDS`.
+
+    The rate is itself an estimate. Half of the risk is that it is below its bound, the other half
+    that executions at that bound show nothing. Infinite without hits.
+
+    Parameters
+    ----------
+    hits, executions : int
+        How often the finding showed, and in how many executions.
+    """
+    risk = 1 / (2 * MISS_ODDS)
+    bound = lower_bound(min(hits, 200), risk) / max(1, executions)  # more would not be tighter
+    return math.log(1 / risk) / bound if bound else math.inf
+
+
+# --- cases, trials and results ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A minimized test, and how it shows its symptoms.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    executor : str
+    config : Config
+        With the settings that it needs, as far as known.
+    model : Model
+        Forbids its outcomes.
+    noise : Noise
+    symptoms : tuple of str
+        `causes.symptom` of its outcomes, the most frequent first.
+    """
+
+    test: LitmusTest
+    executor: str
+    config: Config
+    model: Model
+    noise: Noise
+    symptoms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, test: LitmusTest, found: Finding) -> Case:
+        """The case of a finding's file.
+
+        Raises
+        ------
+        UnknownExecutor
+            If its executor or configuration is not here.
+        """
+        return cls(
+            test,
+            found.executor,
+            configuration(found.executor, found.configuration),
+            GUARANTEES[found.model],
+            noise_from(found.noise),
+            symptoms_of(found),
+        )
+
+    @property
+    def needs(self) -> frozenset[tuple[str, int | str | bool]]:
+        """Settings and environment variables that differ from the executor's default."""
+        return needed_settings(self.executor, self.config)
+
+
+def symptoms_of(found: Finding) -> tuple[str, ...]:
+    """Symptoms of all forbidden outcomes of a finding, each once."""
+    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
+
+
+def needed_settings(executor: str, config: Config) -> frozenset[tuple[str, int | str | bool]]:
+    """What a configuration has beyond its executor's default: settings and variables."""
+    plain, *_ = executor_class(executor).configurations()
+    usual = {*plain.settings, *plain.environment}
+    return frozenset({*config.settings, *config.environment} - usual)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A request of `compare`: run a test until it shows a symptom, or has not often enough.
+
+    Parameters
+    ----------
+    reason : Reason
+    test : LitmusTest
+    case : Case
+        Its configuration, noise and model; not its test.
+    symptoms : tuple of str
+        Forbidden outcomes with one of these count.
+    hits : int
+        How many of them are enough.
+    needed : float
+        Executions after which none is an answer; infinite if no number is.
+    """
+
+    reason: Reason
+    test: LitmusTest
+    case: Case
+    symptoms: tuple[str, ...]
+    hits: int
+    needed: float
+
+    def counts(self, outcome_symptom: str) -> bool:
+        """True if an outcome with that symptom counts."""
+        return outcome_symptom in self.symptoms
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the executions of a trial showed; `problem` says why they ended early, if they did.
+
+    Blocked executions count only if a trial is about these: one that did not end says nothing
+    about its values.
+    """
+
+    executions: int
+    seen: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A trial with its result.
+
+    Parameters
+    ----------
+    reason : Reason
+    test : LitmusTest
+    configuration : str
+        Where it ran.
+    symptoms : tuple of str
+    needed : int or None
+        Executions after which none is an answer; None if no number is.
+    executions, seen : int
+    problem : str
+        Why it ended early.
+    """
+
+    reason: Reason
+    test: LitmusTest
+    configuration: str
+    symptoms: tuple[str, ...]
+    needed: int | None
+    executions: int
+    seen: int
+    problem: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data: what an event keeps of it, and what ``--json`` prints."""
+        return {
+            "reason": str(self.reason),
+            "test": dumps(Entry(self.test)),
+            "configuration": self.configuration,
+            "symptoms": list(self.symptoms),
+            "needed": self.needed,
+            "executions": self.executions,
+            "seen": self.seen,
+            "shows": self.shows,
+            "problem": self.problem,
+        }
+
+    @property
+    def shows(self) -> bool | None:
+        """Whether the test shows the symptom there; None if that is undecided."""
+        if self.seen:
+            return True
+        enough = self.needed is not None and self.executions >= self.needed
+        return False if enough and not self.problem else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The verdict on a finding and a cause, and the experiments that led to it."""
+
+    verdict: Verdict
+    why: str
+    experiments: tuple[Experiment, ...] = field(default=())
+
+
+Comparing = Generator[Trial, Tally, Comparison]
+
+
+# --- the rule --------------------------------------------------------------------------
+
+
+def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Comparing:
+    """Decide whether a cause explains a finding.
+
+    Parameters
+    ----------
+    finding, cause : Case
+        Of one executor.
+    control : Experiment, optional
+        How often the finding shows in its own settings, if that was measured before.
+    """
+    if control is None:
+        control = yield from _run(control_trial(finding))
+    done = [control]
+    if not control.seen:
+        return Comparison(Verdict.UNDECIDED, "the finding does not show again", tuple(done))
+    if not contains(cause.test, finding.test, strict=True):
+        return Comparison(Verdict.NEW, "shows without the ops of the cause", tuple(done))
+    needed = executions_needed(control.seen, control.executions)
+    symptoms = finding.symptoms[:1]
+    undecided = []
+
+    ordered = without_races(finding.test, cause.test)
+    if ordered is None:
+        undecided.append("the races of the cause cannot be ordered")
+    elif ordered != finding.test:
+        trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed)
+        done.append((yield from _run(trial)))
+        if done[-1].shows:
+            return Comparison(Verdict.NEW, "shows without the races of the cause", tuple(done))
+        if done[-1].shows is None:
+            undecided.append("whether it shows without the races of the cause")
+
+    if cause.needs != finding.needs:
+        there = replace(finding, config=cause.config)
+        trial = Trial(Reason.SETTINGS, finding.test, there, symptoms, 1, needed)
+        done.append((yield from _run(trial)))
+        if done[-1].shows is False:
+            return Comparison(Verdict.NEW, "does not show in the cause's settings", tuple(done))
+        if done[-1].shows is None:
+            undecided.append("whether it shows in the cause's settings")
+
+    same = symptoms[0] in cause.symptoms
+    if not same and (wide := next(widened(finding.test), None)) is not None:
+        # In a test with one lane, a torn value shows as a wrong one.
+        trial = Trial(Reason.TEST, wide, finding, cause.symptoms, 1, needed)
+        done.append((yield from _run(trial)))
+        same = bool(done[-1].shows)
+    if not (same and cause.needs <= finding.needs):
+        there = replace(cause, config=finding.config)
+        wanted = cause.symptoms if same else symptoms
+        trial = Trial(Reason.TEST, cause.test, there, wanted, 1, needed)
+        done.append((yield from _run(trial)))
+        if done[-1].shows is False:
+            why = "the cause's test does not show " + ("it there" if same else "this symptom")
+            return Comparison(Verdict.NEW, why, tuple(done))
+        if done[-1].shows is None:
+            undecided.append("whether the cause's test shows it")
+    if undecided:
+        return Comparison(Verdict.UNDECIDED, "; ".join(undecided), tuple(done))
+    return Comparison(Verdict.EXPLAINED, "", tuple(done))
+
+
+def control_trial(case: Case, symptoms: tuple[str, ...] = ()) -> Trial:
+    """How often a case shows its first symptom, or one of `symptoms`, in its own settings."""
+    wanted = symptoms or case.symptoms[:1]
+    return Trial(Reason.CONTROL, case.test, case, wanted, CONTROL_HITS, math.inf)
+
+
+def _run(trial: Trial) -> Generator[Trial, Tally, Experiment]:
+    return result_of(trial, (yield trial))
+
+
+def result_of(trial: Trial, tally: Tally) -> Experiment:
+    """A trial with its result."""
+    needed = None if math.isinf(trial.needed) else math.ceil(trial.needed)
+    return Experiment(
+        trial.reason,
+        trial.test,
+        trial.case.config.name,
+        trial.symptoms,
+        needed,
+        tally.executions,
+        tally.seen,
+        tally.problem,
+    )
+
+
+# --- carrying it out -------------------------------------------------------------------
+
+RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]
+"""Runs a test so many times as a case says, with another seed each time; a histogram, or why there
+is none. `DIED` if the process ended."""
+DIED: Final = "the process ended"
+MAX_DEATHS: Final = 2
+"""Deaths of a process in one trial that say nothing about it."""
+MIN_RUNS: Final = 4
+"""Runs, each built anew, over which the executions of a trial are spread: those of one build share
+its order and padding."""
+MIN_STEP: Final = 64
+MAX_STEP: Final = 3072
+STEP_S: Final = 5.0
+"""Seconds of a step, about: between two steps a trial can end."""
+BLOCKED_STEP: Final = 32
+"""Executions of a step where each one that blocks costs a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialBudget:
+    """Limits of one trial; past them it is undecided."""
+
+    seconds: float = 20.0
+    executions: int = 1 << 18
+    oracle: Budget = CAMPAIGN_BUDGET
+
+
+async def carry_out(
+    comparing: Comparing, run: RunTest, budget: TrialBudget, end: float = math.inf
+) -> Comparison:
+    """Run the trials of a comparison one after another.
+
+    Parameters
+    ----------
+    comparing : Comparing
+        From `compare`.
+    run : callable
+    budget : TrialBudget
+        Of each trial.
+    end : float
+        On the monotonic clock: after it, trials are not begun and count as undecided.
+    """
+    tally: Tally | None = None
+    while True:
+        try:
+            trial = next(comparing) if tally is None else comparing.send(tally)
+        except StopIteration as stop:
+            return cast("Comparison", stop.value)
+        tally = await tally_of(trial, run, budget, end)
+
+
+async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float = math.inf) -> Tally:
+    """Run a test until a trial has its answer, or its budget is spent."""
+    oracle = explorer_or_none(trial.test, trial.case.model, budget.oracle)
+    if oracle is None:
+        return Tally(0, 0, NO_JUDGE)
+    end = min(end, time.monotonic() + budget.seconds)
+    wanted = min(trial.needed, budget.executions)
+    blocks = str(Status.BLOCKED) in trial.symptoms
+    most = BLOCKED_STEP if blocks else MAX_STEP
+    step = min(most, max(MIN_STEP, math.ceil(wanted / MIN_RUNS)))
+    runs = executions = seen = deaths = 0
+    while seen < trial.hits and (runs < MIN_RUNS or executions < wanted):
+        if (start := time.monotonic()) >= end:
+            return Tally(executions, seen, "" if seen else "the time was up")
+        shown = await run(trial.case, trial.test, step)
+        if shown == DIED and deaths < MAX_DEATHS:
+            deaths += 1
+            continue
+        if isinstance(shown, str):
+            return Tally(executions, seen, shown)
+        runs += 1
+        judged = judge(oracle, shown)
+        seen += sum(n for outcome, n in judged.forbidden if trial.counts(symptom(outcome)))
+        ended = sum(n for outcome, n in shown.items() if outcome.status is Status.COMPLETED)
+        executions += judged.executions if blocks else ended
+        if not (executions or runs < MIN_RUNS):
+            return Tally(0, 0, "no execution ends")
+        pace = judged.executions / max(time.monotonic() - start, 1e-3)
+        step = max(MIN_STEP if not blocks else 1, min(most, 2 * step, int(pace * STEP_S)))
+    return Tally(executions, seen)
+
+
+def on_worker(worker: Worker, rng: random.Random) -> RunTest:
+    """Run the tests of a comparison on a worker outside of a campaign."""
+    damaging: frozenset[str] = getattr(executor_class(worker.executor), "damaging_ops", frozenset())
+
+    async def run(case: Case, test: LitmusTest, count: int) -> Mapping[Outcome, int] | str:
+        if any(node.op in damaging for node in test.effects):
+            worker.close()  # memory that it has damaged says nothing about the next test
+        job = Job(test, count, case.noise, rng.getrandbits(31))
+        reply = await worker.run(job.request(case.config), JOB_TIMEOUT_S, test)
+        if isinstance(reply, Died):
+            return DIED
+        if not reply.rows:
+            return reply.refused or reply.unavailable
+        return messages.histogram(test, reply)
+
+    return run

@@ -1,0 +1,212 @@
+"""Shapes of races: which ops of a test race, whether a test contains a shape, how to order it.
+
+A race is two ops on one resource that nothing orders and of which one changes it. A test contains a
+shape if it has the same ops, by kernel class, in the same relations. `without_races` removes
+a cause from a test and leaves everything else as it is: it orders the pairs that race in the cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.model import LoopAttrs, MalformedTest, Node, bodies
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from litmusfuzz.corpus.model import LitmusTest, Run
+
+
+def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
+    """True if `large` contains the ops of `small` in the same relations.
+
+    Ops are matched by kernel class; two on one resource match two that share a resource. An op
+    that races with itself, in iterations of a loop or in runs of its graph, counts for two.
+
+    Parameters
+    ----------
+    small, large : LitmusTest
+    strict : bool
+        Ordered ops match ordered ones only; else they may match any, because a test that is not
+        minimized has more edges and other copies of its ops.
+    """
+    parts = small.effects
+    if not parts or not small.features <= large.features:
+        return False
+    inside, around = Races(small), Races(large)
+    whole = [(node, copy) for node in large.effects for copy in range(1 + around.with_itself(node))]
+
+    def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
+        if set(a.resources) & set(b.resources) and not (
+            set(like_a.resources) & set(like_b.resources)
+        ):
+            return False
+        wanted = inside.relation(a, b)
+        return around.relation(like_a, like_b) == wanted or (not strict and wanted == "ordered")
+
+    def place(chosen: list[tuple[Node, int]]) -> bool:
+        if len(chosen) == len(parts):
+            return True
+        part = parts[len(chosen)]
+        for node, copy in whole:
+            if (
+                node.definition.kernel_class == part.definition.kernel_class
+                and (node, copy) not in chosen
+                and all(
+                    fits(a, part, like, node) for a, (like, _) in zip(parts, chosen, strict=False)
+                )
+                and place([*chosen, (node, copy)])
+            ):
+                return True
+        return False
+
+    return place([])
+
+
+class Races:
+    """Which ops of a test race, with themselves too."""
+
+    def __init__(self, test: LitmusTest) -> None:
+        self.test = test
+        self.relations = NodeRelations(test)
+        self.places: dict[str, tuple[tuple[Node, str], ...]] = {}
+        """By name of a node, the nodes around it, each with the body of these that it is in."""
+        for graph in test.graphs:
+            self._place(graph.nodes, ())
+        self._repeated = {run.graph for run in test.runs if self._overlaps(run.graph)}
+
+    def _place(self, nodes: Iterable[Node], around: tuple[tuple[Node, str], ...]) -> None:
+        for node in nodes:
+            self.places[node.name] = around
+            for name, body in bodies(node):
+                self._place(body.nodes, (*around, (node, name)))
+
+    def _overlaps(self, graph: str) -> bool:
+        """True if two runs of a graph may be at work at the same time."""
+        number = sum(run.graph == graph for run in self.test.runs)
+        ordered = sum(before for a, b, before in self.relations.runs if a == b == graph)
+        return ordered < number * (number - 1) // 2
+
+    def loops_around(self, node: Node) -> tuple[str, ...]:
+        """Loops around a node whose iterations may overlap."""
+        return tuple(
+            around.name for around, _ in self.places[node.name] if _has_wide_window(around)
+        )
+
+    def in_repeated_graph(self, node: Node) -> bool:
+        """True if two runs of its graph may overlap."""
+        return self.relations.paths[node.name][0] in self._repeated
+
+    def with_itself(self, node: Node) -> bool:
+        """True if executions of one node may race: in iterations, or in runs of its graph."""
+        return bool(self.loops_around(node)) or self.in_repeated_graph(node)
+
+    def relation(self, a: Node, b: Node) -> str:
+        """As of `NodeRelations`; a node is unordered with its own other executions."""
+        if a is b:
+            return "unordered"
+        for (one, here), (other, there) in zip(
+            self.places[a.name], self.places[b.name], strict=False
+        ):
+            if one is not other:
+                break
+            if here != there:  # branches exclude each other; a condition comes before its body
+                return "unordered" if _has_wide_window(one) else "ordered"
+        return self.relations.relation(a, b)
+
+    def pairs(self) -> Iterator[tuple[Node, Node]]:
+        """Ops that race on a resource that one of them changes; a node may race with itself."""
+        effects = self.test.effects
+        for number, a in enumerate(effects):
+            for b in effects[number:]:
+                both_read = a.definition.kind is Kind.READ and b.definition.kind is Kind.READ
+                if both_read or not set(a.resources) & set(b.resources):
+                    continue
+                same_graph = self.relations.paths[a.name][0] == self.relations.paths[b.name][0]
+                repeated = same_graph and (
+                    self.in_repeated_graph(a)
+                    or bool({*self.loops_around(a)} & {*self.loops_around(b)})
+                )
+                if repeated or (a is not b and self.relation(a, b) == "unordered"):
+                    yield a, b
+
+
+def _has_wide_window(node: Node) -> bool:
+    return isinstance(node.attrs, LoopAttrs) and node.attrs.parallel_iterations > 1
+
+
+def _kinds(a: Node, b: Node) -> frozenset[str]:
+    return frozenset((a.definition.kernel_class, b.definition.kernel_class))
+
+
+def without_races(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:
+    """The test with an order between the ops that race in the causes.
+
+    Every pair of `test` that races, and whose kernel classes race in a cause, is ordered: by a
+    control edge, by an order of their runs, or by one iteration at a time. The first in the file
+    comes first, so that there is no cycle.
+
+    Returns
+    -------
+    LitmusTest or None
+        The same test if there is nothing to order; None if it cannot be ordered.
+    """
+    kinds = {_kinds(a, b) for cause in causes for a, b in Races(cause).pairs()}
+    found = Races(test)
+    racing = [pair for pair in found.pairs() if _kinds(*pair) in kinds]
+    if not racing:
+        return test
+    paths = found.relations.paths
+    after: dict[str, set[str]] = {}
+    graphs: set[frozenset[str]] = set()
+    loops: set[str] = set()
+    for a, b in racing:
+        left, right = paths[a.name], paths[b.name]
+        loops |= {*found.loops_around(a), *found.loops_around(b)}
+        graphs.add(frozenset((left[0], right[0])))
+        if left[0] == right[0] and a is not b and found.relation(a, b) == "unordered":
+            one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
+            if _level(found, one) == _level(found, other):
+                after.setdefault(other, set()).add(one)
+    try:
+        made = _ordered(test, after, graphs, loops)
+    except MalformedTest:
+        return None
+    left_over = [pair for pair in Races(made).pairs() if _kinds(*pair) in kinds]
+    return None if left_over else made
+
+
+def _level(races: Races, name: str) -> tuple[tuple[str, str], ...]:
+    """The body that a node is in."""
+    return tuple((node.name, field) for node, field in races.places[name])
+
+
+def _ordered(
+    test: LitmusTest,
+    after: dict[str, set[str]],
+    graphs: set[frozenset[str]],
+    loops: set[str],
+) -> LitmusTest:
+    """The test with more control edges, ordered runs, and loops of one iteration at a time."""
+
+    def edited(node: Node) -> Node:
+        more = tuple(sorted(after.get(node.name, set()) - set(node.after)))
+        node = replace(node, after=(*node.after, *more))
+        if node.name in loops and isinstance(node.attrs, LoopAttrs):
+            node = replace(node, attrs=replace(node.attrs, parallel_iterations=1))
+        return node
+
+    rewriter = Rewriter.of(test).each_node(edited)
+    client: list[Run] = []
+    for run in rewriter.client:
+        earlier = [
+            one.name
+            for one in client
+            if frozenset((one.graph, run.graph)) in graphs and one.name not in run.after
+        ]
+        client.append(replace(run, after=(*run.after, *earlier)))
+    return replace(rewriter, client=tuple(client)).build()

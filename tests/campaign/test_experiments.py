@@ -1,0 +1,251 @@
+"""Experiments that tell causes apart: odds, shapes, and the rule on mutants with two defects."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from contextlib import closing
+
+import pytest
+from helpers import allowed_values
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.fuzz.campaign.experiments import (
+    CONTROL_HITS,
+    DIED,
+    MISS_ODDS,
+    Case,
+    Comparison,
+    Reason,
+    Tally,
+    TrialBudget,
+    Verdict,
+    carry_out,
+    compare,
+    control_trial,
+    executions_needed,
+    lower_bound,
+    on_worker,
+    tally_of,
+)
+from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.model import EXECUTOR
+
+BUDGET = TrialBudget(seconds=600, executions=4096)
+"""Its seconds are never reached: the mutants need milliseconds."""
+
+
+# --- odds ------------------------------------------------------------------------------
+
+
+def test_a_bound_shows_so_many_hits_at_that_risk_and_no_more() -> None:
+    # One hit or more at mean m has probability 1 - exp(-m).
+    assert lower_bound(1, 0.0005) == pytest.approx(-math.log(1 - 0.0005), rel=1e-6)
+    # Garwood's table: 95 % two-sided limits for 10 observed are 4.795 to 18.39.
+    assert lower_bound(10, 0.025) == pytest.approx(4.795, abs=0.001)
+    assert lower_bound(0, 0.5) == 0.0
+
+
+def test_fewer_hits_ask_for_more_executions() -> None:
+    assert math.isinf(executions_needed(0, 1000))
+    needed = [executions_needed(hits, 1000 * hits) for hits in (1, 3, 24, 200)]
+    assert needed == sorted(needed, reverse=True)
+    # Never less than at the rate that was seen, and little more than that with many hits.
+    at_the_rate = math.log(MISS_ODDS) * 1000
+    assert at_the_rate < needed[-1] < 2 * at_the_rate
+
+
+def test_the_odds_hold_for_a_rate_that_was_estimated() -> None:
+    """At any true rate, the estimate and the miss together have less than one chance in 1,000."""
+    for rate in (0.002, 0.02):
+        for executions in (500, 3000):
+            miss = 0.0
+            mean = rate * executions
+            term = math.exp(-mean)
+            for hits in range(120):
+                needed = executions_needed(hits, executions)
+                miss += term * (0.0 if math.isinf(needed) else math.exp(-rate * needed))
+                term *= mean / (hits + 1)
+            assert miss < 1 / MISS_ODDS
+
+
+# --- shapes ----------------------------------------------------------------------------
+
+BESIDE = litmus("X[0]=1 || r0=X", shape=(1, 2))
+AFTER = litmus("X[0]=1; r0=X", shape=(1, 2))
+
+
+def test_strictly_ordered_ops_match_ordered_ones_only() -> None:
+    assert contains(AFTER, BESIDE, strict=False)
+    assert not contains(AFTER, BESIDE, strict=True)
+    assert not contains(BESIDE, AFTER, strict=False)
+
+
+def test_an_op_that_races_with_itself_counts_for_two() -> None:
+    two = litmus("X[0]=1 || X[0]=2", shape=(1, 2))
+    assert contains(
+        two, litmus("X[0]=1 ||| Y=1", client="a:g0; b:g0; c:g1", shape=(1, 2)), strict=False
+    )
+    assert not contains(two, litmus("X[0]=1", shape=(1, 2)), strict=False)
+    once = litmus("X[0]=1 ||| Y=1", client="a:g0; b:g0 after a; c:g1", shape=(1, 2))
+    assert not contains(two, once, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("notation", "client", "cause", "allowed_before", "allowed_after"),
+    [
+        ("X=1 || r0=X", "", "X=1 || r0=X", {(0,), (1,)}, {(1,)}),
+        ("r0=X || X=1", "", "X=1 || r0=X", {(0,), (1,)}, {(0,)}),
+        # Another pair of ops races on, and other variables stay as they are.
+        ("X=1 || r0=X || X+=1", "", "X=1 || r0=X", {(0,), (1,), (2,)}, {(1,), (2,)}),
+        ("X=1; Y=1 || r0=Y", "", "X=1 || X=2", {(0,), (1,)}, {(0,), (1,)}),
+        ("X=1 ||| r0=X", "", "X=1 || r0=X", {(0,), (1,)}, {(1,)}),
+        ("X+=1; r0=X ||| Y=1", "a:g0; b:g0; c:g1", "X+=1 || r0=X", {(1,), (2,)}, {(1,)}),
+        ("loop 2 {X=1} || r0=X", "", "X=1 || r0=X", {(0,), (1,)}, {(1,)}),
+    ],
+)
+def test_the_races_of_a_cause_are_ordered_and_nothing_else(
+    notation: str, client: str, cause: str, allowed_before: set, allowed_after: set
+) -> None:
+    test = litmus(notation, client=client) if client else litmus(notation)
+    made = without_races(test, litmus(cause))
+    assert made is not None
+    key = next(name for name in test.observe if name.endswith("r0"))
+    assert allowed_values(test, EXECUTOR, key) == allowed_before
+    assert allowed_values(made, EXECUTOR, key) == allowed_after
+    assert (made == test) is (allowed_before == allowed_after)
+    assert without_races(made, litmus(cause)) == made
+
+
+def test_iterations_that_race_run_one_at_a_time() -> None:
+    test = litmus("loop[2] 3 free {X+=1; r0=X}")
+    made = without_races(test, litmus("X+=1 || r0=X"))
+    assert made is not None
+    assert "parallel_iterations=1" in repr(made)
+    assert made != test
+
+
+# --- the rule, on tallies that are made up ---------------------------------------------
+
+
+def case(notation: str, *, symptoms: tuple[str, ...] = ("torn",), early: bool = False) -> Case:
+    config = configuration("mutant/early-scatter", "early" if early else "plain")
+    test = litmus(notation, shape=(1, 2))
+    return Case(test, "mutant/early-scatter", config, EXECUTOR, Noise(), symptoms)
+
+
+def decided(finding: Case, cause: Case, **seen: int) -> tuple[Comparison, list[Reason]]:
+    """The comparison, if experiments of each kind show the symptom so often; -1: the time is up."""
+    comparing = compare(finding, cause)
+    trial, asked = next(comparing), []
+    while True:
+        asked.append(trial.reason)
+        hits = seen[trial.reason]
+        tally = Tally(10_000, hits) if hits >= 0 else Tally(10, 0, "the time was up")
+        try:
+            trial = comparing.send(tally)
+        except StopIteration as stop:
+            return stop.value, asked
+
+
+def test_the_same_shape_in_the_same_settings_is_explained_once_the_order_removes_it() -> None:
+    one = case("X[0]=1 || r0=X")
+    found, asked = decided(one, one, control=24, trigger=0)
+    assert found.verdict is Verdict.EXPLAINED
+    assert asked == [Reason.CONTROL, Reason.TRIGGER]
+    found, _ = decided(one, one, control=24, trigger=1)
+    assert found.verdict is Verdict.NEW
+
+
+def test_what_shows_only_with_a_setting_is_not_the_cause_that_needs_none() -> None:
+    here, plain = case("X[0]=1 || r0=X", early=True), case("X[0]=1 || r0=X")
+    found, asked = decided(here, plain, control=24, trigger=0, settings=0)
+    assert (found.verdict, asked[-1]) == (Verdict.NEW, Reason.SETTINGS)
+    found, _ = decided(here, plain, control=24, trigger=0, settings=1)
+    assert found.verdict is Verdict.EXPLAINED
+    # The other way round the cause must not need its setting either.
+    for shows, verdict in ((0, Verdict.NEW), (1, Verdict.EXPLAINED)):
+        found, asked = decided(plain, here, control=24, trigger=0, settings=1, test=shows)
+        assert (found.verdict, asked[-1]) == (verdict, Reason.TEST)
+
+
+def test_another_symptom_is_explained_only_if_the_causes_test_shows_it() -> None:
+    torn, wrong = case("X[0]=1 || r0=X"), case("X[0]=1 || r0=X", symptoms=("wrong",))
+    for shows, verdict in ((0, Verdict.NEW), (1, Verdict.EXPLAINED)):
+        found, _ = decided(wrong, torn, control=24, trigger=0, test=shows)
+        assert found.verdict is verdict
+
+
+def test_what_cannot_be_decided_is_undecided_unless_another_experiment_decides() -> None:
+    here, plain = case("X[0]=1 || r0=X", early=True), case("X[0]=1 || r0=X")
+    assert decided(here, plain, control=0)[0].verdict is Verdict.UNDECIDED
+    # One hit in 10,000 executions: none in 10,000 more says little.
+    assert decided(here, plain, control=1, trigger=0, settings=1)[0].verdict is Verdict.UNDECIDED
+    found, _ = decided(here, plain, control=24, trigger=-1, settings=0)
+    assert found.verdict is Verdict.NEW
+
+
+# --- the rule, on mutants --------------------------------------------------------------
+
+
+def on_mutant(finding: Case, cause: Case) -> Comparison:
+    async def run() -> Comparison:
+        with closing(Worker(finding.executor)) as worker:
+            runs = on_worker(worker, random.Random(1))
+            return await carry_out(compare(finding, cause), runs, BUDGET)
+
+    return asyncio.run(run())
+
+
+def test_a_tear_after_the_update_is_not_the_tear_beside_it() -> None:
+    """The mutant's two defects, of which one needs a setting; its seeds are fixed."""
+    beside, after = case("X[0]=1 || r0=X"), case("X[0]=1; r0=X", early=True)
+    assert on_mutant(case("X[0]+=1 || r0=X[0]"), beside).verdict is Verdict.EXPLAINED
+    found = on_mutant(after, beside)
+    assert (found.verdict, len(found.experiments)) == (Verdict.NEW, 1)
+    assert found.experiments[0].seen >= CONTROL_HITS
+    # In one test, with both: an order takes the known one away, and the other stays.
+    for both in (case("X[0]=1; r0=X || r1=X", early=True), case("X[0]=1 || r0=X", early=True)):
+        found = on_mutant(both, beside)
+        assert found.verdict is Verdict.NEW
+        assert [each.reason for each in found.experiments] == [Reason.CONTROL, Reason.TRIGGER]
+
+
+# --- trials ----------------------------------------------------------------------------
+
+
+def test_a_trial_ends_with_its_answer_and_spreads_over_builds() -> None:
+    counts = []
+
+    async def none(case: Case, test, count: int):
+        counts.append(count)
+        return {Outcome.of(test, {"r0": (0,), "X": (1,)}): count}
+
+    trial = control_trial(case("X[0]=1 || r0=X"))
+    tally = asyncio.run(tally_of(trial, none, TrialBudget(executions=2000)))
+    assert tally.seen == 0
+    assert tally.executions == sum(counts) >= 2000
+    assert len(counts) >= 4
+
+    async def torn(case: Case, test, count: int):
+        return {Outcome.of(test, {"r0": TORN, "X": (1,)}): count}
+
+    tally = asyncio.run(tally_of(trial, torn, BUDGET))
+    assert tally.seen == tally.executions <= 2000
+
+
+def test_a_process_that_keeps_dying_and_a_refusal_end_a_trial() -> None:
+    async def dies(case: Case, test, count: int):
+        return DIED
+
+    async def refuses(case: Case, test, count: int):
+        return "loops"
+
+    trial = control_trial(case("X[0]=1 || r0=X"))
+    assert asyncio.run(tally_of(trial, dies, BUDGET)) == Tally(0, 0, DIED)
+    assert asyncio.run(tally_of(trial, refuses, BUDGET)) == Tally(0, 0, "loops")
