@@ -14,6 +14,7 @@ test is named by index, executor and configuration.
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import astuple, dataclass
@@ -40,16 +41,33 @@ class FindingKind(StrEnum):
     OUT_OF_MEMORY = "out of memory"
 
 
-_STARTED: Final = time.time() - time.monotonic()
+class _Clock:
+    """Microseconds since 1970, by the clock as it was when the process started."""
+
+    def __init__(self) -> None:
+        self._started_us = round(1e6 * (time.time() - time.monotonic()))
+        self._last_us = 0
+        self._lock = threading.Lock()
+
+    def read_us(self) -> int:
+        """The time, later than at every call before."""
+        with self._lock:
+            now_us = self._started_us + round(1e6 * time.monotonic())
+            self._last_us = max(now_us, self._last_us + 1)
+            return self._last_us
+
+
+_CLOCK: Final = _Clock()
 
 
 def now() -> float:
     """Seconds since 1970, by the clock as it was when the process started.
 
     Never jumps, whatever is done to the clock: differences between times of one process are
-    durations.
+    durations. No two calls return the same time, so that it tells apart events that nothing else
+    does.
     """
-    return round(_STARTED + time.monotonic(), 3)
+    return _CLOCK.read_us() / 1e6
 
 
 class Event(

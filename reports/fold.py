@@ -6,8 +6,9 @@ come, so that a report of a long campaign takes milliseconds.
 A test counts for a configuration once an event says what became of it there: `Executed`, `NotRun`,
 its entry in `Generated`, or the end of its shard, whose process may have been killed. So when no
 shard runs, the tests generated for a configuration are those that it ran, those that it refused,
-and those not run, and nothing else. Events of different shards may come in any order, except
-that which of two findings of one key is kept, and the present time, depend on it.
+and those not run, and nothing else. Copies of events are refused (`litmusfuzz.reports.once`).
+Events of different shards may come in any order, except that which of two findings of one key is
+kept, and the present time, depend on it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from litmusfuzz.corpus.textfile import Digest, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.forbidden import ForbiddenTests
+from litmusfuzz.reports.once import Once
 from litmusfuzz.reports.report import (
     FamilyTotals,
     Moment,
@@ -234,6 +236,7 @@ class Fold:
 
     def __init__(self, load_entry: LoadEntry = loads) -> None:
         self._load_entry = load_entry
+        self._once = Once()
         self.settings = events.CampaignStarted(
             at=0.0, command="", seed=0, asked_s=0.0, configurations=()
         )
@@ -273,7 +276,14 @@ class Fold:
         self._kills: dict[str, Kill] = {}
 
     def apply(self, shard: int, event: AnyEvent) -> None:
-        """Take the next event of a shard; 0 is the campaign."""
+        """Take the next event of a shard; 0 is the campaign.
+
+        Raises
+        ------
+        LookupError, ValueError, TypeError, ArithmeticError
+            If it cannot follow the events so far; the fold is of no use then.
+        """
+        self._once.add(shard, event)
         if shard:
             line = self._shards.get(shard)
             if line is None:

@@ -204,6 +204,8 @@ class RandomCampaign:
         self.settled: set[tuple[int, str, str]] = set()
         self.keys: dict[str, list[str]] = {}
         """Keys of findings by executor; of shard and executor if `apart`."""
+        self.happened: set[tuple[str, int]] = set()
+        """Titles of configurations that have chosen clusters for a test; "compared"."""
         self.spent = 0.0
         self._log(
             0,
@@ -561,12 +563,15 @@ class RandomCampaign:
 
     def _choose_clusters(self, shard: _Shard) -> None:
         of = self.rng.choice([e for e in CONFIGURED if e.executor == shard.executor])
+        index = self._first_time(of.title)
+        if index is None:
+            return
         verdict = self.rng.choice(("sound", "unsound", "unknown"))
         self._log(
             shard.number,
             ClustersChosen(
                 at=self._tick(),
-                index=self.index,
+                index=index,
                 executor=of.executor,
                 configuration=of.name,
                 verdict=verdict,
@@ -581,7 +586,7 @@ class RandomCampaign:
             )
             new = FindingAdded(
                 at=self.at,
-                index=self.index,
+                index=index,
                 key=key,
                 file=f"findings/{key.replace('/', '-')}.yaml",
                 entry=litmus_text(),
@@ -596,14 +601,24 @@ class RandomCampaign:
             self._log(shard.number, new if is_new else again)
 
     def _compare(self, shard: _Shard) -> None:
+        index = self._first_time("compared")
+        if index is None:
+            return
         totals = {
             each.title: ExecutorTotals(each.model, *(self.rng.randrange(64) for _ in range(5)))
             for each in self.rng.sample(CONFIGURED, 2)
         }
         self._log(
             shard.number,
-            Compared(at=self._tick(), index=self.index, family="dag", totals=totals),
+            Compared(at=self._tick(), index=index, family="dag", totals=totals),
         )
+
+    def _first_time(self, what: str) -> int | None:
+        """A generated test to which this has not happened; None if it has to the one chosen."""
+        index = self.rng.randrange(self.index + 1)
+        is_first = (what, index) not in self.happened
+        self.happened.add((what, index))
+        return index if is_first else None
 
     def _check(self, shard: _Shard) -> None:
         kind = self.rng.random()

@@ -265,11 +265,6 @@ class Store:
     def _apply(self, number: int, shard: int, position: int, event: Event) -> None:
         """Fold a stored event, of this process or another."""
         try:
-            if isinstance(event, CampaignStarted):
-                # What is checked when a campaign is resumed is what runs: there are no others.
-                if self._started is not None:
-                    raise ValueError("a campaign starts once")
-                self._started = event
             self._fold.apply(shard, cast("AnyEvent", event))
         except FileError as error:  # the entry of a finding
             raise StoreError(f"{self.path}: event {number}: {error}") from None
@@ -278,6 +273,8 @@ class Store:
                 f"{self.path}: event {number}: {type(event).__name__} contradicts the events"
                 f" before it, or itself: {error!r:.1000}"
             ) from error
+        if isinstance(event, CampaignStarted):
+            self._started = event
         self._folded = number
         self._positions[shard] = max(position, self._last_position(shard))
         if isinstance(event, ShardPlanned):

@@ -52,6 +52,7 @@ class Run:
     suspects: Sequence[Entry] = ()
     known: Sequence[MinimizedFinding] = ()
     events: list[Event] = field(default_factory=list)
+    campaign_ended: bool = False
 
     def __post_init__(self) -> None:
         self.fold = Fold()
@@ -122,7 +123,9 @@ class Run:
     @property
     def report(self) -> Report:
         """The report at the end."""
-        self.fold.apply(0, CampaignEnded(spent_s=1.0))
+        if not self.campaign_ended:
+            self.fold.apply(0, CampaignEnded(spent_s=1.0))
+            self.campaign_ended = True
         return self.fold.report(str(self.settings.out))
 
     @property
@@ -179,7 +182,7 @@ def _died(entry: Entry) -> WorkerDied:
         configuration=found.configuration,
         executor_class=found.executor,
         message="signal 6",
-        file="",
+        file=f"crashed/{entry.test.name}.yaml",
         entry=dumps(entry),
         ops=(),
         suspects=((found.index, found.configuration),),

@@ -357,6 +357,7 @@ def test_a_script_that_a_killed_process_has_not_written_is_there_after_a_resumpt
         store.append(0, started)
         store.append(1, ShardPlanned(configurations={"tf": ("plain",)}), shown, found)
         for _ in range(2):  # the second writes nothing more
+            store.append(0, CampaignResumed(asked_s=9.0, tests=0))
             report = Idle(store, KnownFindings(), lambda _: None, time_s=1.0, tests=0).run()
             (each,) = report.findings
             assert (each.script, each.script_shows_it) == ("findings/a.py", False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +21,11 @@ from helpers_events import (
     shown,
     started,
 )
+from msgspec.structs import replace
 
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
+from litmusfuzz.fuzz.campaign.shard_log import EVENTS
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store, StoreError
 from litmusfuzz.reports.events import (
     Confirmed,
@@ -142,6 +146,56 @@ def test_commands_end_with_that_line(litmusfuzz_here: Command, tmp_path: Path) -
         assert "event 3: SeenAgain contradicts" in done.stderr
         assert "Traceback" not in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+# --- copies ----------------------------------------------------------------------------
+
+
+def test_a_second_run_of_a_test_is_refused(litmusfuzz: Command, tmp_path: Path) -> None:
+    """It would count twice. Nothing is lost: without it the campaign is as it was."""
+    lines = encoded([*BEGUN, (1, FIRST), (1, FOUND)])
+    for second in (FIRST, replace(FIRST, at=STARTED + 9, sha256="1")):
+        folder = written(tmp_path / "n", [*lines, (1, encode(second))])
+        for command in (("run", "--resume", "n"), ("reproduce", "n")):
+            done = litmusfuzz(*command)
+            assert done.returncode == 2
+            assert "event 5: Executed contradicts" in done.stderr
+            assert "native/plain has run test 1 already" in done.stderr
+            assert len(done.stderr.splitlines()) == 1
+        with sqlite3.connect(folder / DATABASE) as db:
+            assert db.execute("SELECT count(*) FROM events").fetchone() == (5,)
+            db.execute("DELETE FROM events WHERE number = 5")
+        db.close()
+        with Store(folder, write=False) as store:
+            assert store.fold.report("").graphs == 1
+        shutil.rmtree(folder)
+
+
+def test_a_copied_line_of_a_shard_log_is_refused(tmp_path: Path) -> None:
+    """The log stays as it is, and so does the store."""
+    with Store(tmp_path / "n", write=True) as store:
+        for number, event in BEGUN:
+            store.append(number, event)
+        log = store.log_folder(1)
+        log.mkdir(parents=True)
+        (log / EVENTS).write_bytes((encode(FIRST) + b"\n") * 2)
+        with pytest.raises(StoreError, match="event 4: Executed contradicts"):
+            store.finish_shard(1)
+        assert (log / EVENTS).read_bytes() == (encode(FIRST) + b"\n") * 2
+        assert store.fold.report("").graphs == 0
+
+
+def test_a_copy_of_any_event_of_a_campaign_is_refused(
+    real: tuple[Path, Lines], tmp_path: Path
+) -> None:
+    _, lines = real
+    of_each_kind = {event["event"]: (number, event) for number, event in lines}
+    assert len(of_each_kind) > 6
+    data = [(number, json.dumps(event).encode()) for number, event in lines]
+    for kind, (number, event) in of_each_kind.items():
+        folder = written(tmp_path / kind, [*data, (number, json.dumps(event).encode())])
+        with pytest.raises(StoreError, match=f"event {len(lines) + 1}: {kind} contradicts"):
+            Store(folder, write=False)
 
 
 # --- any damage ------------------------------------------------------------------------
