@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import CampaignStarted, Configured
     from litmusfuzz.reports.report import Pending, Report
 
-TESTS_PER_FAMILY: Final = 1 << 20
-"""Tests of a family that a shard may generate; shard n starts with number n - 1 times that."""
+TESTS_PER_FAMILY: Final = 1 << 26
+"""Tests of a family that a shard may generate: more than it does in a week. Shard n starts with
+number n - 1 times that, so that the tests of two shards are never the same."""
 MAX_SHARD_S: Final = 60.0
 MIN_SHARD_S: Final = 5.0
 """In a nightly run too short for all groups."""

@@ -10,9 +10,10 @@ from campaign.shards import STALE, STARTED
 from helpers import LITMUS
 
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
+from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.planner import MAX_FAILURES, TESTS_PER_FAMILY, ShardPlanner
 from litmusfuzz.fuzz.campaign.shard import SELFTEST
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.campaign.store import MAX_SHARD, Store
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.reports.events import (
     CampaignStarted,
@@ -264,3 +265,4 @@ def test_shards_of_a_campaign_number_their_tests_and_files_apart(tmp_path: Path)
     assert [each.suffix for each in settings] == ["", "-shard2", "-shard3"]
     assert [each.first_index for each in settings] == [n * TESTS_PER_FAMILY for n in range(3)]
     assert {each.out for each in settings} == {tmp_path / "n"}
+    assert MAX_SHARD * TESTS_PER_FAMILY * MOST_FAMILIES <= 1 << 63  # what a file can hold
