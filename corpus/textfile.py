@@ -147,6 +147,11 @@ class Finding:
         A controlled execution that shows the outcome, to be replayed choice by choice.
     script : Script, optional
         Result of running the standalone script; None if there is no script.
+    needs_names : tuple of str
+        Names of nodes and resources without which the test does not show it: renamed, one by one,
+        it did not. Empty if it shows under canonical names.
+    needs_order : bool
+        True if it did not show with the nodes in another order.
     executed : LitmusTest, optional
         The test as it was executed, if the entry's own test differs from it: names and
         order of nodes from before anything was renamed, reordered or normalized.
@@ -171,6 +176,8 @@ class Finding:
     run_seed: int | None = None
     schedule: Schedule | None = None
     script: Script | None = None
+    needs_names: tuple[str, ...] = ()
+    needs_order: bool = False
     executed: LitmusTest | None = None
     unreduced: LitmusTest | None = None
 
@@ -354,6 +361,8 @@ class _Finding(_Strict, kw_only=True):
     run_seed: int | None = None
     schedule: dict[str, Any] | None = None
     script: Script | None = None
+    needs_names: list[str] = []
+    needs_order: bool = False
     executed: str | None = None
     unreduced: str | None = None
 
@@ -623,9 +632,23 @@ class _Reader(Document):
             run_seed=raw.run_seed,
             schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
             script=raw.script,
+            needs_names=self.needed(test, raw.needs_names),
+            needs_order=raw.needs_order,
             executed=self.test_inside(raw.executed, ("finding", "executed")),
             unreduced=self.test_inside(raw.unreduced, ("finding", "unreduced")),
         )
+
+    def needed(self, test: LitmusTest, names: list[str]) -> tuple[str, ...]:
+        """The names that a finding needs, each of which the test has."""
+        there = {each.name for each in test.resources}
+        there |= {name for node in test.nodes for name in (node.name, *node.arguments)}
+        for position, name in enumerate(names):
+            path: Path_ = ("finding", "needs_names", position)
+            if name not in there:
+                raise self.error(path, f"the test has no node or resource {name[:40]!r}")
+            if name in names[:position]:
+                raise self.error(path, "stands twice")
+        return tuple(names)
 
     def schedule(self, test: LitmusTest, data: Any) -> Schedule:
         path: Path_ = ("finding", "schedule")
@@ -882,6 +905,10 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         fields.append(("run_seed", _scalar(finding.run_seed)))
     if finding.script is not None:
         fields.append(("script", _scalar(str(finding.script))))
+    if finding.needs_names:
+        fields.append(("needs_names", _flow(list(finding.needs_names))))
+    if finding.needs_order:
+        fields.append(("needs_order", _scalar(finding.needs_order)))
     if finding.schedule is not None:
         made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
         parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]

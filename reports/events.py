@@ -405,16 +405,20 @@ class ScriptRun(Event, frozen=True, kw_only=True):
 
 
 class Confirmed(EventOfRun, frozen=True, kw_only=True):
-    """A fresh process shows again what a test showed in a process that crashed later."""
+    """A fresh process shows again what a test showed.
+
+    For what was in doubt: its process crashed later, or another fresh process did not show it.
+    """
 
 
 class Unconfirmed(EventOfRun, frozen=True, kw_only=True):
-    """A fresh process does not show a finding again.
+    """A fresh process did not show a test's forbidden outcome again, in so many executions.
 
-    That is the minimized test, or one that a process showed which crashed later. The file has it.
+    The test ran as it had when it showed it; the file has it. Each attempt is an event.
     """
 
     file: str
+    executions: int = 0
 
 
 class WorkerDied(Event, frozen=True, kw_only=True):

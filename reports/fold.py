@@ -470,7 +470,7 @@ class Fold:
         self._forbidden.confirm(event.run)
 
     def _unconfirmed(self, _: int, event: events.Unconfirmed) -> None:
-        self._forbidden.refute(event.run)
+        self._forbidden.refute(event)
 
     def _worker_died(self, shard: int, event: events.WorkerDied) -> None:
         self.deaths.append((shard, event))
@@ -512,7 +512,7 @@ class Fold:
             workers=tuple(self._workers()),
             kills=tuple(kill for _, kill in sorted(self._kills.items())),
             canary=(self._canary[0], self._canary[1]),
-            unconfirmed=self._forbidden.unconfirmed,
+            unconfirmed=tuple(line for _, line in sorted(self._forbidden.unconfirmed.items())),
             pending=tuple(line for _, line in sorted(self._forbidden.pending.items())),
             versions={name: dict(versions) for name, versions in self._versions.items()},
             unavailable=dict(self._unavailable),

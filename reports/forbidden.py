@@ -12,12 +12,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.report import Pending
+from litmusfuzz.reports.report import Pending, UnconfirmedTest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from litmusfuzz.reports.events import Executed, FindingAdded, Run, SeenAgain
+    from litmusfuzz.reports.events import Executed, FindingAdded, Run, SeenAgain, Unconfirmed
 
 
 @dataclass(slots=True)
@@ -54,16 +54,29 @@ class Sightings:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """State of a test; `key` is the finding that it shows, "" if none is known."""
+    """State of a test; `key` is the finding that it shows, "" if none is known.
+
+    It showed a forbidden outcome in `seen` of `executions`.
+    """
 
     line: Pending
     family: str
+    seen: int
+    executions: int
     key: str = ""
     at: float = 0.0
     confirmed: bool = False
     """True if a fresh process showed it again."""
-    unconfirmed: bool = False
-    """True if a fresh process did not."""
+    attempts: int = 0
+    """Fresh processes that did not."""
+    tried: int = 0
+    """Executions by these."""
+    file: str = ""
+    """Of the test as it was run, once a fresh process did not show it."""
+
+    @property
+    def unconfirmed(self) -> bool:
+        return bool(self.attempts) and not self.confirmed
 
     @property
     def is_believed(self) -> bool:
@@ -87,8 +100,8 @@ class ForbiddenTests:
         Suspects included.
     sightings : dict of str to Sightings
         By key of the finding.
-    unconfirmed : int
-        Tests that a fresh process did not show again.
+    unconfirmed : dict of Run to UnconfirmedTest
+        Tests that no fresh process has shown again.
     by_configuration, by_family : Counter
         Believed tests by executor and configuration, and by executor and family.
     graphs : Counter of int
@@ -103,7 +116,7 @@ class ForbiddenTests:
         self._minimized_in: dict[int, list[Run]] = {}
         self.pending: dict[Run, Pending] = {}
         self.sightings: dict[str, Sightings] = {}
-        self.unconfirmed = 0
+        self.unconfirmed: dict[Run, UnconfirmedTest] = {}
         self.by_configuration: Counter[tuple[str, str]] = Counter()
         self.by_family: Counter[tuple[str, str]] = Counter()
         self.graphs: Counter[int] = Counter()
@@ -116,7 +129,9 @@ class ForbiddenTests:
         file = event.unreduced or ""
         line = Pending(event.index, event.executor, event.configuration, file, shard)
         self._of_file[file] = event.run
-        self._set(event.run, _Shown(line, event.family, event.key or "", event.at))
+        seen, executions = event.verdicts["forbidden"], sum(event.verdicts.values())
+        key = event.key or ""
+        self._set(event.run, _Shown(line, event.family, seen, executions, key, event.at))
 
     def seen_again(self, event: SeenAgain) -> None:
         """A test shows a known finding; of several, the first counts."""
@@ -124,14 +139,14 @@ class ForbiddenTests:
             self.seen_without_execution(event)
             return
         test = event.index, event.executor, event.configuration
-        if not (self._tests[test].key or self._tests[test].unconfirmed):
+        if not self._tests[test].key:
             self._change(test, key=event.key, at=event.at)
 
     def finding_added(self, event: FindingAdded) -> None:
         """A test shows a new finding, in a fresh process; of several, the last counts."""
         test = event.run
         line = replace(self._tests[test].line, suspect=False)
-        self._change(test, line=line, key=event.key, at=event.at, confirmed=True, unconfirmed=False)
+        self._change(test, line=line, key=event.key, at=event.at, confirmed=True)
 
     def seen_without_execution(self, event: SeenAgain | FindingAdded) -> None:
         """Clusters show a finding; each event counts."""
@@ -145,14 +160,14 @@ class ForbiddenTests:
             self._change(test, line=replace(shown.line, suspect=True))
 
     def confirm(self, test: Run) -> None:
-        """A fresh process shows it again."""
-        shown = self._tests[test]
-        if not shown.unconfirmed:
-            self._change(test, line=replace(shown.line, suspect=False), confirmed=True)
+        """A fresh process shows it again, whatever others did."""
+        self._change(test, line=replace(self._tests[test].line, suspect=False), confirmed=True)
 
-    def refute(self, test: Run) -> None:
-        """A fresh process does not show it again."""
-        self._change(test, unconfirmed=True)
+    def refute(self, event: Unconfirmed) -> None:
+        """A fresh process does not show it again; another one may."""
+        old = self._tests[event.run]
+        tried = old.tried + event.executions
+        self._change(event.run, attempts=old.attempts + 1, tried=tried, file=event.file)
 
     def minimize(self, shard: int, files: Iterable[str]) -> None:
         """A shard starts that minimizes the pending tests in these files."""
@@ -190,11 +205,15 @@ class ForbiddenTests:
             self.pending[test] = shown.line
         else:
             self.pending.pop(test, None)
+        if shown.unconfirmed:
+            numbers = shown.seen, shown.executions, shown.attempts, shown.tried
+            self.unconfirmed[test] = UnconfirmedTest(*test, shown.file, *numbers)
+        else:
+            self.unconfirmed.pop(test, None)
 
     def _count(self, shown: _Shown, number: int) -> None:
         """Add 1 or -1 to all figures in which a test with this state counts."""
         line = shown.line
-        self.unconfirmed += number * shown.unconfirmed
         if shown.is_believed:
             self.by_configuration[line.executor, line.configuration] += number
             self.by_family[line.executor, shown.family] += number

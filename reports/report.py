@@ -314,6 +314,24 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
+class UnconfirmedTest:
+    """A test whose forbidden outcome no fresh process has shown again.
+
+    It showed a forbidden outcome in `seen` of `executions`. Since then, `attempts` fresh processes
+    have executed it `tried` times in all. The file has it as it was run.
+    """
+
+    index: int
+    executor: str
+    configuration: str
+    file: str
+    seen: int
+    executions: int
+    attempts: int
+    tried: int
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """Totals at one moment of a run, for throughput over time.
 
@@ -415,7 +433,8 @@ class Report:
     kills: tuple[Kill, ...]
     canary: tuple[int, int]
     """Runs of the canary, and those that were reported."""
-    unconfirmed: int
+    unconfirmed: tuple[UnconfirmedTest, ...]
+    """Tests with a forbidden outcome that no fresh process has shown again."""
     pending: tuple[Pending, ...]
     """Tests with a forbidden outcome that were not minimized for lack of time."""
     versions: Mapping[str, Mapping[str, str]]
@@ -591,9 +610,9 @@ class Report:
         """What was not decided, and is no finding."""
         unknown = f"{counted(self.unknown_graphs, 'graph')} over the oracle's budget"
         unconfirmed = (
-            f"{counted(self.unconfirmed, 'forbidden graph')} that no fresh process confirmed"
+            f"{counted(len(self.unconfirmed), 'forbidden graph')} that no fresh process confirmed"
         )
-        given = ((self.unknown_graphs, unknown), (self.unconfirmed, unconfirmed))
+        given = ((self.unknown_graphs, unknown), (len(self.unconfirmed), unconfirmed))
         return tuple(text for number, text in given if number)
 
     @property

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.reports.report import Report, Share
 
+_MOST_UNCONFIRMED: Final = 20
+"""Unconfirmed tests that are listed; the JSON file has all of them."""
 _NOTHING: Final = ("", "-", "0")
 _MOST_NAMED: Final = 8
 """Configurations that were left out for one reason and are named; the table has all of them."""
@@ -61,6 +63,8 @@ def sections(report: Report) -> Iterator[Section]:
     if report.compared:
         yield _comparison(report)
     yield _tests(report)
+    if report.unconfirmed:
+        yield _unconfirmed(report)
 
 
 def _section(
@@ -231,11 +235,6 @@ def _tests(report: Report) -> Section:
         if known := len(report.pending) - report.undecided:
             text += f"; a known cause may explain {known}"
         notes["not minimized"] = text
-    if report.unconfirmed:
-        notes["not confirmed"] = (
-            f"{counted(report.unconfirmed, 'graph')}: forbidden once, and not again in a fresh"
-            f" process; in {report.folder}/unconfirmed"
-        )
     runs, reported = report.canary
     notes["mutant/canary"] = f"always wrong: reported in {reported} of {counted(runs, 'run')}"
     if report.kills:
@@ -251,6 +250,28 @@ def _tests(report: Report) -> Section:
         notes["time beside executions"] = text
     command = _resumption(report) if report.pending else ""
     return Section("tests", "Tests and verdicts", notes=tuple(notes.items()), command=command)
+
+
+def _unconfirmed(report: Report) -> Section:
+    """Tests that no fresh process has shown again, those seen most often first."""
+    ordered = sorted(report.unconfirmed, key=lambda each: (-each.seen, each.file))
+    rows = [
+        {
+            "graph": f"{each.index}",
+            "configuration": f"{each.executor}/{each.configuration}",
+            "forbidden": f"{each.seen:,}",
+            "of executions": f"{each.executions:,}",
+            "fresh processes": f"{each.attempts}",
+            "executions since": f"{each.tried:,}",
+            "file": each.file,
+        }
+        for each in ordered[:_MOST_UNCONFIRMED]
+    ]
+    notes = []
+    if more := len(ordered) - len(rows):
+        notes = [("and", f"{more} more, in {report.folder}/unconfirmed")]
+    title = f"Not confirmed: {counted(len(ordered), 'graph')}"
+    return _section("unconfirmed", title, rows, notes=notes)
 
 
 def _resumption(report: Report) -> str:

@@ -49,7 +49,7 @@ def plain(report: Report) -> Stats:
         "findings": str(len(report.findings)),
         "new_findings": str(len(report.new)),
         "known_not_seen": str(len(report.stale)),
-        "unconfirmed": str(report.unconfirmed),
+        "unconfirmed": str(len(report.unconfirmed)),
         "not_minimized": str(len(report.pending)),
         "undecided": str(report.undecided),
         "unknown": str(sum(sum(each.unknown.values()) for each in report.by_config)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.reports.report import ReportedFinding
 
 
@@ -69,12 +70,24 @@ def remarks(reported: ReportedFinding) -> list[str]:
         return []
     allow = "allows" if len(weaker) == 1 else "allow"
     lines = [f"only {found.model} forbids it: {' and '.join(weaker)} {allow} it"] if weaker else []
+    lines += needs(found)
     lines += [] if found.minimized else ["minimized in part: the time was up"]
     lines += [] if found.confirmed else ["not yet confirmed in a fresh process: replay it"]
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")
         lines.append(f"one execution of {steps} is in the file, and shows it again")
     return lines
+
+
+def needs(found: Finding) -> list[str]:
+    """Names and the order of nodes without which a finding did not show."""
+    parts = []
+    if found.needs_names:
+        what = "this name" if len(found.needs_names) == 1 else "these names"
+        parts.append(f"{what}: {', '.join(found.needs_names)}")
+    if found.needs_order:
+        parts.append("its nodes in this order")
+    return [f"only with {' and '.join(parts)}"] if parts else []
 
 
 def ended_or_unsound(reported: ReportedFinding) -> list[str]:

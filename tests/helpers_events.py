@@ -514,16 +514,21 @@ class RandomCampaign:
             )
 
     def _refute(self, shard: _Shard, event: Executed) -> None:
-        self._log(
-            shard.number,
-            Unconfirmed(
-                at=self._tick(),
-                index=event.index,
-                executor=event.executor,
-                configuration=event.configuration,
-                file=f"unconfirmed/{event.index}.yaml",
-            ),
-        )
+        for _ in range(self.rng.choice((1, 1, 2))):
+            self._log(
+                shard.number,
+                Unconfirmed(
+                    at=self._tick(),
+                    index=event.index,
+                    executor=event.executor,
+                    configuration=event.configuration,
+                    file=f"unconfirmed/{event.index}.yaml",
+                    executions=self.rng.randrange(1000),
+                ),
+            )
+        if self.rng.random() < 0.3:  # another process shows it
+            self._find(shard, event)
+            return
         self.left.pop(_run(event))
         self.suspects.pop(_run(event), None)
         self.settled.add(_run(event))

@@ -28,6 +28,7 @@ from litmusfuzz.reports.report import (
     ReportedFinding,
     ShardLine,
     Share,
+    UnconfirmedTest,
     WorkerHealth,
 )
 
@@ -134,15 +135,16 @@ class _OfRun:
             ]
 
         found = places(e.FindingAdded, FindingKind.FORBIDDEN)
-        refuted = [place for place, _ in places(e.Unconfirmed)]
+        self.refuted = refuted = [x for _, x in places(e.Unconfirmed)]
         doubted = [
             place
             for place, _, x in campaign.at(e.WorkerDied)
             if (line.index, line.configuration) in x.suspects and x.executor == line.executor
         ]
         again = [x for _, x in places(e.SeenAgain)]
-        self.unconfirmed = bool(refuted)
-        self.suspect = bool(doubted) and not (found or places(e.Confirmed))
+        confirmed = found or places(e.Confirmed)
+        self.unconfirmed = bool(refuted) and not confirmed
+        self.suspect = bool(doubted) and not confirmed
         named = [x for _, x in found[-1:]] or [x for x in (line, *again) if x.key is not None]
         self.key = named[0].key if named else None
         self.seen_at = named[0].at if named else 0.0
@@ -578,8 +580,19 @@ class _OfReport:
         runs = [x.reported for x in self.all.of(e.CanaryRun)]
         return len(runs), runs.count(True)
 
-    def unconfirmed(self) -> int:
-        return len({run(x) for x in self.all.of(e.Unconfirmed)})
+    def unconfirmed(self) -> Any:
+        return tuple(
+            UnconfirmedTest(
+                *of,
+                x.refuted[-1].file,
+                x.line.verdicts["forbidden"],
+                sum(x.line.verdicts.values()),
+                len(x.refuted),
+                sum(each.executions for each in x.refuted),
+            )
+            for of, x in sorted(self.all.runs.items())
+            if x.unconfirmed
+        )
 
     def pending(self) -> Any:
         ended = {shard for _, shard, _ in self.all.at(e.ShardEnded)}

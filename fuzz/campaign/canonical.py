@@ -44,13 +44,13 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.reducer import normalized
+from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.oracles.reason import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Variable
     from litmusfuzz.corpus.ops import Nested
@@ -72,7 +72,9 @@ VERSION: Final = "v2"
 """Version of keys. It changes whenever any test gets another form, because keys stand in files."""
 
 
-def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
+def form(
+    test: LitmusTest, model: Model = RFC, names: Collection[str] = (), *, order: bool = False
+) -> LitmusTest:
     """The canonical form: one test for all tests that are equal in the sense of this module.
 
     Parameters
@@ -81,9 +83,24 @@ def form(test: LitmusTest, model: Model = RFC) -> LitmusTest:
     model : Model
         Judges it. Under *program order per resource*, the order of the nodes in the file is kept
         as far as that rule requires.
+    names : collection of str
+        Names of nodes and resources without which the test does not show its finding. They are
+        kept: such a test has another form than one that shows under any names.
+    order : bool
+        True if the test does not show its finding with its nodes in another order, which is kept.
     """
+    graph_of_test = _ColouredGraph(test, model, names, order=order)
+    made = _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).test(names)
+    if not (names or order):
+        return made
+    needs = ", ".join([*sorted(names), *(["this order"] if order else [])])
+    return replace(made, description=f"only with {needs}")
+
+
+def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:
+    """The test with its nodes in the order of the canonical form; names and values stay."""
     graph_of_test = _ColouredGraph(test, model)
-    return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).test()
+    return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order()
 
 
 def key(
@@ -93,13 +110,15 @@ def key(
     rules: Iterable[str],
     executor_class: str,
     model: Model = RFC,
+    names: Collection[str] = (),
+    order: bool = False,
 ) -> str:
     """The key of a finding: a short digest, equal in every nightly run.
 
     Parameters
     ----------
     test : LitmusTest
-        The minimized test, under any names.
+        The minimized test, under any names apart from those that it needs.
     kind : str
         The kind of finding, `reports.events.FindingKind`.
     rules : iterable of str
@@ -108,8 +127,11 @@ def key(
         See `executor_class`.
     model : Model
         Judges the outcomes.
+    names, order
+        What the test needs; see `form`.
     """
-    parts = (kind, "; ".join(sorted(rules)), executor_class, dumps(Entry(form(test, model))))
+    made = form(test, model, names, order=order)
+    parts = (kind, "; ".join(sorted(rules)), executor_class, dumps(Entry(made)))
     return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
@@ -128,6 +150,8 @@ def key_of(entry: Entry) -> str:
         rules=reason.broken if reason else (),
         executor_class=executor_class(finding.executor, finding.settings, finding.model),
         model=model,
+        names=finding.needs_names,
+        order=finding.needs_order,
     )
 
 
@@ -221,10 +245,18 @@ class _Values:
 
 
 class _ColouredGraph:
-    """A test as a graph with coloured vertices, and edges as (label, from, to)."""
+    """A test as a graph with coloured vertices, and edges as (label, from, to).
 
-    def __init__(self, test: LitmusTest, model: Model) -> None:
+    Vertices of `names` have their name as part of their colour. With `order`, the order of all
+    nodes in the file matters.
+    """
+
+    def __init__(
+        self, test: LitmusTest, model: Model, names: Collection[str] = (), *, order: bool = False
+    ) -> None:
         self.test = test
+        self.kept = frozenset(names)
+        self.in_file_order = order
         self.rewriter = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}
@@ -264,10 +296,14 @@ class _ColouredGraph:
         (`oracles.events`), which then matters as under *program order per resource*.
         """
         ordered_nodes = in_program_order(graph).nodes if in_order else graph.nodes
+        above: tuple[str, ...] = ()
         for node, more in zip(graph.nodes, ordered_nodes, strict=True):
             here = self._node(node)
             self._edge(label, around, here)
             self.below[node.name] = more.after[len(node.after) :]
+            if self.in_file_order:
+                self.below[node.name] = above
+            above = (node.name,)
             for name in self.below[node.name]:
                 self._edge("below", here, self.number["value", name])
             for field_name, body in bodies(node):
@@ -347,6 +383,8 @@ class _ColouredGraph:
             self._edge("sees", self.number["run", run_name], self.number["value", name])
 
     def _vertex(self, kind: str, name: object, *colour: object) -> int:
+        if name in self.kept and kind in ("value", "resource"):
+            colour = (*colour, "named", name)
         self.number[kind, name] = len(self.colours)
         self.colours.append(repr((kind, *colour)))
         return len(self.colours) - 1
@@ -506,8 +544,8 @@ class _RewrittenTest:
             self.value[each] = in_class[value_class]
             in_class[value_class] += 1
 
-    def test(self) -> LitmusTest:
-        """The test with sorted parts, and then with numbered names."""
+    def test(self, kept: Collection[str]) -> LitmusTest:
+        """The test with sorted parts, and then with numbered names, apart from those kept."""
         graph_of_test, old = self.graph_of_test, self.graph_of_test.rewriter
         graphs = self._sorted("graph", old.graphs)
         waits = {run.name: set(run.after) for run in old.client}
@@ -533,7 +571,14 @@ class _RewrittenTest:
             observe=tuple((called[run], name) for run, name in observe),
         )
         assert len(rewriter.client) == len(old.client), graph_of_test.test.name
-        return normalized(rewriter.build(), "canonical")
+        return normalized(rewriter.build(), "canonical", kept)
+
+    def in_order(self) -> LitmusTest:
+        """The test with the nodes of each level sorted; names and values stay."""
+        self.value = {}
+        old = self.graph_of_test.rewriter
+        graphs = (Graph(graph.name, self._level(graph.nodes)) for graph in old.graphs)
+        return replace(old, graphs=tuple(graphs)).build()
 
     def _place(self, run: str, name: str) -> tuple[int, int]:
         return self.rank["run", run], self.rank["value", name]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
+from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
+from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated

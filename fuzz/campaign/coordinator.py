@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.campaign.planner import (
     check_settings,
     known_findings,
     seconds_per_test,
+    unconfirmed,
     unreduced,
 )
 from litmusfuzz.fuzz.campaign.pools import PoolError, is_worker_lost
@@ -259,8 +260,9 @@ class Coordinator(ABC):
         self.progress_at = time.monotonic()
         size, most = self.store.disk_bytes(), self.settings.disk_bytes
         if most and size > most:
-            pending = self.store.fold.report(str(self.store.folder)).pending
-            kept = {*self.report_builder.kept, *(each.file for each in pending)}
+            report = self.store.fold.report(str(self.store.folder))
+            left = (*report.pending, *report.unconfirmed)
+            kept = {*self.report_builder.kept, *(each.file for each in left)}
             size = self.store.shrink(most, kept)
             if size > most:
                 self._give_up(f"--disk: {most} bytes are full of findings and events")
@@ -341,6 +343,7 @@ class SingleShard(Coordinator):
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
         pending = unreduced(self.store, report.pending)
+        again = unconfirmed(self.store, report.unconfirmed)
         settings = replace(
             base_settings(self.store, number),
             executors=executors_of(self.settings.configurations),
@@ -356,6 +359,7 @@ class SingleShard(Coordinator):
             settings,
             known=known_findings(report),
             pending=tuple(pending.values()),
+            unconfirmed=again,
             seconds_per_test=seconds_per_test(report),
             earlier=earlier or {},
         )

@@ -95,6 +95,8 @@ class CampaignExecutor:
         Ops whose kernels may damage the memory of their process.
     minimizing_s : float
         Seconds spent on minimizing.
+    trying_again_s : float
+        Seconds spent on what a fresh process had not shown.
     versions : mapping of str to str
         Versions of its frameworks, once a worker has started.
     waiting : deque of GeneratedTest
@@ -108,6 +110,7 @@ class CampaignExecutor:
     fast: SampledConfiguration | None = None
     damaging_ops: frozenset[str] = frozenset()
     minimizing_s: float = 0.0
+    trying_again_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
@@ -131,7 +134,8 @@ class UnreducedFinding:
     """A test with a forbidden outcome, as it was executed.
 
     It is `suspect` if its process crashed later: then it counts only after a fresh process has
-    shown it. It is `settled` once a fresh process has shown it, or has not.
+    shown it. It is `settled` once a fresh process has shown it, or has not; `attempts` counts the
+    latter.
     """
 
     generated: GeneratedTest
@@ -141,6 +145,7 @@ class UnreducedFinding:
     seed: int
     suspect: bool = False
     settled: bool = False
+    attempts: int = 0
 
     @property
     def sampled(self) -> SampledConfiguration:

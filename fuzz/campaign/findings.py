@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, UnreducedFinding
     from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Job, Slot
     from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 _MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
@@ -103,6 +105,8 @@ class Findings:
         for known in self.known:
             if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
                 continue
+            if known.finding.needs_names or known.finding.needs_order:
+                continue  # the same ops under other names are another cause
             shown_here = unreduced.sampled.config.name in known.configurations
             if shown_here is other_configurations:
                 continue
@@ -141,6 +145,8 @@ class Findings:
             confirmed=confirmed,
             run_seed=best.run_seed,
             schedule=best.schedule,
+            needs_names=best.needs_names,
+            needs_order=best.needs_order,
         )
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
@@ -159,18 +165,19 @@ class Findings:
 
     def store_unreduced(self, unreduced: UnreducedFinding) -> str:
         """Store a test with a forbidden outcome as it was executed; return its file."""
-        name = self._numbered("unreduced", unreduced)
+        return self._save(self._as_executed(unreduced, "unreduced"), "unreduced")
+
+    def _as_executed(self, unreduced: UnreducedFinding, what: str) -> Entry:
+        """The entry of a test as it was executed."""
+        name = self._numbered(what, unreduced)
         best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
         best.judgement = unreduced.judgement  # whatever its cause
-        entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
-        return self._save(entry, "unreduced")
+        return self._entry(unreduced, best, name, minimized=False, confirmed=False)
 
-    def store_unconfirmed(self, unreduced: UnreducedFinding, best: Best) -> None:
-        """Store, apart, a test that a fresh process does not show; it is not reported."""
-        name = self._numbered("unconfirmed", unreduced)
-        entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
-        file = self._save(entry, "unconfirmed")
-        self.log(Unconfirmed(**unreduced.event_fields, file=file))
+    def store_unconfirmed(self, unreduced: UnreducedFinding, executions: int) -> None:
+        """Store, apart, a test as it was executed; a fresh process did not show it again."""
+        file = self._save(self._as_executed(unreduced, "unconfirmed"), "unconfirmed")
+        self.log(Unconfirmed(**unreduced.event_fields, file=file, executions=executions))
 
     def store(
         self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
@@ -178,13 +185,12 @@ class Findings:
         """Store a finding and report it; None if it is known already."""
         sampled, executor = unreduced.sampled, unreduced.executor.name
         model = sampled.model
-        best.normalize(model, self.settings.budget)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
-        shape = form(entry.test, model)
+        shape = _form(entry, model)
         for known in self.known:
-            if known.finding.executor == executor and form(known.entry.test, model) == shape:
+            if known.finding.executor == executor and _form(known.entry, model) == shape:
                 self.add_sighting(unreduced, known)
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor
@@ -203,6 +209,8 @@ class Findings:
             rules=rules,
             executor_class=sampled.executor_class,
             model=model,
+            names=best.needs_names,
+            order=best.needs_order,
         )
         histogram = best.judgement.histogram.items()
         self.log(
@@ -277,3 +285,10 @@ class Findings:
             if set(judge(Explorer(entry.test, model, self.settings.budget), forbidden).verdicts)
             == {Verdict.ALLOWED}
         )
+
+
+def _form(entry: Entry, model: Model) -> LitmusTest:
+    """The canonical form of a finding's test, with what it needs."""
+    found = entry.finding
+    assert found is not None
+    return form(entry.test, model, found.needs_names, order=found.needs_order)

@@ -15,6 +15,7 @@ import random
 import re
 import time
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,7 +36,7 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
 )
 from litmusfuzz.fuzz.campaign.findings import Findings, MinimizedFinding
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.minimizer import Best, Minimizer, expected_cost_s
+from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
@@ -60,7 +61,15 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.settings import Settings
@@ -71,6 +80,10 @@ POLL_S: Final = 0.25
 """Seconds after which a waiting task looks again: what it waits for may be a matter of time."""
 ENVIRONMENT_SWITCH_S: Final = 0.5
 """Seconds to begin in another environment, and later again in this one."""
+TRYING_AGAIN_SHARE: Final = 0.1
+"""Share of the time for what a fresh process has not shown, while nothing waits to be minimized."""
+LEAST_ATTEMPTS: Final = 2
+"""Fresh processes that are given such a test before a campaign of so many tests ends."""
 _PARENT: Final = re.compile(r"mutation of (\S+):")
 
 
@@ -88,6 +101,8 @@ class Campaign:
         Unreduced findings of earlier shards, which this one minimizes.
     suspects : sequence of Entry
         Further ones, whose processes crashed later.
+    unconfirmed : sequence of Entry
+        Tests that fresh processes of earlier shards did not show again: tried when there is time.
     earlier : mapping of int to set of str
         As of `Dispatcher`.
 
@@ -104,6 +119,7 @@ class Campaign:
         known: Sequence[MinimizedFinding] = (),
         pending: Sequence[Entry] = (),
         suspects: Sequence[Entry] = (),
+        unconfirmed: Sequence[Entry] = (),
         earlier: Mapping[int, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self.settings = settings
@@ -123,15 +139,19 @@ class Campaign:
         self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
         self.unreduced: list[UnreducedFinding] = []
+        self.unconfirmed: list[UnreducedFinding] = []
+        """What a fresh process has not shown."""
         self.minimizing: dict[Slot, UnreducedFinding] = {}
         self.started = time.monotonic()
         self.stopping = False
         self.problem = ""
         self._change = asyncio.Event()
         for entry in pending:
-            self._add_pending(entry, suspect=False)
+            self.unreduced += self._pending(entry)
         for entry in suspects:
-            self._add_pending(entry, suspect=True)
+            self.unreduced += self._pending(entry, suspect=True)
+        for entry in unconfirmed:
+            self.unconfirmed += self._pending(entry, settled=True, attempts=1)
 
     def _executor(self, name: str, configs: Sequence[Config]) -> CampaignExecutor:
         settings, made = self.settings, executor_class(name)
@@ -156,8 +176,8 @@ class Campaign:
         of = class_of(name, dict(config.settings), model.name)
         return SampledConfiguration(config, model, name, of)
 
-    def _add_pending(self, entry: Entry, *, suspect: bool) -> None:
-        """Add an unreduced finding that an earlier shard left as a file in ``unreduced/``."""
+    def _pending(self, entry: Entry, **state: Any) -> Iterator[UnreducedFinding]:
+        """The unreduced finding that an earlier shard left as a file, if it can be judged."""
         finding = entry.finding
         assert finding is not None
         executor, sampled = next(
@@ -184,9 +204,8 @@ class Campaign:
             pending=set(),
         )
         noise = Noise(**cast("dict[str, Any]", dict(finding.noise)))
-        self.unreduced.append(
-            UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0, suspect)
-        )
+        seed = finding.run_seed or 0
+        yield UnreducedFinding(generated, executor, judgement, noise, seed, **state)
 
     def set_earlier_costs(self, seconds: Mapping[tuple[str, str], float]) -> None:
         """Set the seconds that a test took in each configuration in earlier shards."""
@@ -269,11 +288,12 @@ class Campaign:
         """True once nothing more is to be done, or no time is left for it."""
         if self.stopping or self.time_left_s + self.settings.extra_minimizing_s <= 0:
             return True
+        once = any(each.attempts < LEAST_ATTEMPTS for each in self.unconfirmed)
         left = bool(self.unreduced or self.minimizing)
         if self.time_left_s <= 0:
             return not left
         busy = any(slot.busy for slot in self.slots)
-        return not (busy or left) and self.dispatcher.all_dispatched
+        return not (busy or left or once) and self.dispatcher.all_dispatched
 
     async def _run_tasks(self) -> None:
         """Serve all slots until the campaign is over."""
@@ -462,16 +482,20 @@ class Campaign:
         self.minimizing[slot] = unreduced
         self.log(ReductionStarted(**unreduced.event_fields))
         start, executions = time.monotonic(), slot.executions
+        again = unreduced.attempts > 0
         best = Best(unreduced.generated.test, unreduced.judgement)
         try:
             await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
-            if self.settings.keeps_partial:
+            if self.settings.keeps_partial and not again:
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
             raise
         finally:
             seconds = time.monotonic() - start
-            slot.executor.minimizing_s += seconds
+            if again:
+                slot.executor.trying_again_s += seconds
+            else:
+                slot.executor.minimizing_s += seconds
             slot.minimizing = False
             del self.minimizing[slot]
             self.log(
@@ -485,44 +509,58 @@ class Campaign:
 
     async def _minimize_to(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> None:
         """Minimize a finding to `best`."""
-        rng = random.Random(f"{self.settings.seed}/minimize/{unreduced.generated.index}")
+        attempt = f"/{unreduced.attempts}" if unreduced.attempts else ""
+        place = f"{unreduced.generated.index}{attempt}"
+        rng = random.Random(f"{self.settings.seed}/minimize/{place}")
         if why := await slot.why_unavailable():
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
             return
         known = self.findings.explained_by(unreduced, exact=True)
         known = known or await self._known_in_other_configuration(slot, unreduced, rng)
-        if unreduced.suspect and not await self._believed(slot, unreduced, rng):
+        if known is not None and not (unreduced.suspect or unreduced.attempts):
+            self.findings.add_sighting(unreduced, known)
+            return
+        # As it was run, before a name or an edge of it is changed: these may be what it needs.
+        minimizer, before = self.minimizer, slot.executions
+        as_run = await minimizer.confirm_as_run(slot, unreduced, rng)
+        self._settle(unreduced, slot.executions - before, shown=as_run is not None)
+        if as_run is None:
             return
         if known is not None:
             self.findings.add_sighting(unreduced, known)
             return
-        minimizer = self.minimizer
         complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
         complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
-        # Normalize now: the recorded schedule must belong to the test in the file.
-        best.normalize(unreduced.sampled.model, self.settings.budget)
-        await minimizer.record(slot, unreduced, best, rng)
-        confirmed = await minimizer.confirm(slot, unreduced, best, rng)
-        self._settle(unreduced, best, confirmed)
-        if confirmed is not None:
-            best.judgement = confirmed
-            found = self.findings.store(unreduced, best, minimized=complete, confirmed=True)
-            if found is not None:
-                await self._run_script(found)
+        reduced = copy(best)
+        await minimizer.normalize(slot, unreduced, best, rng)
+        found = await self._confirmed(slot, unreduced, (best, reduced), rng)
+        if found is None:  # it is shown all the same: by the test as it was run
+            found, complete = as_run, False
+        stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
+        if stored is not None:
+            await self._run_script(stored)
 
-    async def _believed(self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random) -> bool:
-        """Whether a fresh process shows what a process showed that crashed later."""
-        as_executed = Best(unreduced.generated.test, unreduced.judgement)
-        shown = await self.minimizer.confirm(slot, unreduced, as_executed, rng)
-        self._settle(unreduced, as_executed, shown)
-        return shown is not None
+    async def _confirmed(
+        self, slot: Slot, unreduced: UnreducedFinding, forms: Iterable[Best], rng: random.Random
+    ) -> Best | None:
+        """The first of these forms of a finding that a fresh process shows; None if none does."""
+        for form in forms:
+            # The recorded schedule must belong to the test in the file.
+            await self.minimizer.record(slot, unreduced, form, rng)
+            shown = await self.minimizer.confirm(slot, unreduced, form, rng)
+            if shown is not None:
+                form.judgement = shown
+                return form
+        return None
 
-    def _settle(self, unreduced: UnreducedFinding, best: Best, shown: Judgement | None) -> None:
-        """Note what a fresh process showed of a finding; None for nothing forbidden."""
+    def _settle(self, unreduced: UnreducedFinding, executions: int, *, shown: bool) -> None:
+        """Note if a fresh process has shown a finding as it was run, in so many executions."""
         unreduced.settled = True
-        if shown is None:
-            self.findings.store_unconfirmed(unreduced, best)
-        elif unreduced.suspect:
+        if not shown:
+            unreduced.attempts += 1
+            self.unconfirmed.append(unreduced)
+            self.findings.store_unconfirmed(unreduced, executions)
+        elif unreduced.suspect or unreduced.attempts:
             unreduced.suspect = False
             self.log(Confirmed(**unreduced.event_fields))
 
@@ -575,7 +613,7 @@ class Campaign:
         self.unreduced = waiting
         waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
         if not waiting:
-            return None
+            return self._next_to_try_again(executor)
 
         def cost_s(unreduced: UnreducedFinding) -> float:
             switches = unreduced.sampled.config.environment != slot.config.environment
@@ -605,4 +643,22 @@ class Campaign:
             if executor.minimizing_s + cost > share:
                 return None
         self.unreduced.remove(chosen)
+        return chosen
+
+    def _next_to_try_again(self, executor: CampaignExecutor) -> UnreducedFinding | None:
+        """What a fresh process has not shown, the least tried first; None if there is no time."""
+        waiting = [each for each in self.unconfirmed if each.executor is executor]
+        if not waiting or self.time_left_s <= 0:
+            return None
+        chosen = min(waiting, key=lambda each: each.attempts)
+        elapsed = self.settings.time_s - self.time_left_s
+        share = TRYING_AGAIN_SHARE * elapsed * self.settings.workers
+        if self.settings.tests is not None:
+            # It ends after its tests, and tries each once more then.
+            ready = self.dispatcher.all_generated and chosen.attempts < LEAST_ATTEMPTS
+        else:
+            ready = executor.trying_again_s + CONFIRM_S <= share
+        if not ready:
+            return None
+        self.unconfirmed.remove(chosen)
         return chosen

@@ -17,11 +17,11 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.reducer import normalized, reduce, widened
+from litmusfuzz.fuzz.campaign.normalization import normalize
+from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
-from litmusfuzz.oracles.explorer import Explorer
 
 if TYPE_CHECKING:
     import random
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result, Slot
-    from litmusfuzz.oracles.explorer import Budget
-    from litmusfuzz.oracles.model import Model
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
@@ -80,6 +78,10 @@ class Best:
     schedule: Schedule | None = None
     pace: float = inf
     """Executions a second, in the last run."""
+    needs_names: tuple[str, ...] = ()
+    """Names of nodes and resources without which it did not show."""
+    needs_order: bool = False
+    """True if it did not show with its nodes in another order."""
 
     def __post_init__(self) -> None:
         self.symptom = symptom(self.judgement.forbidden[0][0])
@@ -97,23 +99,6 @@ class Best:
         # One less, because runs stop as soon as they have seen enough: the share is too large.
         hits = max(judgement.forbidden_count - 1, 0.5)
         self.rate = max(self.rate, hits / judgement.executions)
-
-    def normalize(self, model: Model, budget: Budget) -> None:
-        """Rename the test's nodes and variables to canonical names, and drop its description."""
-        test = normalized(self.test, "finding")
-        names = dict(zip(self.test.names, test.names, strict=True))
-
-        def of(outcome: Outcome) -> Outcome:
-            values = tuple((names[name], value) for name, value in outcome.values)
-            return replace(outcome, values=values)
-
-        self.judgement = replace(
-            self.judgement,
-            oracle=Explorer(test, model, budget),
-            histogram={of(o): n for o, n in self.judgement.histogram.items()},
-            forbidden=tuple((of(o), n) for o, n in self.judgement.forbidden),
-        )
-        self.test = test
 
     @property
     def count(self) -> int:
@@ -209,6 +194,50 @@ class Minimizer:
             if shown is not None:
                 best.improve(candidate, shown)
         return False
+
+    async def normalize(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> None:
+        """Give `best` canonical names and order, as far as it still shows."""
+        made = normalize(best.test, unreduced.sampled.model)
+        answer: bool | None = None
+        while True:
+            try:
+                candidate = next(made) if answer is None else made.send(answer)
+            except StopIteration as end:
+                best.needs_names, best.needs_order = end.value.names, end.value.order
+                return
+            shown = await self.probe(slot, candidate, best, unreduced, rng)
+            answer = shown is not None
+            if shown is not None:
+                best.improve(candidate, shown)
+
+    async def confirm_as_run(
+        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
+    ) -> Best | None:
+        """The finding as it was run, if a fresh process shows it again: same test, same names."""
+        best = Best(unreduced.generated.test, unreduced.judgement)
+        # The same run at first: an executor may be deterministic for a seed.
+        job = Job(
+            best.test,
+            unreduced.judgement.executions,
+            unreduced.noise,
+            unreduced.seed,
+            fresh=True,
+        )
+        first = await _run(slot, job)
+        if not isinstance(first, dict):
+            return None
+        shown = best.with_same_cause(judge(best.judgement.oracle, first))
+        if shown.forbidden:
+            best.run_seed = unreduced.seed
+            best.judgement = shown
+            return best
+        again = await self.confirm(slot, unreduced, best, rng)
+        if again is None:
+            return None
+        best.judgement = again
+        return best
 
     async def record(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random

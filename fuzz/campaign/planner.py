@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.reports.events import CampaignStarted, Configured
-    from litmusfuzz.reports.report import Pending, Report
+    from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
 
 TESTS_PER_FAMILY: Final = 1 << 26
 """Tests of a family that a shard may generate: more than it does in a week. Shard n starts with
@@ -45,6 +45,8 @@ MIN_SHARD_S: Final = 5.0
 """In a nightly run too short for all groups."""
 MAX_PENDING: Final = 24
 """Unreduced findings of a shard: each takes some seconds to minimize."""
+MAX_UNCONFIRMED: Final = 8
+"""Unconfirmed tests of a shard, which has time for few of them."""
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
 MAX_FAILURES: Final = 3
@@ -129,6 +131,14 @@ class ShardPlanner:
             limit_s=left_s,
             known=known_findings(report, chosen),
             pending=tuple(given.values()),
+            unconfirmed=unconfirmed(
+                self.store,
+                (
+                    each
+                    for each in report.unconfirmed
+                    if each.executor == chosen.executor and each.configuration in configs
+                ),
+            ),
             seconds_per_test=seconds_per_test(report),
             log_folder=log_folder,
         )
@@ -297,6 +307,20 @@ def unreduced(store: Store, pending: Iterable[Pending]) -> dict[str, tuple[str, 
             if not wrong_entry(loads(text), each):
                 found[each.file] = text, each.suspect
     return found
+
+
+def unconfirmed(store: Store, tests: Iterable[UnconfirmedTest]) -> tuple[str, ...]:
+    """Texts of tests that no fresh process has shown again, the least tried first.
+
+    Files that cannot be read, or are gone, are left out.
+    """
+    found = []
+    for each in sorted(tests, key=lambda each: (each.attempts, each.index))[:MAX_UNCONFIRMED]:
+        with suppress(FileError, OSError):
+            text = read_text(store.folder / each.file)
+            if not wrong_entry(loads(text), each):
+                found.append(text)
+    return tuple(found)
 
 
 def known_findings(report: Report, group: Group | None = None) -> tuple[ShardFinding, ...]:

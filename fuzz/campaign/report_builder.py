@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import WorkerDied
-    from litmusfuzz.reports.report import Pending, Report
+    from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
 
 MAX_UNREADABLE: Final = 3
 """Files that cannot be read and are named; others are counted."""
@@ -268,8 +268,8 @@ def _symptoms(finding: Finding | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
 
 
-def wrong_entry(entry: Entry, pending: Pending) -> str:
-    """Why a file is not the one of a pending test; "" if it is."""
+def wrong_entry(entry: Entry, pending: Pending | UnconfirmedTest) -> str:
+    """Why a file is not the one of a pending or unconfirmed test; "" if it is."""
     found = entry.finding
     title = f"{pending.executor}/{pending.configuration}"
     if found is None:

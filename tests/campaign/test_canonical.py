@@ -26,7 +26,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
-from litmusfuzz.fuzz.campaign.reducer import normalized
+from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.edits import (

@@ -94,7 +94,7 @@ def check_nothing_is_lost(ended: Run) -> None:
     shown = {each.index for each in ended.of(Executed) if "forbidden" in each.verdicts}
     assert report.forbidden_graphs == len(shown)
     found = sum(each.count for each in report.findings)
-    assert found + len(report.pending) + report.unconfirmed == len(shown)
+    assert found + len(report.pending) + len(report.unconfirmed) == len(shown)
     for each in report.pending:
         assert load(ended.path(each.file)).finding is not None
     for finding in report.findings:
@@ -201,7 +201,7 @@ def test_a_worker_killed_while_it_works_loses_no_finding(
     assert died.minimizing is (phase != "run")
     report = ended.report
     check_nothing_is_lost(ended)
-    assert (report.unconfirmed, report.pending) == (0, ())
+    assert (report.unconfirmed, report.pending) == ((), ())
     assert report.findings
     for each in report.findings:
         assert each.entry.finding is not None
@@ -365,7 +365,7 @@ def test_an_unreduced_finding_waits_where_its_configuration_cannot_run(
 
     monkeypatch.setattr(Slot, "why_unavailable", failing)
     again = Run(settings(tmp_path / "again", tests=0), pending).run()
-    assert (again.report.unconfirmed, len(again.report.pending)) == (0, len(pending))
+    assert (again.report.unconfirmed, len(again.report.pending)) == ((), len(pending))
     assert again.of(ShardEnded)[0].problem == f"{MUTANT}: no such device"
 
 

@@ -209,7 +209,7 @@ class Victims:
         forbidden = [event for event in executed if event.verdicts.get("forbidden")]
         found = [each for each in report.findings if each.kind == "forbidden"]
         explained = sum(each.in_this_run for each in found)
-        assert explained + report.unconfirmed + len(report.pending) == len(forbidden)
+        assert explained + len(report.unconfirmed) + len(report.pending) == len(forbidden)
         others |= {str(event.unreduced) for event in forbidden}
         for file in named | others:
             load(self.folder / file)

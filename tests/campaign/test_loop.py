@@ -157,7 +157,7 @@ def test_a_finding_is_minimized_on_the_executor_that_showed_it(tmp_path: Path) -
     report = ended.report
     stale, native = report.by_config
     assert {f.entry.finding.executor for f in report.findings if f.entry.finding} == {STALE}
-    assert report.unconfirmed == len(report.pending) == 0
+    assert len(report.unconfirmed) == len(report.pending) == 0
     assert stale.minimizing_outcomes > native.minimizing_outcomes == 0
     assert {each.family for each in ended.tests(STALE)} == {"dag"}
     assert stale.refused == 80 - stale.graphs > 0

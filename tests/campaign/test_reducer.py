@@ -14,8 +14,9 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best
-from litmusfuzz.fuzz.campaign.reducer import candidates, normalized, reduce, widened
+from litmusfuzz.fuzz.campaign.reducer import candidates, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
+from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC

@@ -25,6 +25,7 @@ from litmusfuzz.reports.report import (
     ReportedFinding,
     ShardLine,
     Share,
+    UnconfirmedTest,
     WorkerHealth,
 )
 
@@ -51,6 +52,7 @@ ELSEWHERE = {
     "Report.pending": "of one without time to minimize: test_coordinator",
     "Report.undecided": "of one without time to minimize: test_report_builder",
     "Report.unconfirmed": "of one whose worker was damaged: test_suspects",
+    "UnconfirmedTest.*": "as those unconfirmed",
     "Report.unknown_graphs": "of graphs over the budget: test_loop",
     "Share.unknown": "of graphs over the budget: test_loop",
     "Share.timed_out": "a hang takes a minute: test_failures",
@@ -80,6 +82,7 @@ PARTS = {
     "earlier": Earlier,
     "shards": ShardLine,
     "pending": Pending,
+    "unconfirmed": UnconfirmedTest,
     "ran": Ran,
 }
 
@@ -130,7 +133,7 @@ def test_every_field_is_filled_in(folder: Path) -> None:
     assert {name for name, value in filled.items() if not value} == listed
     assert {f"{kind.__name__}.*" for kind in PARTS.values()} - {
         f"{name.partition('.')[0]}.*" for name in filled
-    } == {"Pending.*"}
+    } == {"Pending.*", "UnconfirmedTest.*"}
 
 
 def test_an_exception_of_several_lines_is_reported_by_its_first_and_last(folder: Path) -> None:

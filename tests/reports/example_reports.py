@@ -29,6 +29,7 @@ from litmusfuzz.reports.report import (
     Report,
     ReportedFinding,
     Share,
+    UnconfirmedTest,
     WorkerHealth,
 )
 
@@ -197,6 +198,17 @@ def pending(number: int) -> tuple[Pending, ...]:
     )
 
 
+def unconfirmed(number: int) -> tuple[UnconfirmedTest, ...]:
+    """Graphs that fresh processes did not show again."""
+    return tuple(
+        UnconfirmedTest(
+            *(n, "tf", "plain", f"unconfirmed/unconfirmed-7-{n}.yaml"),
+            *(1 + n, 3_072, 1 + n, 4_096 * (1 + n)),
+        )
+        for n in range(number)
+    )
+
+
 GPU = Share(
     name="native/gpu",
     executor="native",
@@ -287,7 +299,7 @@ def nightly_run(most: int = 8) -> Report:
             for n, name in enumerate(("torn-write", "lost-update", "early-release", "stale-cache"))
         ),
         canary=(412, 412),
-        unconfirmed=3,
+        unconfirmed=unconfirmed(3),
         pending=pending(1),
         versions={"tf": {"tensorflow": "2.21.0", "python": "3.11.2"}, "jax": {"jax": "0.10.2"}},
         earlier=tuple(
@@ -350,7 +362,7 @@ def short_run(most: int = 2) -> Report:
         workers=(WorkerHealth("process 11", "localhost", 1, 0, 60.0, 0, 0),),
         kills=(),
         canary=(6, 6),
-        unconfirmed=0,
+        unconfirmed=(),
         pending=(),
         versions={"tf": {"tensorflow": "2.21.0"}},
         generated=118,

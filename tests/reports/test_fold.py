@@ -33,6 +33,7 @@ from litmusfuzz.reports.report import (
     Moment,
     Report,
     Share,
+    UnconfirmedTest,
 )
 
 if TYPE_CHECKING:
@@ -248,7 +249,10 @@ def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
     report = report_of(*settled)
     assert sightings(report) == {"v2-1": 2, "v2-2": 1}
     assert [(each.index, each.suspect) for each in report.pending] == [(5, False)]
-    assert (report.unconfirmed, report.forbidden_graphs) == (1, 4)
+    assert report.unconfirmed == (
+        UnconfirmedTest(3, "native", "plain", "unconfirmed/3.yaml", 4, 64, 1, 0),
+    )
+    assert report.forbidden_graphs == 4
 
 
 def test_each_test_counts_once_and_an_unconfirmed_one_not_at_all() -> None:

@@ -19,6 +19,7 @@ from example_reports import (
     pending,
     short_run,
     torn_finding,
+    unconfirmed,
     unsound_finding,
 )
 
@@ -243,7 +244,7 @@ def test_a_run_that_has_just_begun_has_a_page() -> None:
         workers=(),
         kills=(),
         canary=(0, 0),
-        unconfirmed=0,
+        unconfirmed=(),
         pending=(),
         versions={},
         unattended=True,
@@ -311,11 +312,11 @@ def test_junit_has_a_failure_for_each_new_finding() -> None:
 def test_junit_and_sarif_say_what_was_not_decided() -> None:
     """A campaign with another exit code than 0 is green in neither."""
     clean = replace(short_run(), findings=(), pending=(), undecided=0, unavailable={}, problem="")
-    clean = replace(clean, unknown_graphs=0, unconfirmed=0)
+    clean = replace(clean, unknown_graphs=0, unconfirmed=())
     for changes, words in (
         ({"undecided": 1}, "1 graph not minimized that may be new"),
         ({"unknown_graphs": 2}, "2 graphs over the oracle's budget"),
-        ({"unconfirmed": 1}, "1 forbidden graph that no fresh process confirmed"),
+        ({"unconfirmed": unconfirmed(1)}, "1 forbidden graph that no fresh process confirmed"),
     ):
         for output in (junit, lambda report: json.dumps(sarif(report))):
             assert words not in output(clean)
@@ -518,7 +519,7 @@ def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
     words = " ".join(" ".join(Balanced(page(made)).words).split())
     flat = " ".join(summary(made).split())
     output = html.unescape(markdown(made)).replace("\\", "")
-    names = set()
+    names, commands = set(), []
     for section in sections(made):
         names.add(section.name)
         assert f"## {section.title}" in output
@@ -533,8 +534,9 @@ def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
             assert f"- {subject}: {note}" in output
         for shown in (words, flat, output):
             assert section.command in shown
-    assert names == {"configurations", "families", "comparison", "tests"}
-    assert section.command == "litmusfuzz nightly --resume nightly --time 5m"
+        commands.append(section.command)
+    assert names == {"configurations", "families", "comparison", "tests", "unconfirmed"}
+    assert [each for each in commands if each] == ["litmusfuzz nightly --resume nightly --time 5m"]
 
 
 def test_a_long_table_is_collapsed() -> None:

@@ -14,6 +14,7 @@ from example_reports import (
     pending,
     short_run,
     torn_finding,
+    unconfirmed,
     unsound_finding,
 )
 
@@ -31,6 +32,7 @@ from litmusfuzz.reports.report import (
     ReportedFinding,
     ShardLine,
     Share,
+    UnconfirmedTest,
     WorkerHealth,
 )
 from litmusfuzz.reports.sections import sections
@@ -97,7 +99,7 @@ def run_of_two() -> Report:
         forbidden_graphs=2,
         pending=pending(3),
         undecided=2,
-        unconfirmed=1,
+        unconfirmed=unconfirmed(1),
         canary=(2, 1),
         clusterings={"unsound": 1, "sound": 2},
         racing=1,
@@ -140,10 +142,13 @@ def test_the_end_of_a_run() -> None:
             "    clusters of generated tests: sound 2, unsound 1; in 1 one of several resource ops"
             " races",
             "    not minimized: 3 graphs, for lack of time; a known cause may explain 1",
-            "    not confirmed: 1 graph: forbidden once, and not again in a fresh process; in my",
-            "      runs/r/unconfirmed",
             "    mutant/canary: always wrong: reported in 1 of 2 runs",
             "    continue  litmusfuzz run --resume 'my runs/r' --tests 0 --time 5m",
+            "  not confirmed: 1 graph:",
+            "    graph  configuration  forbidden  of executions  fresh processes  executions since"
+            "  file",
+            "        0  tf/plain               1          3,072                1             4,096"
+            "  unconfirmed/unconfirmed-7-0.yaml",
             "  the process crashed on generated tests, or while minimizing:",
             "    crashed/o p.yaml: 1 time: the worker ended by SIGSEGV after 3 of 64 executions",
             "    replay    litmusfuzz replay 'r/crashed/o p.yaml'",
@@ -283,6 +288,7 @@ def from_json(data: dict[str, Any]) -> Report:
         ("kills", Kill),
         ("earlier", Earlier),
         ("pending", Pending),
+        ("unconfirmed", UnconfirmedTest),
         ("shards", ShardLine),
     ):
         made[name] = tuple(kind(**each) for each in made[name])

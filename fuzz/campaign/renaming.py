@@ -1,0 +1,200 @@
+"""Other names for the parts of a test: canonical ones, and permuted ones.
+
+Names are part of what an executor runs: XLA orders the nodes of a cluster by name, and other
+compilers sort by name as well. So a campaign permutes names as noise (`permuted`), and gives a
+reduced test its canonical names (`normalized`) only where the finding still shows
+(`fuzz.campaign.normalization`).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.model import Graph, LitmusTest, LoopAttrs, renamed
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.rewriter import Rewriter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+_PREFIXES = {
+    Kind.READ: "r",
+    Kind.WRITE: "w",
+    Kind.UPDATE: "w",
+    Kind.SECTION: "s",
+    Kind.QUEUE: "q",
+    Kind.BRANCH: "branch",
+    Kind.LOOP: "loop",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """New names of a test's parts; a name that is not in it stays.
+
+    Parameters
+    ----------
+    nodes : mapping of str to str
+        Of nodes, and of values that come into bodies.
+    results : mapping of str to str
+        Of results of bodies: ``branch.y`` to a name without a dot.
+    resources, graphs, runs, clusters : mapping of str to str
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, test: LitmusTest) -> LitmusTest:
+        """The test under these names, in the same order.
+
+        Raises
+        ------
+        MalformedTest
+            If two parts have one name.
+        """
+        rewriter = Rewriter.of(test)
+        names = {**self.nodes, **self.resources}
+        for node in rewriter.nodes:
+            for result in node.results:
+                full, name = f"{node.name}.{result}", names.get(node.name, node.name)
+                # A loop's results have the names of its carried values.
+                given = names if isinstance(node.attrs, LoopAttrs) else {}
+                names[full] = f"{name}.{self.results.get(full, given.get(result, result))}"
+
+        def new(name: str) -> str:
+            return names.get(name, name)
+
+        def graph(name: str) -> str:
+            return self.graphs.get(name, name)
+
+        def run(name: str) -> str:
+            return self.runs.get(name, name)
+
+        return replace(
+            rewriter,
+            variables=tuple(replace(v, name=new(v.name)) for v in rewriter.variables),
+            mutexes=tuple(replace(m, name=new(m.name)) for m in rewriter.mutexes),
+            queues=tuple(replace(q, name=new(q.name)) for q in rewriter.queues),
+            graphs=tuple(
+                Graph(graph(g.name), tuple(renamed(n, names) for n in g.nodes))
+                for g in rewriter.graphs
+            ),
+            client=tuple(
+                replace(
+                    each,
+                    name=run(each.name),
+                    graph=graph(each.graph),
+                    after=tuple(map(run, each.after)),
+                )
+                for each in rewriter.client
+            ),
+            clusters=tuple(
+                replace(
+                    c,
+                    name=self.clusters.get(c.name, c.name),
+                    members=tuple(map(new, c.members)),
+                )
+                for c in rewriter.clusters
+            ),
+            observe=tuple((run(name), new(key)) for name, key in rewriter.observe),
+        ).build()
+
+
+def canonical_names(test: LitmusTest, kept: Collection[str] = ()) -> Naming:
+    """Names that show the kind of a node, numbered from 0 in the order of the file.
+
+    Nodes and resources in `kept` keep their names; the others have the names that they would have
+    without `kept`, or longer ones where a name is taken.
+
+    Reads become r0, r1, ...; writes and updates w0, ...; queue ops q0, ...; sections s0, ...;
+    constants c0, ...; other nodes t0, ...; variables X, Y, Z, V3, ...; mutexes M, N, ...; queues
+    Q, P, .... Captures of a body become a0, ..., its results y0, ....
+    """
+    rewriter = Rewriter.of(test)
+    counts: dict[str, int] = {}
+    nodes: dict[str, str] = {}
+    results: dict[str, str] = {}
+
+    def new(old: str, prefix: str) -> None:
+        nodes[old] = free(old, f"{prefix}{counts.get(prefix, 0)}")
+        counts[prefix] = counts.get(prefix, 0) + 1
+
+    def free(old: str, name: str) -> str:
+        if old in kept:
+            return old
+        while name in kept:
+            name += "x"
+        return name
+
+    for node in rewriter.nodes:
+        new(
+            node.name, "c" if node.definition.constant else _PREFIXES.get(node.definition.kind, "t")
+        )
+        for each in node.arguments:
+            new(each, "a")
+        if not isinstance(node.attrs, LoopAttrs):
+            results |= {f"{node.name}.{y}": f"y{place}" for place, y in enumerate(node.results)}
+    resources = {}
+    for letters, prefix, there in (
+        ("XYZ", "V", [v.name for v in rewriter.variables]),
+        ("MN", "M", [m.name for m in rewriter.mutexes]),
+        ("QP", "Q", [q.name for q in rewriter.queues]),
+    ):
+        for i, old in enumerate(there):
+            resources[old] = free(old, letters[i] if i < len(letters) else f"{prefix}{i}")
+    several = len(rewriter.graphs) > 1
+    graphs = {g.name: f"g{i}" if several else "main" for i, g in enumerate(rewriter.graphs)}
+    runs = {run.name: f"run{i}" for i, run in enumerate(rewriter.client)}
+    if not test.client:
+        runs = {run.name: graphs[run.graph] for run in rewriter.client}
+    clusters = {c.name: f"k{i}" for i, c in enumerate(rewriter.clusters)}
+    return Naming(nodes, results, resources, graphs, runs, clusters)
+
+
+def normalized(test: LitmusTest, name: str, kept: Collection[str] = ()) -> LitmusTest:
+    """The same test under canonical names, apart from those kept, and without its description.
+
+    The description is dropped, because it described a larger test.
+    """
+    return replace(canonical_names(test, kept).of(test), name=name, description="")
+
+
+def ranked_names(test: LitmusTest) -> Naming:
+    """Names n0, n1, ... for the nodes, in the order that their own names have among each other."""
+    names = [name for node in test.nodes for name in (node.name, *node.arguments)]
+    digits = len(str(len(names) - 1))
+    taken = {each.name for each in test.resources}
+    prefix = next("n" + "x" * more for more in count() if not _prefixed("n" + "x" * more, taken))
+    return Naming({old: f"{prefix}{rank:0{digits}}" for rank, old in enumerate(sorted(names))})
+
+
+def _prefixed(prefix: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(prefix) for name in names)
+
+
+def permuted(test: LitmusTest, seed: int) -> LitmusTest:
+    """The same test, whose nodes have each other's names; resources of one kind too.
+
+    The names stay those of the test, so that a defect that needs a certain name keeps its chance.
+    Every relative order of the names is equally likely. The order of the file stays.
+    """
+    rng = random.Random(f"names/{seed}")
+
+    def shuffled(names: Iterable[str]) -> dict[str, str]:
+        old = list(names)
+        return dict(zip(old, rng.sample(old, len(old)), strict=True))
+
+    nodes = shuffled(node.name for node in test.nodes)
+    resources = (
+        shuffled(each.name for each in kind) for kind in (test.variables, test.mutexes, test.queues)
+    )
+    return Naming(nodes=nodes, resources={k: v for kind in resources for k, v in kind.items()}).of(
+        test
+    )
