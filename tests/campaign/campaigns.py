@@ -51,18 +51,22 @@ class Run:
     pending: Sequence[Entry] = ()
     suspects: Sequence[Entry] = ()
     known: Sequence[MinimizedFinding] = ()
+    unconfirmed: Sequence[Entry] = ()
     events: list[Event] = field(default_factory=list)
     campaign_ended: bool = False
 
     def __post_init__(self) -> None:
         self.fold = Fold()
-        self.campaign = Campaign(self.settings, self.log, self.known, self.pending, self.suspects)
+        self.campaign = Campaign(
+            self.settings, self.log, self.known, self.pending, self.suspects, self.unconfirmed
+        )
         self.fold.apply(0, self._started())
         files = []
-        for entry in (*self.pending, *self.suspects):
+        for entry in (*self.pending, *self.suspects, *self.unconfirmed):
             executed = _executed(entry)
             self.fold.apply(EARLIER, executed)
-            files.append(executed.unreduced or "")
+            if entry not in self.unconfirmed:
+                files.append(executed.unreduced or "")
         for entry in self.suspects:
             self.fold.apply(EARLIER, _died(entry))
         self.fold.apply(SHARD, ShardPlanned(configurations={}, minimizes=tuple(files)))
