@@ -51,6 +51,12 @@ def litmusfuzz_here(tmp_path: Path) -> Command:
     return partial(run_here, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def litmusfuzz_in() -> Command:
+    """The same in the folder that comes first, for campaigns that several tests look at."""
+    return run_here
+
+
 def run_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in this process, in that folder.
 

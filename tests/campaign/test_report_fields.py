@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import subprocess
 import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import pytest
 from campaign.doubles import Raising
 
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.store import DATABASE
 from litmusfuzz.reports.report import (
     Earlier,
     FamilyTotals,
@@ -31,6 +31,8 @@ from litmusfuzz.reports.report import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import Command
 
 pytestmark = pytest.mark.usefixtures("doubles")
 
@@ -88,20 +90,14 @@ PARTS = {
 
 
 @pytest.fixture(scope="module")
-def folder(doubles: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(doubles: None, litmusfuzz_in: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two campaigns side by side, and a damaged one."""
     folder = tmp_path_factory.mktemp("campaigns")
 
     codes: dict[str, int] = {}
 
     def run(*arguments: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "litmusfuzz", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = litmusfuzz_in(folder, *arguments)
         assert "Traceback" not in done.stderr
         codes[arguments[-1]] = done.returncode
         (folder / f"{arguments[0]}-{arguments[-1]}.txt").write_text(done.stdout)
@@ -110,6 +106,7 @@ def folder(doubles: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("known", "add", "known.yaml", "--why", "a double", "first")
     (folder / "damaged").mkdir()
     (folder / "damaged" / "report.json").write_text("{")
+    (folder / "damaged" / DATABASE).touch()  # else it is a file of another program
     again = ("--tests", "12", "--known", "known.yaml", "--python", sys.executable)
     run("run", *COMMON, *again, "--out", "second")
     # All that is new is known by then.
