@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 COMMON = (
     *("--executors", f"native:plain,{STALE}", "--families", "dag,sections"),
-    *("--seed", "3", "--count", "64", "--time", "9s", "--out", "first"),
+    *("--seed", "3", "--count", "64", "--out", "first"),
 )
+LIMITS = {"run": ("--tests", "24", "--time", "5m"), "nightly": ("--time", "9s")}
 FOLDERS = ("findings", "unreduced", "unconfirmed", "crashed", "timed-out")
 
 
@@ -36,7 +37,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A small campaign of either command."""
     folder = tmp_path_factory.mktemp(request.param)
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "litmusfuzz", request.param, *COMMON],
+        [sys.executable, "-P", "-m", "litmusfuzz", request.param, *COMMON, *LIMITS[request.param]],
         cwd=folder,
         capture_output=True,
         text=True,
