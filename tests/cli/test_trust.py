@@ -335,6 +335,7 @@ def test_files_without_end_are_refused(tmp_path: Path, litmusfuzz_here: Command)
     (tmp_path / "n").mkdir()
     with (tmp_path / "n" / JSON).open("wb") as file:
         file.truncate(MAX_JSON_BYTES + 1)  # which takes no place on the disk
+    (tmp_path / "n" / DATABASE).touch()  # otherwise it is another program's file
     campaign(tmp_path / "m")
     with Store(tmp_path / "m", write=True) as store:
         (problem,) = ReportBuilder(store, KnownFindings()).build().damaged
