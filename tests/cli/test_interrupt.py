@@ -124,7 +124,7 @@ def test_a_closed_terminal_ends_the_run_with_its_report(tmp_path: Path) -> None:
     while not re.search(rb"[1-9]\d* graphs ", os.read(ours, 1 << 16)):
         pass
     os.close(ours)
-    assert process.wait(60) == 0
+    assert process.wait(200) == 0
     assert json.loads((tmp_path / "c/report.json").read_text())["interrupted"]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 SIZE: Final = 300_000
-"""Bytes of a file, about. Quadratic time is then four times over the limit, and a slow machine is not."""
+"""Bytes of a file, about. Quadratic time is then four times over the limit."""
 SECONDS_EACH_MIB: Final = 5.0
 MEMORY_BYTES: Final = 256 << 20
 READ: Final = "{op: ReadVariableOp, resources: [X]}"
