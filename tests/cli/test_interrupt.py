@@ -103,7 +103,8 @@ def test_ctrl_c_while_the_command_line_is_imported_prints_no_traceback() -> None
 TAKES_TERMINAL = (
     sys.executable,
     "-c",
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # under nohup, the tests ignore it
     " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
 )
 
@@ -124,7 +125,7 @@ def test_a_closed_terminal_ends_the_run_with_its_report(tmp_path: Path) -> None:
     while not re.search(rb"[1-9]\d* graphs ", os.read(ours, 1 << 16)):
         pass
     os.close(ours)
-    assert process.wait(200) == 0
+    assert process.wait(60) == 0
     assert json.loads((tmp_path / "c/report.json").read_text())["interrupted"]
 
 
