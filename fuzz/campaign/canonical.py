@@ -43,7 +43,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import Entry, dumps, text_of
 from litmusfuzz.fuzz.campaign.reducer import normalized
 from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 MAX_WAITING: Final = 16
 """Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
 one executor does not stop the others."""
+CANARY_EVERY: Final = 8
+"""The canary runs the first so many tests, and then one in so many: it shows that outcomes are
+judged, for which not every test is needed, and a test costs it as much as a small one on
+TensorFlow costs a campaign besides TensorFlow. Some tests it cannot be judged on, so that one at
+the start is not enough."""
 MOST_FAMILIES: Final = 32
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
@@ -200,6 +205,8 @@ class Dispatcher:
             {name: settings.weight(name) for name in names}, learning=settings.tests is None
         )
         self.dispatched = 0
+        self.queued = 0
+        """Tests that some executor runs."""
         self.numbers: Counter[str] = Counter()
         """Tests generated so far, by family."""
         self.compared_bytes = 0
@@ -300,8 +307,13 @@ class Dispatcher:
             return
         generated = GeneratedTest(index, family, test, oracles, allowed, running, set(running))
         self.unfinished.add(generated)
-        for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):
+        for executor in running:
             executor.waiting.append(generated)
+        self.queued += 1
+        if self.queued <= CANARY_EVERY or self.queued % CANARY_EVERY == 0:
+            for canary in self.executors:
+                if not (canary.families or canary.full):
+                    canary.waiting.append(generated)
 
     def _oracles(
         self, test: LitmusTest, index: int, configurations: Iterable[SampledConfiguration]

@@ -207,6 +207,7 @@ class PreparedTest:
             model_code,
             regions,
             sections,
+            session,
         )
 
         traced = self._settings.front_end == "function"
@@ -220,6 +221,7 @@ class PreparedTest:
             share_handles=shared,
             sequential=sequential,
             front_end=self._settings.front_end,
+            joined=session.may_join(self._template, self._settings),
         )
         if self._settings.model_code:
             built = model_code.surrounded(built, self._template.test, rng)

@@ -117,6 +117,8 @@ class Built:
     A step consists of a run of target `INIT`; for each run of the test, a run of its
     unit's target that fetches `Unit.observed`; then runs that fetch `final` and
     `contents`. If ops are blocked, a run of target `HOLD` comes before `contents`.
+    If `joined`, a step is one run that fetches `Unit.observed` and `final`: control edges
+    order its three parts.
 
     If a test may block, its units may never end, and nothing is fetched from them.
     `final` then contains the observed values as well, and for each copy two flags for
@@ -127,6 +129,7 @@ class Built:
     units: tuple[Unit, ...]
     final: tuple[Shown, ...]
     contents: tuple[Contents, ...]
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,7 @@ def build(
     share_handles: bool = False,
     sequential: bool = True,
     front_end: str = "graph",
+    joined: bool = False,
 ) -> Built:
     """One graph of `noise.copies` copies, with random order of creation and padding.
 
@@ -209,7 +213,11 @@ def build(
         True if each copy waits for the copy before; false if most copies block.
     front_end : str
         As in `Settings`; decides how bodies are written.
+    joined : bool
+        True to run `INIT`, the race and the final reads as one: every copy's start waits for
+        `INIT`, and every final read for `RACE`. See `session` for where this is sound.
     """
+    assert not (joined and (template.may_block or len(template.test.runs) > 1))
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
     emit = Emitter(graph_def)
@@ -219,12 +227,13 @@ def build(
     if front_end.startswith("functional"):
         lowered = front_end == "functional"
         make = partial(FunctionalCopy, library=graph_def.library, lowered=lowered)
-    state = _State(emit, template, copies, rng)
+    state = _State(emit, template, copies, rng, after=[f"^{RACE}"] if joined else [])
+    first = [f"^{INIT}"] if joined else []
     units = []
     for name, graph, runs in _units(template):
         prefix = f"run.{name}/" if template.may_block and len(test.runs) > 1 else ""
         shown = _observed(test, runs)
-        before: list[str] = []
+        before = first
         ends: list[str] = []
         for copy in copies:
             # No name of a test begins with a dot.
@@ -242,7 +251,7 @@ def build(
             ).graph(graph.nodes, f"^{start}")
             if template.may_block:
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
-            before = last if sequential else []
+            before = last if sequential else first
             ends += last
         # Every node runs: the target needs all nodes without successors, hence all nodes.
         target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
@@ -250,7 +259,7 @@ def build(
         stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
         units.append(Unit(target, graph, runs, stacks))
     state.end()
-    return Built(graph_def, tuple(units), state.final(), state.contents())
+    return Built(graph_def, tuple(units), state.final(), state.contents(), joined)
 
 
 def on_workers(built: Built) -> Built:
@@ -337,9 +346,16 @@ class _State:
     """Emits the nodes that set all resources before the race and read them after it."""
 
     def __init__(
-        self, emit: Emitter, template: Template, copies: Sequence[str], rng: np.random.Generator
+        self,
+        emit: Emitter,
+        template: Template,
+        copies: Sequence[str],
+        rng: np.random.Generator,
+        after: Sequence[str],
     ) -> None:
         self.emit = emit
+        self.after = after
+        """Control inputs of the final reads."""
         self.test = template.test
         self.frame = template.frame
         self.copies = copies
@@ -431,7 +447,7 @@ class _State:
             # computed value has no other reference, so that updates work in place.
             value = emit.helper(f"{name}/owned", typed("Maximum", kind.dtype), (value, value))
         put = emit.helper(f"{name}/set", typed("AssignVariableOp", kind.dtype), (handle, value))
-        emit.helper(f"{name}/get", typed("ReadVariableOp", kind.dtype), (handle,))
+        emit.helper(f"{name}/get", typed("ReadVariableOp", kind.dtype), (handle, *self.after))
         self.sets.append(f"^{put}")
 
     def _queue(self, copy: str, queue: Queue) -> None:
