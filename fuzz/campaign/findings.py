@@ -13,6 +13,11 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
+from litmusfuzz.fuzz.campaign.configuration_reducer import (
+    has_needed,
+    needed_settings,
+    needs_in_words,
+)
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.oracles.explorer import Explorer
@@ -98,13 +103,16 @@ class Findings:
         """Minimized findings of the same executor whose shapes this test contains.
 
         With `other_configurations`, those that this configuration has not shown yet; else the
-        others.
+        others. A finding that needs a setting which this configuration lacks is another one.
         """
+        config = unreduced.sampled.config
         for known in self.known:
             if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
                 continue
-            shown_here = unreduced.sampled.config.name in known.configurations
+            shown_here = config.name in known.configurations
             if shown_here is other_configurations:
+                continue
+            if other_configurations and not has_needed(known.finding, config):
                 continue
             if explains(known.entry.test, unreduced.generated.test, exact=exact):
                 yield known
@@ -124,15 +132,16 @@ class Findings:
         confirmed: bool,
     ) -> Entry:
         judgement = best.judgement
-        model = unreduced.sampled.model
+        model, config = best.sampled.model, best.sampled.config
+        first_seen_in = unreduced.sampled.config.name
         finding = Finding(
             executor=unreduced.executor.name,
-            configuration=unreduced.sampled.config.name,
+            configuration=config.name,
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
             noise=asdict(unreduced.noise),
-            settings=dict(unreduced.sampled.config.settings),
+            settings=dict(config.settings),
             versions=unreduced.executor.versions,
             seed=self.settings.seed,
             index=unreduced.generated.index,
@@ -141,6 +150,7 @@ class Findings:
             confirmed=confirmed,
             run_seed=best.run_seed,
             schedule=best.schedule,
+            first_seen_in=None if first_seen_in == config.name else first_seen_in,
         )
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
@@ -160,7 +170,10 @@ class Findings:
     def store_unreduced(self, unreduced: UnreducedFinding) -> str:
         """Store a test with a forbidden outcome as it was executed; return its file."""
         name = self._numbered("unreduced", unreduced)
-        best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
+        best = Best(
+            *(unreduced.generated.test, unreduced.judgement, unreduced.sampled),
+            run_seed=unreduced.seed,
+        )
         best.judgement = unreduced.judgement  # whatever its cause
         entry = self._entry(unreduced, best, name, minimized=False, confirmed=False)
         return self._save(entry, "unreduced")
@@ -176,15 +189,20 @@ class Findings:
         self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
     ) -> MinimizedFinding | None:
         """Store a finding and report it; None if it is known already."""
-        sampled, executor = unreduced.sampled, unreduced.executor.name
+        sampled, executor = best.sampled, unreduced.executor.name
         model = sampled.model
-        best.normalize(model, self.settings.budget)
+        best.normalize(self.settings.budget)
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         shape = form(entry.test, model)
+        needed = needed_settings(executor, dict(sampled.config.settings))
         for known in self.known:
-            if known.finding.executor == executor and form(known.entry.test, model) == shape:
+            if (
+                known.finding.executor == executor
+                and needed_settings(executor, known.finding.settings) == needed
+                and form(known.entry.test, model) == shape
+            ):
                 self.add_sighting(unreduced, known)
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor
@@ -203,6 +221,7 @@ class Findings:
             rules=rules,
             executor_class=sampled.executor_class,
             model=model,
+            settings=needed,
         )
         histogram = best.judgement.histogram.items()
         self.log(
@@ -213,6 +232,7 @@ class Findings:
                 entry=dumps(entry),
                 executor_class=sampled.executor_class,
                 model=model.name,
+                needs=needs_in_words(executor, sampled.config),
                 cause=cause,
                 reason=tuple(why.steps) if why else (),
                 is_cycle=bool(why and why.cycle),
@@ -225,7 +245,8 @@ class Findings:
                 allowed_by=self._allowed_by(entry, best.judgement),
             )
         )
-        minimal = MinimizedFinding(entry, found, {sampled.config.name}, file, str(why or ""))
+        shown_by = {sampled.config.name, unreduced.sampled.config.name}
+        minimal = MinimizedFinding(entry, found, shown_by, file, str(why or ""))
         self.known.append(minimal)
         return minimal
 

@@ -15,7 +15,9 @@ import random
 import re
 import time
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -27,6 +29,8 @@ from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
+from litmusfuzz.fuzz.campaign.configured import configured
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
     Dispatcher,
@@ -48,6 +52,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import (
     CanaryRun,
+    ConfigurationGenerated,
     ConfigurationUnavailable,
     Confirmed,
     Executed,
@@ -62,9 +67,10 @@ from litmusfuzz.reports.script import NoScript
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
-    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 POLL_S: Final = 0.25
@@ -135,24 +141,52 @@ class Campaign:
 
     def _executor(self, name: str, configs: Sequence[Config]) -> CampaignExecutor:
         settings, made = self.settings, executor_class(name)
+        presets = [config for config in configs if config.name != PRODUCT]
         sampler = ConfigurationSampler(
-            [self._configuration(name, config) for config in configs],
+            [self._configuration(name, config) for config in presets],
             settings.tests or settings.time_s,
             counted=settings.tests is not None,
+            generate=next(
+                (self._generator(name, each) for each in configs if each.name == PRODUCT), None
+            ),
         )
-        fast = settings.fast.get(name)
         return CampaignExecutor(
             name,
             sampler,
             () if name == CANARY else settings.families_for_executor(name),
             made.support,
             made if issubclass(made, Clusters) else None,
-            None if fast is None else self._configuration(name, fast),
             getattr(made, "damaging_ops", frozenset()),
+            sample=partial(self._simpler, name),
         )
 
+    def _generator(self, name: str, product: Config) -> Callable[[], SampledConfiguration]:
+        """Generates further configurations of an executor, each with an event."""
+        generator = ConfigurationGenerator(name, self.settings.seed, product)
+
+        def generate() -> SampledConfiguration:
+            config = generator.next()
+            made = configured(name, config, self.settings.model)
+            self.log(ConfigurationGenerated(configuration=made))
+            return self._configuration(name, config)
+
+        return generate
+
     def _configuration(self, name: str, config: Config) -> SampledConfiguration:
-        model = self.settings.model or GUARANTEES[config.guarantees]
+        """A configuration that tests run in."""
+        return self._judged_by(name, config, self.settings.model or GUARANTEES[config.guarantees])
+
+    def _simpler(self, name: str, config: Config) -> SampledConfiguration:
+        """A configuration in which a finding of another one is tried.
+
+        It is judged by what it guarantees, or by the campaign's model if that is weaker.
+        """
+        model, keeps = self.settings.model, GUARANTEES[config.guarantees]
+        weaker = model is not None and model.axioms <= keeps.axioms
+        return self._judged_by(name, config, model if model and weaker else keeps)
+
+    @staticmethod
+    def _judged_by(name: str, config: Config, model: Model) -> SampledConfiguration:
         of = class_of(name, dict(config.settings), model.name)
         return SampledConfiguration(config, model, name, of)
 
@@ -160,12 +194,7 @@ class Campaign:
         """Add an unreduced finding that an earlier shard left as a file in ``unreduced/``."""
         finding = entry.finding
         assert finding is not None
-        executor, sampled = next(
-            (executor, sampled)
-            for executor in self.dispatcher.executors
-            for sampled in executor.sampler.configurations
-            if (executor.name, sampled.config.name) == (finding.executor, finding.configuration)
-        )
+        executor, sampled = self._found_in(finding)
         oracle = explorer_or_none(entry.test, sampled.model, self.settings.budget)
         if oracle is None:  # of another version, or of a stranger: it stays as it is
             return
@@ -188,12 +217,15 @@ class Campaign:
             UnreducedFinding(generated, executor, judgement, noise, finding.run_seed or 0, suspect)
         )
 
-    def set_earlier_costs(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Set the seconds that a test took in each configuration in earlier shards."""
-        for executor in self.dispatcher.executors:
-            fast = () if executor.fast is None else (executor.fast,)
-            for sampled in (*executor.sampler.configurations, *fast):
-                sampled.seconds_earlier = seconds.get((executor.name, sampled.config.name), 0.0)
+    def _found_in(self, finding: Finding) -> tuple[CampaignExecutor, SampledConfiguration]:
+        """The executor and configuration of an unreduced finding; it may be a generated one."""
+        executors = [e for e in self.dispatcher.executors if e.name == finding.executor]
+        for executor in executors:
+            for sampled in executor.sampler.configurations:
+                if sampled.config.name == finding.configuration:
+                    return executor, sampled
+        config = configuration(finding.executor, finding.configuration)
+        return executors[0], self._configuration(finding.executor, config)
 
     # --- start, end, and what is next ------------------------------------------------------
 
@@ -245,6 +277,8 @@ class Campaign:
             self._drop_configuration(slot, why)
             if self.problem:
                 return
+            if not slot.executor.sampler.running:
+                break  # another one is generated for the first test
             slot.switch_to(slot.executor.sampler.running[0])
         self._notify()
 
@@ -255,7 +289,7 @@ class Campaign:
             sampled.unavailable = why
             name = sampled.config.name
             self.log(ConfigurationUnavailable(executor=executor.name, configuration=name, why=why))
-        if not executor.sampler.running:
+        if executor.sampler.exhausted:
             self.problem = self.problem or f"{executor.name}: {why}"
             self.stop()
 
@@ -401,12 +435,9 @@ class Campaign:
             # The feature without the name of its node, so that refusals are counted by feature.
             lacks = in_a_line(result.refused or result.unavailable).partition(" (")[0]
             executed = structs.replace(executed, end=f"refused: {lacks}")
-        else:
-            sampled.ran += 1
-            sampled.ran_s += seconds
-            if isinstance(result, Died):
-                end = "timed out" if result.timed_out else "crashed"
-                executed = structs.replace(executed, end=end)
+        elif isinstance(result, Died):
+            end = "timed out" if result.timed_out else "crashed"
+            executed = structs.replace(executed, end=end)
         if isinstance(result, dict):
             self._judge(slot, generated, executed, job, result)
         else:
@@ -462,7 +493,7 @@ class Campaign:
         self.minimizing[slot] = unreduced
         self.log(ReductionStarted(**unreduced.event_fields))
         start, executions = time.monotonic(), slot.executions
-        best = Best(unreduced.generated.test, unreduced.judgement)
+        best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
         try:
             await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
@@ -497,12 +528,18 @@ class Campaign:
             self.findings.add_sighting(unreduced, known)
             return
         minimizer = self.minimizer
-        complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
-        complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
-        # Normalize now: the recorded schedule must belong to the test in the file.
-        best.normalize(unreduced.sampled.model, self.settings.budget)
-        await minimizer.record(slot, unreduced, best, rng)
-        confirmed = await minimizer.confirm(slot, unreduced, best, rng)
+        await minimizer.reduce_configuration(slot, unreduced, best, rng)
+        complete = await minimizer.reduce(slot, unreduced, best, rng)
+        before = copy(best)
+        simplest = await minimizer.reduce_configuration(slot, unreduced, best, rng, lenient=True)
+        confirmed = await self._confirmed(slot, unreduced, best, rng)
+        if confirmed is None and best.sampled is not before.sampled:
+            # It shows too rarely there: it stays in the configuration that has shown it well.
+            simplest = False
+            best.become(before)
+            slot.switch_to(best.sampled)
+            confirmed = await self._confirmed(slot, unreduced, best, rng)
+        complete = complete and simplest
         self._settle(unreduced, best, confirmed)
         if confirmed is not None:
             best.judgement = confirmed
@@ -510,9 +547,19 @@ class Campaign:
             if found is not None:
                 await self._run_script(found)
 
+    async def _confirmed(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> Judgement | None:
+        """What a fresh process shows of a minimized finding; None for nothing forbidden."""
+        # Normalize now: the recorded schedule must belong to the test in the file.
+        best.normalize(self.settings.budget)
+        best.schedule = None
+        await self.minimizer.record(slot, unreduced, best, rng)
+        return await self.minimizer.confirm(slot, unreduced, best, rng)
+
     async def _believed(self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random) -> bool:
         """Whether a fresh process shows what a process showed that crashed later."""
-        as_executed = Best(unreduced.generated.test, unreduced.judgement)
+        as_executed = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
         shown = await self.minimizer.confirm(slot, unreduced, as_executed, rng)
         self._settle(unreduced, as_executed, shown)
         return shown is not None
@@ -551,7 +598,7 @@ class Campaign:
         Its test is contained in the unreduced one, and is run here: similarity is no proof.
         """
         for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
-            best = Best(known.entry.test, unreduced.judgement)
+            best = Best(known.entry.test, unreduced.judgement, unreduced.sampled)
             best.symptom = symptom(known.finding.forbidden[0][0])
             best.rate = known.finding.count / known.finding.executions
             shown = await self.minimizer.probe(slot, known.entry.test, best, unreduced, rng)

@@ -9,13 +9,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.configuration_reducer import (
+    PutBack,
+    has_space,
+    simpler_configurations,
+)
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce, widened
 from litmusfuzz.fuzz.campaign.slots import Job
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result, Slot
     from litmusfuzz.oracles.explorer import Budget
-    from litmusfuzz.oracles.model import Model
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
@@ -63,8 +67,8 @@ MIN_BLOCKED_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
-MIN_SPEEDUP: Final = 3.0
-"""Factor by which another configuration must be faster, to be worth starting."""
+LENIENCY: Final = 4
+"""Factor by which a simpler configuration is probed longer than a smaller test, in the end."""
 
 
 @dataclass(slots=True)
@@ -73,13 +77,17 @@ class Best:
 
     test: LitmusTest
     judgement: Judgement
+    sampled: SampledConfiguration
+    """The configuration in which it shows."""
     rate: float = 0.0
-    """The highest share of forbidden executions among its forms so far."""
+    """The highest share of forbidden executions among its forms so far in that configuration."""
     symptom: str = ""
     run_seed: int | None = None
     schedule: Schedule | None = None
     pace: float = inf
     """Executions a second, in the last run."""
+    lenient: bool = False
+    """True if what shows much more rarely is still accepted."""
 
     def __post_init__(self) -> None:
         self.symptom = symptom(self.judgement.forbidden[0][0])
@@ -98,7 +106,17 @@ class Best:
         hits = max(judgement.forbidden_count - 1, 0.5)
         self.rate = max(self.rate, hits / judgement.executions)
 
-    def normalize(self, model: Model, budget: Budget) -> None:
+    def move(self, sampled: SampledConfiguration, judgement: Judgement) -> None:
+        """Replace the configuration by a simpler one."""
+        self.sampled, self.rate = sampled, 0.0
+        self.improve(self.test, judgement)
+
+    def become(self, other: Best) -> None:
+        """Take the place of another form of the finding."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
+
+    def normalize(self, budget: Budget) -> None:
         """Rename the test's nodes and variables to canonical names, and drop its description."""
         test = normalized(self.test, "finding")
         names = dict(zip(self.test.names, test.names, strict=True))
@@ -109,7 +127,7 @@ class Best:
 
         self.judgement = replace(
             self.judgement,
-            oracle=Explorer(test, model, budget),
+            oracle=Explorer(test, self.sampled.model, budget),
             histogram={of(o): n for o, n in self.judgement.histogram.items()},
             forbidden=tuple((of(o), n) for o, n in self.judgement.forbidden),
         )
@@ -120,7 +138,8 @@ class Best:
         """Executions in which the finding shows about 24 times, if that is possible."""
         # A blocked execution costs a session that others would share.
         blocked = self.symptom == Status.BLOCKED
-        return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
+        rate = self.rate / (LENIENCY if self.lenient else 1)
+        return _probe_count(rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
 
     def ran(self, count: int, seconds: float) -> None:
         """Note how long some executions took; the start of a process may be included."""
@@ -137,6 +156,8 @@ class Best:
         An eighth of what the best form shows: a test that shows the finding more rarely is
         smaller, but of less use to whoever replays it.
         """
+        if self.lenient:
+            return PROBE_HITS
         return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
@@ -150,40 +171,64 @@ class Minimizer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.put_back = PutBack()
 
-    async def reduce_in_faster_configuration(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    async def reduce_configuration(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        best: Best,
+        rng: random.Random,
+        *,
+        lenient: bool = False,
     ) -> bool:
-        """Minimize in a much faster configuration, if the finding shows there.
+        """Find the simplest configuration in which `best` shows; False if there was no time.
 
-        The result is then run in the finding's own configuration; False if it does not show there,
-        so that the finding has to be minimized in its own configuration. Where each test is
-        compiled, that takes minutes, and most races are not the compiler's.
+        Before its test is reduced, a finding must show about as often there as in its own
+        configuration: the reduction runs each smaller test there. In plain TensorFlow that takes
+        seconds, and minutes where each test is compiled. Afterwards it is enough that it shows at
+        all (`lenient`): a setting that only makes it more frequent is none that it needs.
         """
-        fast = self._faster_configuration(unreduced)
-        if fast is None:
-            return False
-        there = copy(best)
-        slot.switch_to(fast)
-        try:
-            shown = await self.probe(slot, best.test, there, unreduced, rng)
-            if shown is None:
-                return False
-            complete = await self.reduce(slot, unreduced, there, rng)
-        finally:
-            slot.switch_to(unreduced.sampled)
-        shown = await self.probe(slot, there.test, best, unreduced, rng)
-        if shown is None:
-            return False
-        best.improve(there.test, shown)
-        return complete
+        end = time.monotonic() + self.settings.max_reduction_s / 2
+        if not (lenient or has_space(slot.executor.name, slot.config)):
+            await self.record(slot, unreduced, best, rng)
+        if best.schedule is not None:
+            # A recorded execution, of this configuration alone, is worth more than a simpler one.
+            return True
+        configurations = simpler_configurations(
+            slot.executor.name, best.sampled.config, self.put_back
+        )
+        config = next(configurations, None)
+        while config is not None and time.monotonic() < end:
+            sampled = unreduced.executor.sample(config)
+            shown = await self._probe_in(slot, sampled, best, unreduced, rng, end, lenient=lenient)
+            if shown is not None:
+                best.move(sampled, shown)
+            try:
+                config = configurations.send(shown is not None)
+            except StopIteration:
+                break
+        slot.switch_to(best.sampled)
+        return time.monotonic() < end
 
-    @staticmethod
-    def _faster_configuration(unreduced: UnreducedFinding) -> SampledConfiguration | None:
-        """The executor's `fast` or first configuration, if it is much faster than its own."""
-        own, executor = unreduced.sampled, unreduced.executor
-        fast = executor.fast or next(iter(executor.sampler.running), own)
-        return fast if 0 < fast.seconds_each * MIN_SPEEDUP < own.seconds_each else None
+    async def _probe_in(
+        self,
+        slot: Slot,
+        sampled: SampledConfiguration,
+        best: Best,
+        unreduced: UnreducedFinding,
+        rng: random.Random,
+        end: float,
+        *,
+        lenient: bool,
+    ) -> Judgement | None:
+        """As `probe`, in another configuration, judged by what that guarantees."""
+        slot.switch_to(sampled)
+        if await slot.why_unavailable():
+            return None
+        there = copy(best)
+        there.lenient = lenient
+        return await self.probe(slot, best.test, there, unreduced, rng, end)
 
     async def reduce(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
@@ -214,13 +259,11 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> None:
         """Record an execution that shows the finding, if the executor can record schedules."""
-        if unreduced.sampled.schedulable:
+        if best.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
             found = await _run(slot, job)
-            unreduced.sampled.schedulable = not (
-                isinstance(found, messages.Reply) and found.refused
-            )
+            best.sampled.schedulable = not (isinstance(found, messages.Reply) and found.refused)
             if isinstance(found, Schedule):
                 best.schedule = found
 
@@ -273,11 +316,13 @@ class Minimizer:
     ) -> Judgement | None:
         """Judgement of a smaller test that shows the finding often enough; else None.
 
+        The slot's configuration runs it, and what that guarantees judges it.
+
         A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
         shown.
         """
         end = end or time.monotonic() + self.settings.max_reduction_s / 4
-        oracle = explorer_or_none(test, unreduced.sampled.model, self.settings.budget)
+        oracle = explorer_or_none(test, slot.sampled.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()

@@ -57,8 +57,6 @@ class Shard:
     known : tuple of ShardFinding
     pending : tuple of (str, bool)
         Files of unreduced findings that this shard minimizes, as text; True for a suspect.
-    seconds_per_test : mapping of (str, str) to float
-        By executor and configuration, as far as known.
     earlier : mapping of int to set of str
         As of `fuzz.campaign.dispatcher.Dispatcher`.
     log_folder : str or None
@@ -70,7 +68,6 @@ class Shard:
     limit_s: float = float("inf")
     known: tuple[ShardFinding, ...] = ()
     pending: tuple[tuple[str, bool], ...] = ()
-    seconds_per_test: Mapping[tuple[str, str], float] = field(default_factory=dict)
     earlier: Mapping[int, Collection[str]] = field(default_factory=dict)
     log_folder: str | None = None
 
@@ -94,9 +91,7 @@ class Shard:
         ]
         pending = [loads(text) for text, suspect in self.pending if not suspect]
         suspects = [loads(text) for text, suspect in self.pending if suspect]
-        campaign = Campaign(self.settings, log, known, pending, suspects, self.earlier)
-        campaign.set_earlier_costs(self.seconds_per_test)
-        return campaign
+        return Campaign(self.settings, log, known, pending, suspects, self.earlier)
 
 
 SELFTEST: Final = "selftest"
