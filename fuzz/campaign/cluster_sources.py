@@ -12,8 +12,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Cluster, FreshNames, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, with_chosen
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 EXECUTOR_SOURCES: Final = MappingProxyType(
     {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}
@@ -68,8 +69,21 @@ class ExecutorClusters:
         Raises
         ------
         NoClusters
-            If the executor refuses the test or dies on it, or if its clusters break a rule of
-            semantics.md, section 5.
+            If the executor refuses the test or dies on it, or if the semantics does not describe
+            its clusters.
+        """
+        try:
+            return with_chosen(test, self.chosen(test))
+        except NotDescribed as error:
+            raise NoClusters(f"not validated: {error}") from None
+
+    def chosen(self, test: LitmusTest) -> ChosenClusters:
+        """Ask the executor for its clusters.
+
+        Raises
+        ------
+        NoClusters
+            If it refuses the test, or dies on it.
         """
         plain = replace(test, clusters=())
         request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
@@ -78,12 +92,8 @@ class ExecutorClusters:
             raise NoClusters(f"{self.worker.executor}: {reply.message}")
         if reply.refused or reply.unavailable:
             raise NoClusters(f"{self.worker.executor}: {reply.refused or reply.unavailable}")
-        names = FreshNames((*test.types, *(each.name for each in test.resources)))
-        clusters = [Cluster(names.numbered("c"), tuple(c)) for c in reply.clusters.values()]
-        try:
-            return replace(plain, clusters=tuple(clusters))
-        except MalformedTest as error:
-            raise NoClusters(f"not valid clusters: {error}") from None
+        (chosen,) = messages.chosen_clusters(reply)
+        return chosen
 
     def close(self) -> None:
         """End the worker."""

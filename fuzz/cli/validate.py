@@ -48,8 +48,8 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 
     Clusters are sound if every outcome that the clustered graph allows is one that the
     graph without clusters allows, both under rfc. TensorFlow's clusters are read from
-    its graph dumps, and compared with ours. Exits 1 if some clusters are unsound, 3 if
-    some are undecided.
+    the graph that it would run, and compared with ours; an order that this graph has lost
+    is unsound as well. Exits 1 if some clusters are unsound, 3 if some are undecided.
     """
     from litmusfuzz.fuzz.campaign.cluster_sources import (
         CLUSTERINGS,
@@ -80,14 +80,22 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 def _by_executor(
     file: str, test: LitmusTest, source: str, ask: ExecutorClusters, budget: int | None
 ) -> TranslationReport:
+    from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, with_chosen
     from litmusfuzz.fuzz.campaign.cluster_sources import NoClusters, pairs_kept_apart
     from litmusfuzz.reports.translation import TranslationReport
 
+    lost: tuple[str, ...] = ()
     try:
-        clustered = ask(test)
-    except NoClusters as error:
-        return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
+        chosen = ask.chosen(test)
+        lost = tuple(f"{a} before {b}" for a, b in chosen.lost)
+        clustered = with_chosen(test, chosen)
+    except (NoClusters, NotDescribed) as error:
+        problem = str(error) if isinstance(error, NoClusters) else f"not validated: {error}"
+        verdict = "unsound" if lost else "unknown"
+        return TranslationReport(file, test.name, source, (), verdict, problem=problem, lost=lost)
     report = _judged(file, clustered, source, budget)
+    if lost:
+        report = replace(report, verdict="unsound", lost=lost)
     return replace(report, apart=tuple(f"{a} and {b}" for a, b in pairs_kept_apart(clustered)))
 
 

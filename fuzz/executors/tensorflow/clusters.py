@@ -50,7 +50,7 @@ there are, and who holds a mutex."""
 MAX_LOST: Final = 16
 """Pairs whose order is lost that are reported, of each copy."""
 
-NO_OP: Final = "an op of the test is not in the graph that TensorFlow runs"
+NO_OP: Final = "a write of the test, or an op on a queue or mutex, is not in the graph that runs"
 NO_GRAPH: Final = "TensorFlow dumped no graph of a run"
 SEVERAL_COPIES: Final = "a cluster of several copies of the test"
 SEVERAL_RUNS: Final = "different clusters in the runs of one graph"
@@ -276,7 +276,7 @@ class _ReadUnit:
         full = {name: f"{copy}{self.prefix}{name}" for name in self.nodes}
         for name, node in self.nodes.items():
             there = full[name] in self.graph.ops or full[name] in self.home
-            if node.resources and not there:
+            if node.resources and not there and node.definition.kind is not Kind.READ:
                 return _Read(problem=NO_OP)
         home = {name: self.home[full[name]] for name in self.nodes if full[name] in self.home}
         if self.mixed.intersection(home.values()):
@@ -310,16 +310,19 @@ class _ReadUnit:
     def _place_merged(
         self, home: dict[str, str], full: Mapping[str, str], consumers: Mapping[str, set[str]]
     ) -> None:
-        """Find clusters for pure nodes that TensorFlow has merged with equal ones, or folded.
+        """Find clusters for nodes that TensorFlow has merged with equal ones, folded, or dropped.
 
-        Such a node is computed with a cluster that computes what it needs and what needs it. Else
+        These are pure nodes, and reads whose values nobody needs. Such a node is computed with a cluster that computes what it needs and what needs it. Else
         it is in none: then it waits for no cluster that its operands do not wait for.
         """
         assert self.graph is not None
         gone = {
             name
             for name, at in full.items()
-            if at not in self.graph.ops and at not in self.home and at not in self.cloned
+            if at not in self.graph.ops
+            and at not in self.home
+            and at not in self.cloned
+            and not bodies(self.nodes[name])
         }
         for name in (each for each in self.nodes if each in gone):
             above = {home[source] for source in self.nodes[name].sources if source in home}
