@@ -11,6 +11,7 @@ well; neither changes its allowed set:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -28,7 +29,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
@@ -97,6 +98,10 @@ def _clustered(test: LitmusTest, clusters: Sequence[Members]) -> LitmusTest:
     return replace(test, clusters=made)
 
 
+def _swapped(swap: Mapping[str, str], name: str) -> str:
+    return swap.get(name, name)
+
+
 def _without_transfer(node: Node) -> Node:
     return replace(node, op="Identity") if node.definition.kind is Kind.TRANSFER else node
 
@@ -125,7 +130,7 @@ def _with_clones(
         nodes: list[Node] = []
         for node in body.nodes:
             swap = swaps.get(node.name, {})
-            nodes.append(redirected(node, lambda name, swap=swap: swap.get(name, name)))
+            nodes.append(redirected(node, partial(_swapped, swap)))
             if node.name in constants:
                 mine = (new for (_, source), new in clones.items() if source == node.name)
                 nodes += (replace(node, name=new) for new in mine)

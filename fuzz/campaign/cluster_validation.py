@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Clusters, Config
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.reports.events import Event

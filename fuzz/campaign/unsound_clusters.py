@@ -131,9 +131,7 @@ class UnsoundClusters:
                 return each.key
         return None
 
-    async def _reduced(
-        self, slot: Slot, test: LitmusTest, verdict: ChosenVerdict
-    ) -> ChosenVerdict:
+    async def _reduced(self, slot: Slot, test: LitmusTest, verdict: ChosenVerdict) -> ChosenVerdict:
         """The smallest test found that has unsound clusters, under canonical names if these do.
 
         A framework's clusters may depend on names.
@@ -188,7 +186,11 @@ class UnsoundClusters:
                 f"{sampled.title} chose these clusters; {verdict.reason[0]}",
                 (*verdict.reason, shown.line),
                 tuple(
-                    (o.plain, n, str(Verdict.FORBIDDEN if o in shown.by_clusters else Verdict.ALLOWED))
+                    (
+                        o.plain,
+                        n,
+                        str(Verdict.FORBIDDEN if o in shown.by_clusters else Verdict.ALLOWED),
+                    )
                     for o, n in shown.histogram.items()
                 ),
             )

@@ -303,7 +303,7 @@ class _ReadUnit:
             found.clusters += [cluster] if cluster else []
         at_home = {at: name for name, at in full.items()}
         found.lost += (
-            pair for pair in self._lost(copy + self.prefix, at_home) if known.issuperset(pair)
+            pair for pair in self._lost(copy + self.prefix, at_home) if known >= set(pair)
         )
         return found
 

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 # Compiling a cluster takes about 10 ms, so that fewer copies give more executions a second.
 _CLUSTERED_COPIES: Final = 8
@@ -169,8 +170,6 @@ class PreparedTest:
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
-        from litmusfuzz.fuzz.executors.tensorflow import session
-
         if self._clustered:
             copies = min(noise.copies, _CLUSTERED_COPIES)
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
@@ -234,14 +233,12 @@ class PreparedTest:
             return functions.as_compiled(built, clustered)
         return built
 
-    def _live(self, built: Built, copies: int) -> session.LiveSession:
+    def _live(self, built: Built, copies: int) -> LiveSession:
         """A session over a built graph; the clusters that TensorFlow made of it are read."""
         from litmusfuzz.fuzz.executors.tensorflow import clusters, session
 
-        def made() -> session.LiveSession:
-            return session.LiveSession(
-                self._template, built, self._settings, copies, self._target
-            )
+        def made() -> LiveSession:
+            return session.LiveSession(self._template, built, self._settings, copies, self._target)
 
         if self._settings.compiled != "clusters":
             return made()
