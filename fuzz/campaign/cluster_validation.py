@@ -12,6 +12,7 @@ that it runs, and they are judged after the run (`fuzz.campaign.unsound_clusters
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,12 +70,15 @@ class ChosenVerdict:
         An outcome that the clusters add.
     reason : tuple of str
         Why they are unsound: sentences.
+    lost : bool
+        True if the clustered graph has lost an order of the test.
     """
 
     verdict: str
     test: LitmusTest
     added: Outcome | None = None
     reason: tuple[str, ...] = ()
+    lost: bool = False
 
 
 def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> ChosenVerdict:
@@ -89,13 +93,15 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
     except NotDescribed as error:
         if not lost:
             return ChosenVerdict(f"{NOT_VALIDATED}: {error.reason}", test)
-        return ChosenVerdict(Soundness.UNSOUND, replace(test, clusters=()), None, lost)
+        return ChosenVerdict(Soundness.UNSOUND, replace(test, clusters=()), None, lost, bool(lost))
     found = validate(clustered, budget)
     if found.added is None:
-        return ChosenVerdict(Soundness.UNSOUND if lost else found.verdict, clustered, None, lost)
+        return ChosenVerdict(
+            Soundness.UNSOUND if lost else found.verdict, clustered, None, lost, bool(lost)
+        )
     order = f"in the order {'; '.join(map(str, found.witness))}"
     reason = (*lost, f"the clusters add {found.added}", order)
-    return ChosenVerdict(Soundness.UNSOUND, clustered, found.added, reason)
+    return ChosenVerdict(Soundness.UNSOUND, clustered, found.added, reason, bool(lost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,25 +159,24 @@ class Validator:
 
         Each clustering with a cluster in it is counted.
         """
-        unsound = []
-        for chosen in clusterings:
-            if not (chosen.clusters or chosen.lost or chosen.problem):
-                continue
-            start = time.monotonic()
-            found = self.judge(test, chosen)
+        start = time.monotonic()
+        found = [
+            self.judge(test, each)
+            for each in clusterings
+            if each.clusters or each.lost or each.problem
+        ]
+        if found:
             self.log(
                 ClustersChosen(
                     index=index,
                     executor=sampled.executor,
                     configuration=sampled.config.name,
-                    verdict=found.verdict,
-                    racing=races(found.test),
+                    verdicts=Counter(str(each.verdict) for each in found),
+                    racing=sum(races(each.test) for each in found),
                     seconds=round(time.monotonic() - start, 6),
                 )
             )
-            if found.verdict == Soundness.UNSOUND:
-                unsound.append(found)
-        return unsound
+        return [each for each in found if each.verdict == Soundness.UNSOUND]
 
     def judge_chosen(
         self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
@@ -190,8 +195,8 @@ class Validator:
                 index=index,
                 executor=sampled.executor,
                 configuration=sampled.config.name,
-                verdict=verdict,
-                racing=races(clustered),
+                verdicts={str(verdict): 1},
+                racing=int(races(clustered)),
                 seconds=round(time.monotonic() - start, 6),
             )
         )

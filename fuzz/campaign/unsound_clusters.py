@@ -25,17 +25,17 @@ from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.reducer import normalized, reduce
 from litmusfuzz.fuzz.campaign.slots import Job
-from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.translation import Soundness
 from litmusfuzz.reports.events import SeenAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 REDUCE_S: Final = 10.0
@@ -43,34 +43,39 @@ REDUCE_S: Final = 10.0
 which clusters a smaller test has."""
 SHOW_S: Final = 20.0
 """Seconds to look for an execution that shows an unsound clustering."""
+SHOW_COUNT: Final = 1024
+"""Executions of one build, at least, while one is looked for: to compile takes far longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A finding so far: its key, the test without clusters, and the configurations it is of."""
+    """A finding: its key, the test without clusters, and the configuration that clustered it."""
 
     key: str
     test: LitmusTest
-    configurations: set[str] = field(default_factory=set)
+    configuration: str
+
+
+@dataclass(slots=True)
+class _Best:
+    """The smallest test so far with unsound clusters: the verdict on these, and the test alone."""
+
+    verdict: ChosenVerdict
+    test: LitmusTest
 
 
 @dataclass(slots=True)
 class _Shown:
-    """Outcomes of the executions that were to show unsound clusters, with their verdicts."""
+    """Outcomes of the executions that were to show unsound clusters."""
 
     histogram: Counter[Outcome] = field(default_factory=Counter)
+    forbidden: set[Outcome] = field(default_factory=set)
     by_clusters: Counter[Outcome] = field(default_factory=Counter)
+    """Forbidden outcomes that the clusters allow."""
 
-    def add(self, verdict: ChosenVerdict, seen: Mapping[Outcome, int], oracle: Explorer) -> None:
-        """Add a run; an outcome that the clusters do not allow has another cause."""
-        self.histogram.update(seen)
-        clustered = Explorer(verdict.test, RFC, oracle.budget)
-        for outcome, count in seen.items():
-            forbidden = oracle.judge(outcome) is Verdict.FORBIDDEN
-            if forbidden and (
-                not verdict.added or clustered.judge(outcome) is not Verdict.FORBIDDEN
-            ):
-                self.by_clusters[outcome] += count
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """The verdict on an outcome of the test without clusters."""
+        return Verdict.FORBIDDEN if outcome in self.forbidden else Verdict.ALLOWED
 
     @property
     def line(self) -> str:
@@ -110,87 +115,87 @@ class UnsoundClusters:
                 )
                 continue
             start = time.monotonic()
+            best, shown = _Best(verdict, replace(test, clusters=())), _Shown()
             slot.minimizing = True
             try:
-                smallest = await self._reduced(slot, test, verdict)
-                found = self.validator.key(smallest.test, sampled)
-                plain = replace(smallest.test, clusters=())
-                self.found.append(_Found(found, plain, {sampled.config.name}))
-                if not self.validator.seen_again(found, sampled):
-                    self.validator.names[found] = self.validator.new_name(smallest.test)
-                    await self._show(slot, index, job, found, smallest)
-            finally:
+                await self._reduce(slot, best)
+                if self.validator.key(best.verdict.test, sampled) not in self.validator.names:
+                    await self._show(slot, index, job, best, shown)
+            finally:  # also if the campaign ends meanwhile
                 slot.minimizing = False
                 slot.executor.minimizing_s += time.monotonic() - start
+                self._store(index, sampled, best, shown)
 
     def _known(self, test: LitmusTest, slot: Slot) -> str | None:
         """Key of a finding in this configuration whose shape this test contains."""
         plain, name = replace(test, clusters=()), slot.sampled.config.name
         for each in self.found:
-            if name in each.configurations and explains(each.test, plain, exact=True):
+            if name == each.configuration and explains(each.test, plain, exact=True):
                 return each.key
         return None
 
-    async def _reduced(self, slot: Slot, test: LitmusTest, verdict: ChosenVerdict) -> ChosenVerdict:
-        """The smallest test found that has unsound clusters, under canonical names if these do.
+    async def _reduce(self, slot: Slot, best: _Best) -> None:
+        """Make a test with unsound clusters smaller, and its names canonical if it stays one.
 
         A framework's clusters may depend on names.
         """
         end = time.monotonic() + REDUCE_S
-        smallest, plain = verdict, replace(test, clusters=())
-        reduction = reduce(plain)
+        reduction = reduce(best.test)
         try:
             candidate = next(reduction)
             while time.monotonic() < end:
-                shown = await self._unsound(slot, candidate)
-                if shown is not None:
-                    smallest, plain = shown, candidate
-                candidate = reduction.send(shown is not None)
+                candidate = reduction.send(await self._improved(slot, best, candidate))
         except StopIteration:
             pass
-        return await self._unsound(slot, normalized(plain, "unsound")) or smallest
+        await self._improved(slot, best, normalized(best.test, "unsound"))
 
-    async def _unsound(self, slot: Slot, test: LitmusTest) -> ChosenVerdict | None:
-        """The verdict on the clusters of a test, if they are unsound."""
+    async def _improved(self, slot: Slot, best: _Best, test: LitmusTest) -> bool:
+        """Put a test in the place of the best if its clusters are unsound; true if they are."""
         for chosen in await slot.clusters_of(test):
             verdict = self.validator.judge(test, chosen)
             if verdict.verdict == Soundness.UNSOUND:
-                return verdict
-        return None
+                best.verdict, best.test = verdict, test
+                return True
+        return False
 
-    async def _show(
-        self, slot: Slot, index: int, job: Job, found: str, verdict: ChosenVerdict
-    ) -> None:
-        """Execute a test until its unsound clusters show, and store it as a finding.
-
-        It is stored as well if the campaign ends meanwhile.
-        """
-        sampled, test = slot.sampled, replace(verdict.test, clusters=())
+    async def _show(self, slot: Slot, index: int, job: Job, best: _Best, shown: _Shown) -> None:
+        """Execute a test until its unsound clusters show."""
         rng = random.Random(f"{self.settings.seed}/unsound/{index}")
-        shown = _Shown()
-        try:
-            oracle = explorer_or_none(test, RFC, self.settings.budget)
-            end = time.monotonic() + SHOW_S
-            while oracle is not None and not shown.by_clusters and time.monotonic() < end:
-                again = Job(test, job.count, job.noise, rng.getrandbits(31))
-                result = await slot.run(again)
-                if not isinstance(result, dict):
-                    break
-                shown.add(verdict, result, oracle)
-        finally:
-            self.validator.store(
-                index,
-                found,
-                verdict.test,
-                sampled,
-                f"{sampled.title} chose these clusters; {verdict.reason[0]}",
-                (*verdict.reason, shown.line),
-                tuple(
-                    (
-                        o.plain,
-                        n,
-                        str(Verdict.FORBIDDEN if o in shown.by_clusters else Verdict.ALLOWED),
-                    )
-                    for o, n in shown.histogram.items()
-                ),
-            )
+        oracle = explorer_or_none(best.test, RFC, self.settings.budget)
+        clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
+        if oracle is None or clustered is None:
+            return
+        end = time.monotonic() + SHOW_S
+        while not shown.by_clusters and time.monotonic() < end:
+            count = max(job.count, SHOW_COUNT)
+            again = Job(best.test, count, job.noise, rng.getrandbits(31))
+            result = await slot.run(again)
+            if not isinstance(result, dict):
+                return
+            for outcome, count in result.items():
+                shown.histogram[outcome] += count
+                if oracle.judge(outcome) is Verdict.FORBIDDEN:
+                    shown.forbidden.add(outcome)
+                    # An outcome that the clusters do not allow has another cause.
+                    if best.verdict.lost or clustered.judge(outcome) is not Verdict.FORBIDDEN:
+                        shown.by_clusters[outcome] += count
+
+    def _store(self, index: int, sampled: SampledConfiguration, best: _Best, shown: _Shown) -> None:
+        verdict = best.verdict
+        found = self.validator.key(verdict.test, sampled)
+        self.found.append(_Found(found, best.test, sampled.config.name))
+        if self.validator.seen_again(found, sampled):
+            return
+        self.validator.names[found] = self.validator.new_name(verdict.test)
+        self.validator.store(
+            index,
+            found,
+            verdict.test,
+            sampled,
+            f"{sampled.title} chose these clusters; {verdict.reason[0]}",
+            (*verdict.reason, shown.line),
+            tuple(
+                (outcome.plain, count, str(shown.verdict(outcome)))
+                for outcome, count in shown.histogram.items()
+            ),
+        )

@@ -312,8 +312,9 @@ class _ReadUnit:
     ) -> None:
         """Find clusters for nodes that TensorFlow has merged with equal ones, folded, or dropped.
 
-        These are pure nodes, and reads whose values nobody needs. Such a node is computed with a cluster that computes what it needs and what needs it. Else
-        it is in none: then it waits for no cluster that its operands do not wait for.
+        These are pure nodes, and reads whose values nobody needs. Such a node is computed with a
+        cluster that computes what it needs and what needs it. Else it is in none: then it waits
+        for no cluster that its operands do not wait for.
         """
         assert self.graph is not None
         gone = {
