@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
@@ -33,9 +34,22 @@ def same_cause(before: str, after: Outcome) -> bool:
     return now == before or (before, now) == ("torn", "wrong")
 
 
-def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
-    """The symptom and the kernels as text; findings that share it are probably one defect."""
-    return " + ".join([symptom(outcome), *sorted(n.definition.kernel_class for n in test.effects)])
+def likely_cause(
+    test: LitmusTest, outcome: Outcome, *, needs_names: bool = False, needs_order: bool = False
+) -> str:
+    """The symptom and the kernels as text; findings that share it are probably one defect.
+
+    A minimized test that needs its names, their order, or many lanes has another cause than one of
+    the same kernels that does not.
+    """
+    needs = {
+        "some names": needs_names,
+        "some order of nodes": needs_order,
+        "large tensors": width(test) > LANES,
+    }
+    kernels = sorted(n.definition.kernel_class for n in test.effects)
+    only = "".join(f", only with {what}" for what, needed in needs.items() if needed)
+    return " + ".join([symptom(outcome), *kernels]) + only
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:

@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimizer import Best
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -110,7 +111,10 @@ class Findings:
             shown_here = unreduced.sampled.config.name in known.configurations
             if shown_here is other_configurations:
                 continue
-            if explains(known.entry.test, unreduced.generated.test, exact=exact):
+            large, least = unreduced.generated.test, known.entry.test
+            if width(least) > max(LANES, width(large)):
+                continue  # it needs more lanes than this test has
+            if explains(least, large, exact=exact):
                 yield known
 
     def add_sighting(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
@@ -198,7 +202,9 @@ class Findings:
             entry = replace(entry, test=replace(entry.test, name=name))
         file = self._save(entry, "findings")
         why = explain(entry.test, model, seen)
-        cause = likely_cause(entry.test, seen)
+        cause = likely_cause(
+            entry.test, seen, needs_names=bool(best.needs_names), needs_order=best.needs_order
+        )
         if cause not in self.causes:
             self.causes.add(cause)
             self.dispatcher.weights.add_find(unreduced.generated.family)

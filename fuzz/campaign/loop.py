@@ -40,6 +40,7 @@ from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expec
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
+from litmusfuzz.fuzz.campaign.variation import as_run, names_between, renamed, varied
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -396,7 +397,9 @@ class Campaign:
             return
         run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
         asked = time.monotonic()
-        job = Job(generated.test, self.settings.count, self.settings.noise, run_seed)
+        settings, support = self.settings, executor.support
+        made = varied(generated.test, settings.noise, settings.count, run_seed, support)
+        job = Job(made.test, made.count, made.noise, run_seed)
         result = await slot.run(job)
         seconds = time.monotonic() - asked
         executor.sampler.add_run(sampled, seconds)
@@ -409,7 +412,7 @@ class Campaign:
             executor=executor.name,
             configuration=sampled.config.name,
             model=sampled.model.name,
-            noise=noise_text(job.noise),
+            noise=noise_text(made.told),
             run_seed=run_seed,
             count=job.count,
             sha256=digest(generated.test),
@@ -443,7 +446,10 @@ class Campaign:
     ) -> None:
         """Judge what a test showed, and keep it if it is forbidden."""
         start = time.monotonic()
-        judgement = judge(generated.oracles[executed.model], result)
+        assert job.test is not None
+        names = names_between(generated.test, job.test)
+        back = {new: old for old, new in names.items()}
+        judgement = judge(generated.oracles[executed.model], renamed(result, back))
         seconds = time.monotonic() - start
         self.dispatcher.weights.add_time(generated.family, seconds)
         executed = structs.replace(
@@ -455,7 +461,7 @@ class Campaign:
         if not judgement.forbidden:
             self.log(executed)
         else:
-            unreduced = UnreducedFinding(generated, slot.executor, judgement, job.noise, job.seed)
+            unreduced = self._as_run(slot, generated, job, names, judgement)
             slot.shown.append(unreduced)
             known = self.findings.explained_by(unreduced, exact=True)
             file = self.findings.store_unreduced(unreduced)
@@ -463,6 +469,24 @@ class Campaign:
             if known is None:
                 self.unreduced.append(unreduced)
         self.dispatcher.done(generated, slot.executor, judgement)
+
+    def _as_run(
+        self,
+        slot: Slot,
+        generated: GeneratedTest,
+        job: Job,
+        names: Mapping[str, str],
+        judgement: Judgement,
+    ) -> UnreducedFinding:
+        """What a test showed, with the test as it was run: under other names, or with lanes."""
+        assert job.test is not None
+        if job.test != generated.test:
+            model = generated.sampled[slot.executor].model
+            oracle = explorer_or_none(job.test, model, self.settings.budget)
+            assert oracle is not None, "names and lanes do not matter to an oracle"
+            generated = replace(generated, test=job.test)
+            judgement = as_run(judgement, names, oracle)
+        return UnreducedFinding(generated, slot.executor, judgement, job.noise, job.seed)
 
     def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
         """Store the test on which a worker died; what its process had shown is run again."""

@@ -27,9 +27,11 @@ from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.fuzz.campaign.variation import with_lanes
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.generators.mutations import names, parent
+from litmusfuzz.fuzz.support import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -49,7 +51,9 @@ class RunSetup:
     """How a test is run: a configuration, the noise, and a number of executions.
 
     An empty configuration is the executor's first. With `wide`, the test runs with the widest
-    lanes that the reducer tries, so that torn values show; tests without such a form are left out.
+    lanes that the reducer tries, so that torn values show; with `lanes` it runs with so many, as
+    large tensors may be copied by other code. Tests without such a form are left out. One test of
+    `every` runs in this setup.
     """
 
     name: str
@@ -57,9 +61,13 @@ class RunSetup:
     noise: Noise
     count: int
     wide: bool = False
+    lanes: int = 1
+    every: int = 1
 
     def form(self, test: LitmusTest) -> LitmusTest | None:
         """The test as it is run; None if it is not run."""
+        if self.lanes > 1:
+            return with_lanes(test, self.lanes, EVERYTHING)
         return next(widened(test), None) if self.wide else test
 
 
@@ -73,6 +81,7 @@ RUN_SETUPS: Final = MappingProxyType(
             RunSetup("pool", "plain", Noise(copies=64), 1024),
             # Lanes, so that a torn value shows.
             RunSetup("pool, wide", "plain", Noise(copies=32, lanes=2048), 512),
+            RunSetup("pool, large", "plain", Noise(copies=4), 16, lanes=1 << 19, every=8),
             RunSetup("two devices", "two_devices", Noise(copies=64), 512),
             # Each copy's chains on threads of their own, begun within nanoseconds.
             RunSetup("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),

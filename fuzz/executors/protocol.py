@@ -135,9 +135,14 @@ class Noise:
         Hold every event back until all events that can come first are scheduled.
     lanes : int
         Lanes added to values without lanes, so that torn accesses show; 1 for none. A test
-        with queues, MatMul, or lanes of its own stays as it is.
+        with queues, MatMul, or lanes of its own stays as it is. A campaign gives up to 2**20
+        lanes to a small share of its tests, which thus have lanes of their own.
     pinned : bool
         Pin each thread to a core.
+    rename : bool
+        Permute the names of nodes and resources: the system under test may order nodes by
+        name. A campaign does it to the test, in half of its runs, and an executor sees a test
+        under other names.
     together : bool
         Let the first events of each copy wait shortly for each other: where each has a
         thread, they then race within nanoseconds.
@@ -160,6 +165,7 @@ class Noise:
     lanes: int = 1
     pinned: bool = False
     together: bool = False
+    rename: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -168,7 +174,7 @@ class Noise:
             ("padding", 0, 1 << 20),
             ("delay_us_max", 0, 10_000),
             ("yield_percent", 0, 100),
-            ("lanes", 1, 1 << 16),
+            ("lanes", 1, 1 << 20),
             ("transfer_delay_us_max", 0, 1 << 20),
         ):
             value = getattr(self, name)

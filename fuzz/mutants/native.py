@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.mutants import _mutants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config
@@ -277,3 +278,41 @@ class NoWindow(NativeMutant):
 
     name = "mutant/no-window"
     defect = "no window"
+
+
+class NamedNode(NativeMutant):
+    """A node named n3 waits for no control edge; under any other name it does.
+
+    So a compiler fails that has a use of its own for a name, or sorts by it. Killed by MP whose
+    later read is named so. Survives MP under other names.
+    """
+
+    name = "mutant/named-node"
+    defect = ""
+    node: ClassVar[str] = "n3"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower the test without the edges to that node."""
+
+        def freed(node: Node) -> Node:
+            return replace(node, after=()) if node.name == self.node else node
+
+        return super().prepare(replace(test, graphs=map_nodes(test.graphs, freed)), config)
+
+
+class LargeTornWrite(NativeMutant):
+    """A write of more than 2**18 lanes copies its elements one by one while other ops read them.
+
+    So a kernel fails that copies large tensors in blocks. Killed by a write that races with a read
+    of 2**19 lanes. Survives the same race of 2**18 lanes.
+    """
+
+    name = "mutant/large-torn-write"
+    defect = "torn write"
+    lanes: ClassVar[int] = 1 << 18
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower and load the test, into the core with the defect if it is large."""
+        widths = (each.type.size // each.shape[0] for each in test.variables if each.shape)
+        large = max(widths, default=1) > self.lanes
+        return PreparedMutant(test, config, self.defect if large else "")

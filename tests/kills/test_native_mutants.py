@@ -107,6 +107,7 @@ KILLS = [
         mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")
     ),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
+    Kill(mutants.NamedNode, Shape("X=1; Y=2 || r0=Y; n3=X"), Shape(MP)),
 ]
 
 # Real threads, whose chains begin within nanoseconds of each other.
@@ -119,6 +120,15 @@ RACES = [
     Kill(mutants.RelaxedAtomics, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.StoreBuffers, Shape(SB), Shape(MP), "gang", 40_000, RACE),
     Kill(mutants.TornWrite, Shape("X=1 || X=2 || r0=X", WIDE), Shape(SB), "plain", 20_000),
+    # A copy of 2 MiB takes a tenth of a millisecond: a race in most executions.
+    Kill(
+        mutants.LargeTornWrite,
+        Shape("X=1 || X=2 || r0=X", {"shape": (1, 1 << 19)}),
+        Shape("X=1 || X=2 || r0=X", {"shape": (1, 1 << 18)}),
+        "plain",
+        64,
+        Noise(copies=4),
+    ),
     Kill(mutants.EarlyTransfer, Shape(MP), Shape("X=1; r0=X"), "two_devices", 40_000),
     # Deterministic: the read is on the other device.
     Kill(mutants.CopiedVariables, Shape("X=1; r0=X || Y=1"), Shape("X=1; r0=X"), "two_devices"),
