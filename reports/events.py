@@ -132,9 +132,10 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. `min_graphs` is how many graphs each configuration has to run.
-    `number` gives the order of campaigns in folders beside each other: a clock may be set back.
-    The remaining settings concern nightly runs.
+    chosen families; empty for all. `rare_ops` are ops with which few tests are generated
+    (`fuzz.campaign.dispatcher.support_of`). `min_graphs` is how many graphs each configuration has
+    to run. `number` gives the order of campaigns in folders beside each other: a clock may be set
+    back. The remaining settings concern nightly runs.
     """
 
     version: int = VERSION
@@ -148,6 +149,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     count: int | None = None
     noise: str = "default"
     judge_by: str = ""
+    rare_ops: tuple[str, ...] = ()
     python: str | None = None
     spawn: bool = False
     min_graphs: int = 1
@@ -392,6 +394,44 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
     allowed_by: tuple[str, ...] = ()
 
 
+class CauseCompared(EventOfRun, frozen=True, kw_only=True):
+    """Experiments have decided whether a known cause explains what a test shows.
+
+    Parameters
+    ----------
+    finding : str
+        Key of the minimized finding; "" for a test that is not minimized.
+    cause : str
+        Key of the known cause, or of a finding of this campaign.
+    verdict, why : str
+        Of `fuzz.campaign.experiments.Comparison`.
+    experiments : tuple
+        Of each the reason, the test, the configuration, the symptoms, the executions and how many
+        of them showed it (`fuzz.campaign.experiments.Experiment.as_json`).
+    """
+
+    finding: str = ""
+    cause: str
+    verdict: str
+    why: str = ""
+    experiments: tuple[Mapping[str, Any], ...] = ()
+
+
+class CauseChecked(Event, frozen=True, kw_only=True):
+    """A known cause was run, to see whether it still shows.
+
+    `shows` is None if that is undecided: none of `executions` showed it, and too few were possible.
+    """
+
+    cause: str
+    executor: str
+    configuration: str
+    executions: int
+    seen: int
+    shows: bool | None
+    seconds: float = 0.0
+
+
 class ScriptRun(Event, frozen=True, kw_only=True):
     """The standalone script of a finding, a file beside its own, was written, and run.
 
@@ -491,6 +531,8 @@ AnyEvent = (
     | ReductionStarted
     | ReductionEnded
     | FindingAdded
+    | CauseCompared
+    | CauseChecked
     | ScriptRun
     | Confirmed
     | Unconfirmed

@@ -32,6 +32,7 @@ from litmusfuzz.reports.forbidden import ForbiddenTests
 from litmusfuzz.reports.once import Once
 from litmusfuzz.reports.report import (
     FamilyTotals,
+    Known,
     Moment,
     Report,
     ReportedFinding,
@@ -41,7 +42,7 @@ from litmusfuzz.reports.report import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 CANARY: Final = "mutant/canary"
 REFUSED: Final = "refused: "
+UNDECIDED: Final = "undecided"
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
     *("model", "guarantees", "graphs", "outcomes", "crashed", "timed_out", "refused"),
@@ -267,6 +269,12 @@ class Fold:
         self._findings: dict[str, ReportedFinding] = {}
         """By key, as the first test showed each, with a file relative to the folder."""
         self._forbidden = ForbiddenTests()
+        self._reduction_us: Counter[Hashable] = Counter()
+        self._checked: dict[str, events.CauseChecked] = {}
+        """By key of a known cause, the last time that it was run."""
+        self._checking_us = Counter[str]()
+        self._undecided: defaultdict[str, set[str]] = defaultdict(set)
+        """By key of a finding, keys of causes that may explain it."""
         self._minimizing: dict[tuple[int, Run], str] = {}
         """By shard."""
         self._to_run: dict[int, set[Run]] = {}
@@ -451,6 +459,36 @@ class Fold:
         totals.minimizing_outcomes += event.executions
         totals.minimizing_us += _millionths(event.seconds)
         totals.count(event.counters)
+        self._reduction_us[event.run] += _millionths(event.seconds)
+
+    def _cause_compared(self, _: int, event: events.CauseCompared) -> None:
+        if event.finding and event.verdict == UNDECIDED:
+            self._undecided[event.finding].add(event.cause)
+
+    def _cause_checked(self, _: int, event: events.CauseChecked) -> None:
+        self._checked[event.cause] = event
+        self._checking_us[event.cause] += _millionths(event.seconds)
+
+    def known_cause(self, known: Known) -> Known:
+        """An entry of the known-findings file, with what the campaign has seen of its cause."""
+        sightings = self._forbidden.sightings.get(known.key)
+        checked = self._checked.get(known.key)
+        graphs = len(sightings.tests) if sightings else 0
+        return replace(
+            known,
+            graphs=graphs,
+            configurations=dict(sightings.configurations) if sightings else {},
+            seconds=self._seconds_on(known.key),
+            checked=None if checked is None else (checked.executions, checked.seen),
+            seen=bool(known.seen or graphs or (checked and checked.shows)),
+            gone=bool(checked and checked.shows is False and not graphs),
+        )
+
+    def _seconds_on(self, key: str) -> float:
+        sightings = self._forbidden.sightings.get(key)
+        runs = sightings.tests if sightings else ()
+        us = sum(self._reduction_us[run] for run in runs)
+        return _seconds(us + self._checking_us[key])
 
     def _finding_added(self, _: int, event: events.FindingAdded) -> None:
         if event.key not in self._findings:
@@ -568,6 +606,8 @@ class Fold:
                 first_seen=int(first),
                 last_seen=int(last),
                 configs=dict(seen[key].configurations),
+                seconds=self._seconds_on(key),
+                undecided=tuple(sorted(self._undecided.get(key, ()))),
             )
 
     def _by_configuration(self, findings: Iterable[ReportedFinding]) -> Iterable[Share]:
@@ -651,6 +691,8 @@ _APPLY: Final[Mapping[type, Callable[[Fold, int, Any], None]]] = {
     events.ReductionStarted: Fold._reduction_started,
     events.ReductionEnded: Fold._reduction_ended,
     events.FindingAdded: Fold._finding_added,
+    events.CauseCompared: Fold._cause_compared,
+    events.CauseChecked: Fold._cause_checked,
     events.ScriptRun: Fold._script_run,
     events.Confirmed: Fold._confirmed,
     events.Unconfirmed: Fold._unconfirmed,

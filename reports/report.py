@@ -70,6 +70,12 @@ class ReportedFinding:
     script_shows_it : bool
     known : str
         The reason or link in the known-findings file; "" if it is new.
+    needs : tuple of str
+        Settings of its configuration that differ from the executor's default, ``name=value``.
+    seconds : float
+        Time spent on minimizing what it explains.
+    undecided : tuple of str
+        Causes that may explain it: no experiment has decided that.
     also : tuple of str
         Other keys of a crash: its key depends on all kernels of its test, and these are
         the keys of crashes that look like it.
@@ -104,6 +110,9 @@ class ReportedFinding:
     also: tuple[str, ...] = ()
     arcs: tuple[tuple[str, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    seconds: float = 0.0
+    undecided: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -172,11 +181,36 @@ class ReportedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry of the known-findings file; `seen` is True if this run saw the finding."""
+    """An entry of the known-findings file; `seen` is True if this run saw the finding.
+
+    A cause has a `name`, and `needs` settings. `graphs` of this run have shown it, in these
+    `configurations`; `seconds` were spent on it. If no graph has, it was run by itself: `checked`
+    says in how many executions of which it showed in how many.
+    """
 
     key: str
     why: str
     seen: bool
+    name: str = ""
+    needs: tuple[str, ...] = ()
+    graphs: int = 0
+    configurations: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    checked: tuple[int, int] | None = None
+    gone: bool = False
+    """True if it no longer shows: so many executions would have shown it."""
+
+    @property
+    def state(self) -> str:
+        """Whether the cause still shows."""
+        if self.gone:
+            assert self.checked is not None
+            return f"no longer shows, in {self.checked[0]:,} executions"
+        if self.seen:
+            return "still shows"
+        if self.checked is None:
+            return "not run here"
+        return f"undecided: not seen in {self.checked[0]:,} executions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +526,11 @@ class Report:
         return tuple(each for each in self.known if not each.seen)
 
     @property
+    def gone(self) -> tuple[Known, ...]:
+        """Known causes that no longer show."""
+        return tuple(each for each in self.known if each.gone)
+
+    @property
     def until(self) -> int:
         """End of the campaign; while it is in progress, its last known moment."""
         return self.ended or (self.moments[-1].at if self.moments else self.started)
@@ -512,6 +551,10 @@ class Report:
         if self.complaint:
             return f"broken: {one_line(self.complaint)}"
         so_far = " so far" if self.ended is None else ""
+        gone = f"; {counted(len(self.gone), 'known cause')} no longer shown" if self.gone else ""
+        return self._verdict(so_far) + gone
+
+    def _verdict(self, so_far: str) -> str:
         news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
             news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")

@@ -60,6 +60,8 @@ def sections(report: Report) -> Iterator[Section]:
         yield _configurations(report)
     if report.families:
         yield _families(report)
+    if any(each.name for each in report.known) or report.findings:
+        yield _causes(report)
     if report.compared:
         yield _comparison(report)
     yield _tests(report)
@@ -108,6 +110,41 @@ def how_much_ran(report: Report) -> Section:
         notes += _left_out(each.executor, "not reached", each.configurations, each.not_reached)
         notes += _left_out(each.executor, "cannot run here", each.configurations, each.unavailable)
     return _section("ran", "What ran", rows, ("not reached", "cannot run here"), notes)
+
+
+def _causes(report: Report) -> Section:
+    """Known causes and new findings: the settings they need, where they showed, what they cost."""
+    rows = [
+        {
+            "cause": each.name,
+            "needs": ", ".join(each.needs) or "-",
+            "graphs": f"{each.graphs:,}",
+            "configurations": f"{len(each.configurations):,}",
+            "seconds": f"{each.seconds:,.1f}",
+            "state": each.state,
+        }
+        for each in report.known
+        if each.name
+    ]
+    rows += [
+        {
+            "cause": each.entry.test.name,
+            "needs": ", ".join(each.needs) or "-",
+            "graphs": f"{each.in_this_run:,}",
+            "configurations": f"{len(each.configs):,}",
+            "seconds": f"{each.seconds:,.1f}",
+            "state": "known" if each.known else "undecided" if each.undecided else "new",
+        }
+        for each in report.findings
+        if each.kind is FindingKind.FORBIDDEN
+    ]
+    notes = [
+        (each.entry.test.name, f"may be explained by {', '.join(each.undecided)}; both are kept")
+        for each in report.findings
+        if each.undecided
+    ]
+    notes += [(each.name, each.state) for each in report.gone]
+    return _section("causes", "Causes", rows, notes=notes)
 
 
 def _left_out(

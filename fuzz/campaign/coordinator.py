@@ -27,6 +27,7 @@ from litmusfuzz.fuzz.campaign.planner import (
     ShardPlanner,
     base_settings,
     check_settings,
+    known_causes,
     known_findings,
     seconds_per_test,
     unconfirmed,
@@ -111,6 +112,7 @@ class Coordinator(ABC):
         check_settings(store)
         self.store = store
         self.settings: CampaignStarted = store.fold.settings
+        self.known = known
         self.report_builder = ReportBuilder(store, known)
         self.show = show
         self.others = psutil.Process().children()
@@ -358,7 +360,7 @@ class SingleShard(Coordinator):
         shard = Shard(
             number,
             settings,
-            known=known_findings(report),
+            known=(*known_causes(self.store, self.known), *known_findings(report)),
             pending=tuple(pending.values()),
             unconfirmed=again,
             seconds_per_test=seconds_per_test(report),
@@ -442,7 +444,7 @@ class Nightly(Coordinator):
     ) -> None:
         super().__init__(store, known, show)
         self.keep = keep
-        self.planner = ShardPlanner(store)
+        self.planner = ShardPlanner(store, known)
         self.pool = pool
         self.local = local
         self.running: dict[Future[dict[str, str]], Shard] = {}

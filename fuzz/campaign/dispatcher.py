@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.cluster_validation import Validator
+    from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
@@ -40,6 +41,9 @@ MOST_FAMILIES: Final = 32
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
 minimizes or hangs. A campaign limited by a number of tests waits without limit."""
+RARE: Final = 50
+"""At most one test in so many has an op that is known to end its process: each such test needs a
+process of its own, and its crash is known."""
 MAX_COMPARED_BYTES: Final = 1 << 25
 """Bytes of outcomes that a campaign keeps of its comparisons: some ten thousand tests."""
 
@@ -97,6 +101,8 @@ class CampaignExecutor:
         Seconds spent on minimizing.
     trying_again_s : float
         Seconds spent on what a fresh process had not shown.
+    known_s : float
+        Of these and others, seconds spent on what turned out to be known.
     versions : mapping of str to str
         Versions of its frameworks, once a worker has started.
     waiting : deque of GeneratedTest
@@ -111,6 +117,7 @@ class CampaignExecutor:
     damaging_ops: frozenset[str] = frozenset()
     minimizing_s: float = 0.0
     trying_again_s: float = 0.0
+    known_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
@@ -135,7 +142,8 @@ class UnreducedFinding:
 
     It is `suspect` if its process crashed later: then it counts only after a fresh process has
     shown it. It is `settled` once a fresh process has shown it, or has not; `attempts` counts the
-    latter.
+    latter. It is reduced `in_full` even if it looks like a known cause, and is `known` once it
+    counts as a sighting.
     """
 
     generated: GeneratedTest
@@ -146,6 +154,10 @@ class UnreducedFinding:
     suspect: bool = False
     settled: bool = False
     attempts: int = 0
+    in_full: bool = False
+    known: MinimizedFinding | None = None
+    contains: dict[str, bool] = field(default_factory=dict)
+    """By key of a known cause, whether its ops are in the test."""
 
     @property
     def sampled(self) -> SampledConfiguration:
@@ -160,6 +172,17 @@ class UnreducedFinding:
             "executor": self.executor.name,
             "configuration": self.sampled.config.name,
         }
+
+
+def support_of(support: Support, rare_ops: Collection[str], index: int) -> Support:
+    """The support within which a test is generated.
+
+    One test in `RARE` of each family may have rare ops. That depends on its index alone, so that it
+    can be generated again.
+    """
+    if not rare_ops or (index // MOST_FAMILIES + index % MOST_FAMILIES) % RARE == 0:
+        return support
+    return replace(support, ops=support.ops.difference(rare_ops))
 
 
 class Dispatcher:
@@ -255,7 +278,8 @@ class Dispatcher:
         if left is not None and not left and not any(e.sampler.several for e in self.fuzzed):
             return  # it is known which configuration is next
         try:
-            test = generate(family, self.settings.seed, index, chooser.support)
+            support = support_of(chooser.support, self.settings.rare_ops, index)
+            test = generate(family, self.settings.seed, index, support)
         except NotGenerated:
             return  # for this index only; the next one has other random choices
         running: dict[CampaignExecutor, SampledConfiguration] = {}

@@ -49,7 +49,7 @@ from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -139,6 +139,8 @@ class Case:
     noise : Noise
     symptoms : tuple of str
         `causes.symptom` of its outcomes, the most frequent first.
+    as_it_stands : bool
+        True if it shows only under its names, or in its order of nodes.
     """
 
     test: LitmusTest
@@ -147,6 +149,7 @@ class Case:
     model: Model
     noise: Noise
     symptoms: tuple[str, ...]
+    as_it_stands: bool = False
 
     @classmethod
     def of(cls, test: LitmusTest, found: Finding) -> Case:
@@ -157,14 +160,15 @@ class Case:
         UnknownExecutor
             If its executor or configuration is not here.
         """
-        return cls(
-            test,
-            found.executor,
-            configuration(found.executor, found.configuration),
-            GUARANTEES[found.model],
-            noise_from(found.noise),
-            symptoms_of(found),
-        )
+        config = configuration(found.executor, found.configuration)
+        return cls.in_configuration(test, found, config)
+
+    @classmethod
+    def in_configuration(cls, test: LitmusTest, found: Finding, config: Config) -> Case:
+        """The case of a finding, in a configuration."""
+        model, noise = GUARANTEES[found.model], noise_from(found.noise)
+        needs = found.needs_names or found.needs_order
+        return cls(test, found.executor, config, model, noise, symptoms_of(found), needs)
 
     @property
     def needs(self) -> frozenset[tuple[str, int | str | bool]]:
@@ -177,11 +181,36 @@ def symptoms_of(found: Finding) -> tuple[str, ...]:
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
 
 
+def may_show(cause: Collection[str], shown: Iterable[str]) -> bool:
+    """True if a cause with some symptoms may be all that a test shows.
+
+    In a test with a single lane, a torn value shows as a wrong one.
+    """
+    return {*cause, *(("wrong",) if "torn" in cause else ())}.issuperset(shown)
+
+
 def needed_settings(executor: str, config: Config) -> frozenset[tuple[str, int | str | bool]]:
-    """What a configuration has beyond its executor's default: settings and variables."""
+    """What a configuration has beyond its executor's default: settings, variables and flags."""
     plain, *_ = executor_class(executor).configurations()
-    usual = {*plain.settings, *plain.environment}
-    return frozenset({*config.settings, *config.environment} - usual)
+    return frozenset(_items(config) - _items(plain))
+
+
+def _items(config: Config) -> set[tuple[str, int | str | bool]]:
+    """Settings and environment variables; of one that holds flags, each flag with its value."""
+    found = set(config.settings)
+    for name, value in config.environment:
+        if name.startswith("LITMUSFUZZ_"):  # keeps processes apart, and changes nothing in them
+            continue
+        if value.startswith("--"):  # of a repeated flag, the last value holds
+            found |= set(dict(word.partition("=")[::2] for word in value.split()).items())
+        else:
+            found.add((name, value))
+    return found
+
+
+def settings_text(needs: Iterable[tuple[str, int | str | bool]]) -> tuple[str, ...]:
+    """Settings as text, ``name=value``, in order."""
+    return tuple(sorted(f"{name}={value}" for name, value in needs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +315,10 @@ class Comparison:
     experiments: tuple[Experiment, ...] = field(default=())
 
 
+BEHIND: Final = "shows without the races of the cause"
+"""Why a finding is new whose test also has the races of the cause: something hides behind these."""
+
+
 Comparing = Generator[Trial, Tally, Comparison]
 
 
@@ -309,6 +342,11 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         return Comparison(Verdict.UNDECIDED, "the finding does not show again", tuple(done))
     if not contains(cause.test, finding.test, strict=True):
         return Comparison(Verdict.NEW, "shows without the ops of the cause", tuple(done))
+    if finding.as_it_stands is not cause.as_it_stands:
+        # The reduction has run it under other names.
+        needs = "shows" if finding.as_it_stands else "the cause shows"
+        why = f"{needs} only under its names, or in its order of nodes"
+        return Comparison(Verdict.NEW, why, tuple(done))
     needed = executions_needed(control.seen, control.executions)
     symptoms = finding.symptoms[:1]
     undecided = []
@@ -320,7 +358,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed)
         done.append((yield from _run(trial)))
         if done[-1].shows:
-            return Comparison(Verdict.NEW, "shows without the races of the cause", tuple(done))
+            return Comparison(Verdict.NEW, BEHIND, tuple(done))
         if done[-1].shows is None:
             undecided.append("whether it shows without the races of the cause")
 
@@ -352,6 +390,41 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     if undecided:
         return Comparison(Verdict.UNDECIDED, "; ".join(undecided), tuple(done))
     return Comparison(Verdict.EXPLAINED, "", tuple(done))
+
+
+def check_look_alike(
+    unreduced: Case, causes: Sequence[LitmusTest], control: Experiment, count: int
+) -> Comparing:
+    """Decide whether a test that is not minimized shows anything beside known causes.
+
+    It has at least `count` executions and four times as many at most: a defect that hides in it is
+    of unknown rate. Without races in the causes there is nothing to order, and it counts as
+    explained.
+
+    Parameters
+    ----------
+    unreduced : Case
+    causes : sequence of LitmusTest
+        Minimized tests of causes whose ops it contains.
+    control : Experiment
+        How often it showed a forbidden outcome.
+    count : int
+        Executions of a test in the campaign.
+    """
+    ordered = without_races(unreduced.test, *causes)
+    if ordered is None:
+        return Comparison(Verdict.UNDECIDED, "its races cannot be ordered", (control,))
+    if ordered == unreduced.test:
+        return Comparison(Verdict.EXPLAINED, "nothing races in the cause", (control,))
+    needed = min(4 * count, max(count, executions_needed(control.seen, control.executions)))
+    wanted = tuple(dict.fromkeys((*unreduced.symptoms, "torn", "wrong")))
+    shown = yield from _run(Trial(Reason.TRIGGER, ordered, unreduced, wanted, 1, needed))
+    if shown.shows is None:
+        why = "whether it shows without the races of known causes"
+        return Comparison(Verdict.UNDECIDED, why, (control, shown))
+    if shown.shows:
+        return Comparison(Verdict.NEW, BEHIND, (control, shown))
+    return Comparison(Verdict.EXPLAINED, "", (control, shown))
 
 
 def control_trial(case: Case, symptoms: tuple[str, ...] = ()) -> Trial:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
-from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
+from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, symptom
+from litmusfuzz.fuzz.campaign.experiments import may_show, symptoms_of
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimizer import Best
+from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -27,7 +29,7 @@ from litmusfuzz.reports.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from litmusfuzz.corpus.model import LitmusTest
@@ -47,7 +49,9 @@ class MinimizedFinding:
     """A minimized finding, and the configurations of its executor that have shown it.
 
     `file` is relative to the campaign's folder. `reason` says why its outcome is forbidden; "" if
-    that is not known, or another shard found it.
+    that is not known, or another shard found it. `cause` is its name in the known-findings file;
+    "" for a finding of this campaign. `unchecked` is True as long as nothing has shown whether such
+    a cause still shows. `hidden_in` has configurations that did not show it when asked.
     """
 
     entry: Entry
@@ -55,6 +59,14 @@ class MinimizedFinding:
     configurations: set[str] = field(default_factory=set)
     file: str = ""
     reason: str = ""
+    cause: str = ""
+    unchecked: bool = False
+    hidden_in: set[str] = field(default_factory=set)
+
+    @property
+    def symptoms(self) -> tuple[str, ...]:
+        """Symptoms of its outcomes."""
+        return symptoms_of(self.finding)
 
     @property
     def finding(self) -> Finding:
@@ -90,32 +102,42 @@ class Findings:
         self.causes: set[str] = set()
         self.deaths = 0
 
-    def explained_by(self, unreduced: UnreducedFinding, *, exact: bool) -> MinimizedFinding | None:
-        """A minimized finding, shown in the same configuration, whose shape this test contains."""
-        return next(self.contained(unreduced, exact=exact, other_configurations=False), None)
+    def of(self, executor: str) -> list[MinimizedFinding]:
+        """The minimized findings and known causes of an executor."""
+        return [
+            each
+            for each in self.known
+            if each.finding.executor == executor and each.finding.minimized
+        ]
 
-    def contained(
-        self, unreduced: UnreducedFinding, *, exact: bool, other_configurations: bool
-    ) -> Iterator[MinimizedFinding]:
-        """Minimized findings of the same executor whose shapes this test contains.
+    def looks_like(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:
+        """What a test looks like, among what its configuration has shown; None if it looks new."""
+        name = unreduced.sampled.config.name
+        return next((e for e in self.contained(unreduced) if name in e.configurations), None)
 
-        With `other_configurations`, those that this configuration has not shown yet; else the
-        others.
+    def contained(self, unreduced: UnreducedFinding) -> Iterator[MinimizedFinding]:
+        """Minimized findings of the same executor whose ops this test contains.
+
+        All symptoms of the test are theirs; a torn value may show as a wrong one.
         """
-        for known in self.known:
-            if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
+        shown = {symptom(outcome) for outcome, _ in unreduced.judgement.forbidden}
+        test = unreduced.generated.test
+        for known in self.of(unreduced.executor.name):
+            if not may_show(known.symptoms, shown):
                 continue
             if known.finding.needs_names or known.finding.needs_order:
                 continue  # the same ops under other names are another cause
-            shown_here = unreduced.sampled.config.name in known.configurations
-            if shown_here is other_configurations:
-                continue
-            if explains(known.entry.test, unreduced.generated.test, exact=exact):
+            if known.key not in unreduced.contains:  # asked again for each test that is run
+                found = contains(known.entry.test, test, strict=False)
+                unreduced.contains[known.key] = found
+            if unreduced.contains[known.key]:
                 yield known
 
     def add_sighting(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
         """Note that a test shows a known finding."""
         known.configurations.add(unreduced.sampled.config.name)
+        known.unchecked = False
+        unreduced.known = known
         self.log(SeenAgain(**unreduced.event_fields, key=known.key))
 
     def _entry(
@@ -180,9 +202,18 @@ class Findings:
         self.log(Unconfirmed(**unreduced.event_fields, file=file, executions=executions))
 
     def store(
-        self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
+        self,
+        unreduced: UnreducedFinding,
+        best: Best,
+        *,
+        minimized: bool,
+        confirmed: bool,
+        apart: Collection[str] = (),
     ) -> MinimizedFinding | None:
-        """Store a finding and report it; None if it is known already."""
+        """Store a finding and report it; None if it has the form of a known one.
+
+        Experiments have not shown that those with a key in `apart` explain it.
+        """
         sampled, executor = unreduced.sampled, unreduced.executor.name
         model = sampled.model
         seen = best.judgement.forbidden[0][0]
@@ -190,7 +221,9 @@ class Findings:
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         shape = _form(entry, model)
         for known in self.known:
-            if known.finding.executor == executor and _form(known.entry, model) == shape:
+            if known.finding.executor != executor or known.key in apart:
+                continue
+            if _form(known.entry, model) == shape:
                 self.add_sighting(unreduced, known)
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor

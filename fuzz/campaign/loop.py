@@ -26,7 +26,6 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
@@ -34,8 +33,10 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     GeneratedTest,
     UnreducedFinding,
 )
+from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings, MinimizedFinding
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
@@ -84,6 +85,8 @@ TRYING_AGAIN_SHARE: Final = 0.1
 """Share of the time for what a fresh process has not shown, while nothing waits to be minimized."""
 LEAST_ATTEMPTS: Final = 2
 """Fresh processes that are given such a test before a campaign of so many tests ends."""
+MAX_BEHIND: Final = 3
+"""Defects of one test that are uncovered one behind another."""
 _PARENT: Final = re.compile(r"mutation of (\S+):")
 
 
@@ -138,6 +141,8 @@ class Campaign:
         self.dispatcher = Dispatcher(settings, executors, validator, log, earlier)
         self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
+        self.explainer = Explainer(settings, self.findings, log, self._sampled)
+        self.look_alikes = LookAlikes()
         self.unreduced: list[UnreducedFinding] = []
         self.unconfirmed: list[UnreducedFinding] = []
         """What a fresh process has not shown."""
@@ -145,6 +150,7 @@ class Campaign:
         self.started = time.monotonic()
         self.stopping = False
         self.problem = ""
+        self._elsewhere: list[SampledConfiguration] = []
         self._change = asyncio.Event()
         for entry in pending:
             self.unreduced += self._pending(entry)
@@ -175,6 +181,15 @@ class Campaign:
         model = self.settings.model or GUARANTEES[config.guarantees]
         of = class_of(name, dict(config.settings), model.name)
         return SampledConfiguration(config, model, name, of)
+
+    def _sampled(self, executor: CampaignExecutor, config: Config) -> SampledConfiguration:
+        """A configuration of an executor, also one in which the campaign fuzzes nothing."""
+        there = (*executor.sampler.configurations, *filter(None, (executor.fast,)))
+        for sampled in (*there, *self._elsewhere):
+            if (sampled.executor, sampled.config) == (executor.name, config):
+                return sampled
+        self._elsewhere.append(made := self._configuration(executor.name, config))
+        return made
 
     def _pending(self, entry: Entry, **state: Any) -> Iterator[UnreducedFinding]:
         """The unreduced finding that an earlier shard left as a file, if it can be judged."""
@@ -237,6 +252,8 @@ class Campaign:
         finally:
             for slot in self.slots:
                 slot.worker.close()
+        for unreduced, known in self.look_alikes.take_all():
+            self.findings.add_sighting(unreduced, known)
         self.dispatcher.finish()
         self.log(ShardEnded(seconds=round(time.monotonic() - begun, 3), problem=self.problem))
 
@@ -292,6 +309,7 @@ class Campaign:
         left = bool(self.unreduced or self.minimizing)
         if self.time_left_s <= 0:
             return not left
+        left = left or bool(self.look_alikes.waiting)
         busy = any(slot.busy for slot in self.slots)
         return not (busy or left or once) and self.dispatcher.all_dispatched
 
@@ -362,6 +380,8 @@ class Campaign:
         unreduced = self._next_to_minimize(slot)
         if unreduced is not None:
             return self._minimize(slot, unreduced)
+        if (task := self._next_known(slot)) is not None:
+            return task
         if self.time_left_s <= 0:
             return None
         if not (slot.executor.waiting or slot.canary):
@@ -457,11 +477,9 @@ class Campaign:
         else:
             unreduced = UnreducedFinding(generated, slot.executor, judgement, job.noise, job.seed)
             slot.shown.append(unreduced)
-            known = self.findings.explained_by(unreduced, exact=True)
             file = self.findings.store_unreduced(unreduced)
-            self.log(structs.replace(executed, unreduced=file, key=known.key if known else None))
-            if known is None:
-                self.unreduced.append(unreduced)
+            self.log(structs.replace(executed, unreduced=file))
+            self.unreduced.append(unreduced)
         self.dispatcher.done(generated, slot.executor, judgement)
 
     def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
@@ -470,6 +488,7 @@ class Campaign:
         self.findings.store_death(slot, job, died, suspects)
         for each in suspects:
             each.suspect = True
+        self.look_alikes.drop(suspects)
         waiting = {*self.unreduced, *self.minimizing.values()}
         self.unreduced += [each for each in suspects if each not in waiting]
 
@@ -494,6 +513,8 @@ class Campaign:
             seconds = time.monotonic() - start
             if again:
                 slot.executor.trying_again_s += seconds
+            elif unreduced.known is not None or self.look_alikes.has(unreduced):
+                slot.executor.known_s += seconds
             else:
                 slot.executor.minimizing_s += seconds
             slot.minimizing = False
@@ -515,30 +536,129 @@ class Campaign:
         if why := await slot.why_unavailable():
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
             return
-        known = self.findings.explained_by(unreduced, exact=True)
-        known = known or await self._known_in_other_configuration(slot, unreduced, rng)
+        known = None
+        if not unreduced.in_full:
+            known = self.findings.looks_like(unreduced)
+            known = known or await self.explainer.known_here(slot, unreduced, rng)
         if known is not None and not (unreduced.suspect or unreduced.attempts):
-            self.findings.add_sighting(unreduced, known)
+            self._set_aside(unreduced, known)
             return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
-        minimizer, before = self.minimizer, slot.executions
-        as_run = await minimizer.confirm_as_run(slot, unreduced, rng)
+        before = slot.executions
+        as_run = await self.minimizer.confirm_as_run(slot, unreduced, rng)
         self._settle(unreduced, slot.executions - before, shown=as_run is not None)
         if as_run is None:
             return
         if known is not None:
-            self.findings.add_sighting(unreduced, known)
+            self._set_aside(unreduced, known)
             return
-        complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
-        complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
-        reduced = copy(best)
-        await minimizer.normalize(slot, unreduced, best, rng)
-        found = await self._confirmed(slot, unreduced, (best, reduced), rng)
-        if found is None:  # it is shown all the same: by the test as it was run
-            found, complete = as_run, False
-        stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
+        stored = await self._reduced(slot, unreduced, as_run, best, rng)
         if stored is not None:
             await self._run_script(stored)
+
+    async def _reduced(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        as_run: Best,
+        best: Best,
+        rng: random.Random,
+    ) -> MinimizedFinding | None:
+        """Reduce a finding to `best`, and store it if no known cause explains it."""
+        minimizer, explainer = self.minimizer, self.explainer
+        for left in reversed(range(MAX_BEHIND)):
+            complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
+            complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
+            reduced = copy(best)
+            await minimizer.normalize(slot, unreduced, best, rng)
+            found = as_run  # if nothing else shows it, the test as it was run does
+            shown = await self._confirmed(slot, unreduced, (best, reduced), rng)
+            if shown is None:
+                complete = False
+            else:
+                found = shown
+            explained, compared = await explainer.explain(slot, unreduced, found, rng)
+            if explained.by is not None:
+                explainer.log_comparisons(unreduced, "", compared)
+                self.findings.add_sighting(unreduced, explained.by)
+                return None
+            if explained.behind is None or not left:
+                break
+            # What shows without the races of the cause is another defect: that one is reduced.
+            explainer.log_comparisons(unreduced, "", compared)
+            best = Best(*explained.behind)
+        apart = frozenset(known.key for known, _ in compared)
+        stored = self.findings.store(
+            unreduced, found, minimized=complete, confirmed=True, apart=apart
+        )
+        explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
+        return stored
+
+    def _set_aside(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
+        """Let a test wait that looks like a known cause."""
+        displaced = self.look_alikes.add(unreduced, known)
+        if displaced is not None:
+            self.findings.add_sighting(*displaced)
+
+    async def _check(
+        self, slot: Slot, unreduced: UnreducedFinding, known: MinimizedFinding
+    ) -> None:
+        """Look whether a test shows anything beside the known causes that it contains."""
+        slot.switch_to(unreduced.sampled)
+        slot.minimizing = True
+        self.minimizing[slot] = unreduced
+        start = time.monotonic()
+        rng = random.Random(f"{self.settings.seed}/check/{unreduced.generated.index}")
+        behind = None
+        try:
+            if why := await slot.why_unavailable():
+                self._drop_configuration(slot, why)
+            else:
+                behind = await self.explainer.behind(slot, unreduced, known, rng)
+            if behind is not None:
+                self.unreduced.append(behind)
+            elif not unreduced.suspect:
+                self.findings.add_sighting(unreduced, known)
+        finally:
+            slot.minimizing = False
+            del self.minimizing[slot]
+            slot.executor.known_s += time.monotonic() - start
+
+    async def _look_for(self, slot: Slot, known: MinimizedFinding) -> None:
+        """Look whether a known cause still shows."""
+        start = time.monotonic()
+        rng = random.Random(f"{self.settings.seed}/known/{known.key}")
+        slot.minimizing = True
+        try:
+            await self.explainer.still_shows(slot, known, rng)
+        finally:
+            slot.minimizing = False
+            slot.executor.known_s += time.monotonic() - start
+
+    def _next_known(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
+        """A task about what is known, within its share of the time; None if there is none."""
+        executor = slot.executor
+        if slot.canary:
+            return None
+        idle = self.dispatcher.all_generated and not executor.waiting
+        elapsed = self.settings.time_s - self.time_left_s
+        share = KNOWN_SHARE * elapsed * self.settings.workers
+        if not idle and (self.time_left_s <= 0 or executor.known_s > share):
+            return None
+        for known in self.findings.of(executor.name):
+            here = any(
+                each.config.name == known.finding.configuration for each in executor.sampler.running
+            )
+            if known.unchecked and here:
+                known.unchecked = False
+                return self._look_for(slot, known)
+        chosen = self.look_alikes.next(executor)
+        if chosen is None:
+            return None
+        unreduced, known = chosen
+        if unreduced.in_full:
+            return self._minimize(slot, unreduced)
+        return self._check(slot, unreduced, known)
 
     async def _confirmed(
         self, slot: Slot, unreduced: UnreducedFinding, forms: Iterable[Best], rng: random.Random
@@ -581,22 +701,6 @@ class Campaign:
             save(found.entry, path)
             self.log(ScriptRun(key=found.key, file=found.file, shows_it=shown))
 
-    async def _known_in_other_configuration(
-        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
-    ) -> MinimizedFinding | None:
-        """A known finding of another configuration that this configuration shows as well.
-
-        Its test is contained in the unreduced one, and is run here: similarity is no proof.
-        """
-        for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
-            best = Best(known.entry.test, unreduced.judgement)
-            best.symptom = symptom(known.finding.forbidden[0][0])
-            best.rate = known.finding.count / known.finding.executions
-            shown = await self.minimizer.probe(slot, known.entry.test, best, unreduced, rng)
-            if shown is not None:
-                return known
-        return None
-
     def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
         """The unreduced finding of an executor that most likely shows something new.
 
@@ -605,11 +709,11 @@ class Campaign:
         executor = slot.executor
         waiting = []
         for unreduced in self.unreduced:
-            known = self.findings.explained_by(unreduced, exact=True)
+            known = None if unreduced.in_full else self.findings.looks_like(unreduced)
             if known is None or unreduced.suspect:
                 waiting.append(unreduced)
             else:
-                self.findings.add_sighting(unreduced, known)
+                self._set_aside(unreduced, known)
         self.unreduced = waiting
         waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
         if not waiting:
@@ -619,11 +723,7 @@ class Campaign:
             switches = unreduced.sampled.config.environment != slot.config.environment
             return expected_cost_s(unreduced) + (ENVIRONMENT_SWITCH_S if switches else 0.0)
 
-        new = [
-            unreduced
-            for unreduced in waiting
-            if self.findings.explained_by(unreduced, exact=False) is None
-        ]
+        new = [each for each in waiting if not any(self.findings.contained(each))]
         chosen = min(new or waiting, key=cost_s)
         fuzzing = executor.waiting or any(
             other.busy and not other.minimizing

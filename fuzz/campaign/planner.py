@@ -14,10 +14,13 @@ import math
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
 from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
@@ -29,6 +32,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
+from litmusfuzz.reports.report import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +53,7 @@ MAX_UNCONFIRMED: Final = 8
 """Unconfirmed tests of a shard, which has time for few of them."""
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
+NOTHING_KNOWN: Final = KnownFindings()
 MAX_FAILURES: Final = 3
 """Shards of a group that fail to start before the group is given up."""
 
@@ -80,10 +85,13 @@ class ShardPlanner:
     ----------
     store : Store
         Of a campaign that has started.
+    known : KnownFindings, optional
+        Its causes are known to all shards.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, known: KnownFindings = NOTHING_KNOWN) -> None:
         self.store = store
+        self.known = known
         self.settings: CampaignStarted = store.fold.settings
         self.groups = groups(self.settings.configurations)
         asked_s, workers = self.settings.asked_s, self.settings.workers
@@ -129,7 +137,10 @@ class ShardPlanner:
             number=number,
             settings=settings,
             limit_s=left_s,
-            known=known_findings(report, chosen),
+            known=(
+                *known_causes(self.store, self.known, chosen.executor),
+                *known_findings(report, chosen),
+            ),
             pending=tuple(given.values()),
             unconfirmed=unconfirmed(
                 self.store,
@@ -273,6 +284,9 @@ def check_numbers(started: CampaignStarted) -> None:
             raise ValueError(f"no family {family!r}")
         if not 0 < weight < 1000:
             raise ValueError(f"the weight of {family} must be between 0 and 1000, got {weight}")
+    for op in started.rare_ops:
+        if op not in OPS:
+            raise ValueError(f"no op {op!r}")
 
 
 def base_settings(store: Store, number: int) -> Settings:
@@ -289,6 +303,7 @@ def base_settings(store: Store, number: int) -> Settings:
         noise=Noise() if started.noise == "default" else noise_named(started.noise, Noise()),
         python=started.python,
         spawn=started.spawn,
+        rare_ops=frozenset(started.rare_ops),
         first_index=(number - 1) * TESTS_PER_FAMILY,
         suffix=f"-shard{number}" if number > 1 else "",
     )
@@ -331,6 +346,23 @@ def known_findings(report: Report, group: Group | None = None) -> tuple[ShardFin
         if each.kind is FindingKind.FORBIDDEN
         and (group is None or (each.executor, each.config_class) == group[:2])
     )
+
+
+def known_causes(
+    store: Store, known: KnownFindings, executor: str | None = None
+) -> tuple[ShardFinding, ...]:
+    """The causes in the known-findings file, of one executor or of all."""
+    found = []
+    for each in known.causes(datetime.now(UTC).date()):
+        cause = each.cause
+        assert cause is not None
+        if executor is None or cause.finding.executor == executor:
+            seen = store.fold.known_cause(Known(cause.key, each.why, seen=False))
+            shown = {cause.finding.configuration, *seen.configurations}
+            unchecked = not (seen.graphs or seen.checked)
+            text = dumps(cause.entry)
+            found.append(ShardFinding(cause.key, text, tuple(sorted(shown)), each.name, unchecked))
+    return tuple(found)
 
 
 def seconds_per_test(report: Report) -> dict[tuple[str, str], float]:

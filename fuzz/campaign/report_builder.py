@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.campaign.causes import explains, symptom
+from litmusfuzz.fuzz.campaign.experiments import may_show, needed_settings, settings_text
 from litmusfuzz.fuzz.campaign.history import History
+from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.entries import load, loads
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.reports.fold import replay_command
 from litmusfuzz.reports.report import Known, ReportedFinding
 from litmusfuzz.reports.tables import counted
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import WorkerDied
     from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
@@ -51,6 +54,7 @@ class ReportBuilder:
     def __init__(self, store: Store, known: KnownFindings) -> None:
         self.store = store
         self.known = known
+        self._cause_names = {each.key: each.name for each in known.entries if each.cause}
         self._seen: set[KnownFinding] = set()
         """Known findings that the campaign has shown."""
         self._why: dict[str, str] = {}
@@ -81,12 +85,13 @@ class ReportBuilder:
         report = self.store.fold.report(str(self.store.folder))
         found = [self._completed(each) for each in report.findings]
         undecided = self._undecided(report.pending, found)
-        deaths = self._deaths(report.python)
+        deaths = tuple(self._deaths(report.python))
+        known = tuple(self._known_entry(entry) for entry in self.known.entries)
         problems = [report.problem] if report.problem else []
         return replace(
             report,
             findings=(*found, *deaths),
-            known=tuple(self._known_entry(entry) for entry in self.known.entries),
+            known=known,
             undecided=undecided,
             earlier=self.history.earlier,
             damaged=self.history.damaged,
@@ -103,7 +108,14 @@ class ReportBuilder:
     def _known_entry(self, entry: KnownFinding) -> Known:
         """An entry of the known-findings file, as reports list it."""
         over = f" (expired {entry.expires})" if entry.expired(self._today) else ""
-        return Known(entry.title + over, entry.why, entry in self._seen)
+        cause = entry.cause
+        if cause is None:
+            return Known(entry.title + over, entry.why, entry in self._seen)
+        needs = () if cause.case is None else settings_text(cause.case.needs)
+        seen = self.store.fold.known_cause(
+            Known(cause.key, entry.why, entry in self._seen, entry.name, needs)
+        )
+        return replace(seen, key=entry.title + over)
 
     # --- findings ----------------------------------------------------------------------
 
@@ -119,6 +131,8 @@ class ReportBuilder:
             count=found.count + count,
             first_seen=found.first_seen if first is None else first,
             known=self._why_known(found.key, found.entry.test, symptoms, found.config_class),
+            needs=_needs(finding) if finding else (),
+            undecided=tuple(self._cause_names.get(key, key) for key in found.undecided),
         )
 
     def _why_known(
@@ -161,8 +175,9 @@ class ReportBuilder:
     ) -> bool:
         """True if each symptom of a pending test may turn out to be known."""
         made = executor_class(found.executor, dict(found.settings), found.model)
+        causes = [each.cause for each in self.known.causes(self._today) if each.cause]
         return all(
-            self.known.may_explain(test, each, made, self._today)
+            any(_may_be(cause, test, each, found) for cause in causes)
             or any(
                 made == other.config_class
                 and each in _symptoms(other.entry.finding)
@@ -259,6 +274,31 @@ class ReportBuilder:
             for death in each.deaths:
                 first.setdefault(key_of_death(death), death.file)
         return set(first.values())
+
+
+def _may_be(cause: Cause, test: LitmusTest, shown: str, found: Finding) -> bool:
+    """True if a known cause may explain a symptom of a test that is not minimized."""
+    case = cause.case
+    if case is None or case.executor != found.executor:
+        return False
+    if not may_show(case.symptoms, (shown,)):
+        return False
+    try:
+        there = configuration(found.executor, found.configuration)
+    except UnknownExecutor:
+        return False
+    return case.needs <= needed_settings(found.executor, there) and contains(
+        case.test, test, strict=False
+    )
+
+
+def _needs(finding: Finding) -> tuple[str, ...]:
+    """Settings of a finding's configuration that differ from the executor's default."""
+    try:
+        config = configuration(finding.executor, finding.configuration)
+    except UnknownExecutor:
+        return ()
+    return settings_text(needed_settings(finding.executor, config))
 
 
 def _symptoms(finding: Finding | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import digest
+from litmusfuzz.fuzz.campaign.dispatcher import support_of
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -61,6 +62,7 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
             raise StoreError(f"{store.path}: test {each.index}: {why}") from None
         if each.family not in FAMILIES:
             raise StoreError(f"{store.path}: test {each.index}: no family {each.family!r}")
+        support = support_of(support, started.rare_ops, each.index)
         asked.append((each.family, started.seed, each.index, support))
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
     made = [each for part in pool.map(digests, parts) for each in part]

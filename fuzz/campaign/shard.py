@@ -35,11 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardFinding:
-    """A minimized finding of an earlier shard: its key, its file's text, and who showed it."""
+    """A minimized finding of an earlier shard, or a cause of the known-findings file.
+
+    It has its key, its file's text, and the configurations that have shown it. `cause` is its name
+    in the known-findings file; `unchecked` is True if nothing of this campaign has shown yet
+    whether the cause still shows.
+    """
 
     key: str
     text: str
     configs: tuple[str, ...]
+    cause: str = ""
+    unchecked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,14 @@ class Shard:
     def campaign(self, log: Callable[[Event], None]) -> Campaign:
         """The campaign that it stands for."""
         known = [
-            MinimizedFinding(loads(each.text), each.key, set(each.configs)) for each in self.known
+            MinimizedFinding(
+                loads(each.text),
+                each.key,
+                set(each.configs),
+                cause=each.cause,
+                unchecked=each.unchecked,
+            )
+            for each in self.known
         ]
         pending = [loads(text) for text, suspect in self.pending if not suspect]
         suspects = [loads(text) for text, suspect in self.pending if suspect]

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from concurrent.futures import BrokenExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,7 @@ def nightly(
             count=count,
             python=python_or_fail(python),
             spawn=spawn,
+            rare_ops=tuple(sorted(known.deadly_ops(date.today()))),
             min_graphs=min_graphs,
             unattended=True,
             shard_s=shard_s,
