@@ -30,6 +30,7 @@ import heapq
 import json
 from collections import Counter
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from litmusfuzz.corpus.model import (
@@ -44,6 +45,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
@@ -68,8 +70,8 @@ class _Thing(Protocol):
 
 
 _Named = TypeVar("_Named", bound=_Thing)
-VERSION: Final = "v2"
-"""Version of keys. It changes whenever any test gets another form, because keys stand in files."""
+VERSION: Final = "v3"
+"""Version of keys. It changes whenever any finding gets another key: keys stand in files."""
 
 
 def form(
@@ -112,6 +114,7 @@ def key(
     model: Model = RFC,
     names: Collection[str] = (),
     order: bool = False,
+    settings: Mapping[str, int | str | bool] = MappingProxyType({}),
 ) -> str:
     """The key of a finding: a short digest, equal in every nightly run.
 
@@ -129,9 +132,12 @@ def key(
         Judges the outcomes.
     names, order
         What the test needs; see `form`.
+    settings : mapping
+        Those that it needs (`configuration_reducer.needed_settings`).
     """
-    made = form(test, model, names, order=order)
-    parts = (kind, "; ".join(sorted(rules)), executor_class, dumps(Entry(made)))
+    needed = sorted(settings.items())
+    canonical = dumps(Entry(form(test, model, names, order=order)))
+    parts = (kind, "; ".join(sorted(rules)), executor_class, needed, canonical)
     return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
@@ -152,6 +158,7 @@ def key_of(entry: Entry) -> str:
         model=model,
         names=finding.needs_names,
         order=finding.needs_order,
+        settings=needed_settings(finding.executor, finding.settings),
     )
 
 

@@ -466,7 +466,7 @@ def test_one_command_makes_all_findings_of_a_run_known(
     """By the keys in its report.json, a crash as well; what was known is left out."""
     made = nightly_run(6)
     found = tuple(
-        replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
+        replace(each, key=f"v3-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
     output = litmusfuzz_here("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
