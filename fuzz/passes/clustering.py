@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations, combinations_with_replacement
+from functools import reduce
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -33,12 +34,13 @@ from litmusfuzz.corpus.model import (
     steps_before,
 )
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, unsafe_pairs
+from litmusfuzz.fuzz.passes.contraction import Contraction
+from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, writers_before
 from litmusfuzz.fuzz.passes.waits import waits
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 
 class Rule(StrEnum):
@@ -236,19 +238,18 @@ def violations(test: LitmusTest) -> list[Refusal]:
             here = {node.name: node for node in nodes}
             for each in clusters_of(nodes, test.clusters):
                 members = [here[name] for name in each.members]
-                apart = [] if level.none_apart(members) else members
-                for a, b in combinations_with_replacement(apart, 2):
+                for a, b in level.perhaps_apart(members):
                     rule = level.apart(a, b)
                     # A node that must be in no cluster is reported alone.
                     if rule is not None and (a is b or rule is not Rule.NOT_COMPILABLE):
                         found.append(Refusal(a.name, b.name, rule))
-                found += _out_of_order(nodes, members)
+                found += _out_of_order(level.in_order(members), members)
     return found
 
 
-def _out_of_order(nodes: Sequence[Node], members: Sequence[Node]) -> Iterator[Refusal]:
+def _out_of_order(ordered: Sequence[Node], members: Sequence[Node]) -> Iterator[Refusal]:
     """Violations of `Rule.READS_FIRST` in one cluster."""
-    late = _late(nodes, {node.name for node in members})
+    late = _late(ordered)
     written = ""
     for node in members:
         if access(node) in _WRITES:
@@ -269,29 +270,71 @@ def ssa_order(nodes: Sequence[Node], members: Iterable[str]) -> tuple[str, ...]:
     semantics.md, section 5, "SSA order"; docs/clusters.md.
     """
     mine = set(members)
-    late = _late(nodes, mine)
-    ordered = [node.name for node in nodes if node.name in mine]
+    return _in_ssa_order([node for node in nodes if node.name in mine])
+
+
+def _in_ssa_order(members: Sequence[Node]) -> tuple[str, ...]:
+    """Members of a cluster, which are in the order of the nodes, in SSA order."""
+    late = _late(members)
+    ordered = [node.name for node in members]
     return (*(n for n in ordered if n not in late), *(n for n in ordered if n in late))
 
 
-def _late(nodes: Sequence[Node], members: Set[str]) -> set[str]:
-    """Members that write, or wait for a member that writes."""
+def _late(members: Iterable[Node]) -> set[str]:
+    """Members that write, or wait for a member that writes; they are in the order of the nodes."""
     late: set[str] = set()
-    for node in nodes:
-        waits_for = node.sources & late
-        if node.name in members and (waits_for or access(node) in _WRITES):
+    for node in members:
+        if access(node) in _WRITES or not late.isdisjoint(node.sources):
             late.add(node.name)
     return late
 
 
-_Alike = tuple[frozenset[str], frozenset[str], int]
-"""Sections, devices and waits of a node."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Nodes that are joined, as the rules on pairs see them.
+
+    Nodes are bits at their places in the graph or body. `unsafe` has the writers that some node
+    reads after. All nodes have the same `sections` and `waits`.
+    """
+
+    nodes: int
+    compilable: bool
+    devices: frozenset[str]
+    sections: frozenset[str]
+    waits: int
+    unsafe: int
+
+    @property
+    def is_apart(self) -> bool:
+        """True if it must not be in any cluster."""
+        return not self.compilable or len(self.devices) > 1
+
+    def keeps_apart(self, other: _Group) -> bool:
+        """True if a rule keeps a node of one group and a node of the other apart."""
+        return (
+            self.sections != other.sections
+            or self.waits != other.waits
+            or not (self.compilable and other.compilable)
+            or len(self.devices | other.devices) > 1
+            or bool(self.nodes & other.unsafe or other.nodes & self.unsafe)
+        )
+
+    def joined(self, other: _Group) -> _Group:
+        """Both as one."""
+        return replace(
+            self,
+            nodes=self.nodes | other.nodes,
+            compilable=self.compilable and other.compilable,
+            devices=self.devices | other.devices,
+            unsafe=self.unsafe | other.unsafe,
+        )
 
 
 class _Level:
     """One graph or body, and the groups of nodes joined so far.
 
-    Sets of its steps (nodes, acquires, releases) are bit masks of the steps' numbers.
+    Sets are bit masks: of its steps (nodes, acquires, releases) by their numbers, of its nodes by
+    their places.
     """
 
     def __init__(
@@ -301,18 +344,13 @@ class _Level:
         self.nodes = graph.nodes
         self.options = options
         self.known = known
-        self.unsafe = unsafe_pairs(nodes, options.analysis)
-        self.devices = {node.name: _devices(test, node) for node in nodes}
+        lives = {each.name: each.device for each in test.resources}
+        self.devices = {node.name: _devices(lives, node) for node in nodes}
         self.sections: dict[str, set[str]] = {node.name: set() for node in nodes}
         for node in nodes:
             if isinstance(node.attrs, SectionAttrs):
                 for name in node.attrs.members:
                     self.sections[name].add(node.name)
-        self.alike = {node.name: self._alike(node) for node in nodes}
-        self.unsafe_with: dict[str, set[str]] = {node.name: set() for node in nodes}
-        for a, b in self.unsafe:
-            self.unsafe_with[a].add(b)
-            self.unsafe_with[b].add(a)
         self.steps = steps(graph)
         numbers = {(kind, step.name): i for i, (kind, step) in enumerate(self.steps)}
         self.following = [0] * len(self.steps)  # direct successors of each step
@@ -320,12 +358,28 @@ class _Level:
             for each in earlier:
                 self.following[numbers[each]] |= 1 << numbers[step]
         self.numbers = {name: i for (kind, name), i in numbers.items() if kind == "node"}
-        self.group = [1 << i for i in range(len(self.steps))]
-        self.closed = 0  # steps in regions
+        self.places = {node.name: place for place, node in enumerate(nodes)}
+        self.unsafe = writers_before(nodes, self.places, options.analysis)
+        self.single = {node.name: self._single(node) for node in nodes}
+        self.contraction = Contraction(self.following)
+        self.groups = {i: self.single[name] for name, i in self.numbers.items()}
+        self.closed = 0  # nodes in regions
         here = {node.name: node for node in nodes}
         for region in options.regions:
             if region[0] in here:
                 self.close([here[name] for name in region])
+
+    def _single(self, node: Node) -> _Group:
+        """A node as a group; a rule that is left out finds nothing."""
+        name, keeps = node.name, self.keeps
+        return _Group(
+            nodes=1 << self.places[name],
+            compilable=compilable(node) or not keeps(Rule.NOT_COMPILABLE),
+            devices=frozenset(self.devices[name] if keeps(Rule.DEVICE) else ()),
+            sections=frozenset(self.sections[name] if keeps(Rule.SECTION) else ()),
+            waits=self.known[name] if keeps(Rule.DIFFERENT_WAITS) else 0,
+            unsafe=self.unsafe.get(name, 0) if keeps(Rule.UNSAFE_PAIR) else 0,
+        )
 
     # --- rules -----------------------------------------------------------------------
 
@@ -336,20 +390,29 @@ class _Level:
                 return rule
         return None
 
-    def _alike(self, node: Node) -> _Alike | None:
-        """What nodes share that only an unsafe pair keeps apart; None if it is always apart."""
-        devices = self.devices[node.name]
-        if not compilable(node) or len(devices) > 1:
-            return None
-        return frozenset(self.sections[node.name]), frozenset(devices), self.known[node.name]
+    def perhaps_apart(self, nodes: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+        """All pairs of nodes that rules keep apart, and few others; a large cluster has many pairs.
 
-    def none_apart(self, nodes: Iterable[Node]) -> bool:
-        """True only if no rule keeps any two of the nodes apart; a large cluster has many pairs."""
-        names = {node.name for node in nodes}
-        shared = {self.alike[name] for name in names}
-        if len(shared) != 1 or None in shared:
-            return False
-        return all(names.isdisjoint(self.unsafe_with[name]) for name in names)
+        A node that must not be in any cluster is a pair with itself.
+        """
+        groups = [self.single[node.name] for node in nodes]
+        here = sum(group.nodes for group in groups)
+        at = {self.places[node.name]: i for i, node in enumerate(nodes)}
+        alike: dict[Hashable, int] = {}
+        later = [0] * len(nodes)  # unsafe together with a node
+        for i, group in enumerate(groups):
+            kind = group.sections, group.waits, group.devices
+            if not group.is_apart:
+                alike[kind] = alike.get(kind, 0) | 1 << i
+            for place in ones(group.unsafe & here):
+                first, second = sorted((i, at[place]))
+                later[first] |= 1 << second
+        everything = (1 << len(nodes)) - 1
+        for i, group in enumerate(groups):
+            kind = group.sections, group.waits, group.devices
+            others = everything if group.is_apart else everything & ~alike[kind]
+            for j in ones((others | later[i]) >> i << i):
+                yield nodes[i], nodes[j]
 
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
         """True if two nodes in one cluster would break the rule."""
@@ -361,29 +424,17 @@ class _Level:
             return len(self.devices[a.name] | self.devices[b.name]) > 1
         if rule is Rule.DIFFERENT_WAITS:
             return self.known[a.name] != self.known[b.name]
-        return bool({(a.name, b.name), (b.name, a.name)} & self.unsafe)
+        pairs = ((a, b), (b, a))
+        return any(self.unsafe.get(x.name, 0) >> self.places[y.name] & 1 for x, y in pairs)
 
     def too_many(self, mask: int) -> bool:
-        """True if a cluster of these steps would break `Rule.SIZE`."""
+        """True if a cluster of so many nodes would break `Rule.SIZE`."""
         most = self.options.most
         return most is not None and mask.bit_count() > most and self.keeps(Rule.SIZE)
 
     def keeps(self, rule: Rule) -> bool:
         """True if the rule is not left out."""
         return rule not in self.options.without
-
-    def cyclic(self, mask: int) -> bool:
-        """True if a path leaves these groups and returns; other groups count as one node each."""
-        seen = mask
-        front = self.after(mask) & ~seen
-        while front and self.keeps(Rule.CYCLE):
-            for i in ones(front):
-                front |= self.group[i]
-            if self.after(front) & mask:
-                return True
-            seen |= front
-            front = self.after(front) & ~seen
-        return False
 
     def after(self, mask: int) -> int:
         """Direct successors of these steps."""
@@ -397,42 +448,48 @@ class _Level:
     def close(self, region: Sequence[Node]) -> None:
         """Make a region a group to which no node is added."""
         names = tuple(node.name for node in region)
-        for a, b in combinations_with_replacement(region, 2):
+        for a, b in self.perhaps_apart(region):
             rule = self.apart(a, b)
             if rule is not None:
                 raise RegionRefused(names, Refusal(a.name, b.name, rule))
-        mask = sum({1 << self.numbers[name] for name in names})
-        for rule, broken in ((Rule.SIZE, self.too_many(mask)), (Rule.CYCLE, self.cyclic(mask))):
+        roots = [self.numbers[name] for name in names]
+        mask = sum(1 << root for root in roots)
+        cyclic = self.keeps(Rule.CYCLE) and self.contraction.is_cyclic(roots)
+        for rule, broken in ((Rule.SIZE, self.too_many(mask)), (Rule.CYCLE, cyclic)):
             if broken:
                 raise RegionRefused(names, Refusal(names[0], names[-1], rule))
-        self.join(mask)
-        self.closed |= mask
+        self.join(roots)
+        self.closed |= self.groups[roots[-1]].nodes
 
     def contract(self, rng: random.Random | None) -> None:
         """Join groups along edges until no two can be joined."""
-        numbers = set(self.numbers.values())
         edges = [
-            (i, j) for i, mask in enumerate(self.following) for j in ones(mask) if {i, j} <= numbers
+            (i, j)
+            for i, mask in enumerate(self.following)
+            for j in ones(mask)
+            if i in self.groups and j in self.groups
         ]
         if rng is not None:
             rng.shuffle(edges)
         joined = True
         while joined:
-            joined = False
+            joined, left = False, []
             for i, j in edges:
-                if self.group[i] != self.group[j] and self.joinable(self.group[i], self.group[j]):
-                    self.join(self.group[i] | self.group[j])
+                a, b = self.contraction.root(i), self.contraction.root(j)
+                if a == b or self.never_joined(a, b):
+                    continue
+                if self.keeps(Rule.CYCLE) and self.contraction.has_other_path(a, b):
+                    left.append((i, j))  # until the path is joined, too
+                else:
+                    self.join((a, b))
                     joined = True
+            edges = left
 
-    def joinable(self, a: int, b: int) -> bool:
-        """True if no rule keeps two groups apart."""
-        if (a | b) & self.closed or self.too_many(a | b):
-            return False
-        if not self.none_apart(self.at(i) for i in ones(a | b)):
-            pairs = ((self.at(i), self.at(j)) for i in ones(a) for j in ones(b))
-            if any(self.apart(*pair) for pair in pairs):
-                return False
-        return not self.cyclic(a | b)
+    def never_joined(self, a: int, b: int) -> bool:
+        """True if a rule keeps two groups apart, however they grow."""
+        first, second = self.groups[a], self.groups[b]
+        both = first.nodes | second.nodes
+        return bool(both & self.closed) or self.too_many(both) or first.keeps_apart(second)
 
     def at(self, number: int) -> Node:
         """The node of the step with that number."""
@@ -440,20 +497,25 @@ class _Level:
         assert isinstance(node, Node)
         return node
 
-    def join(self, mask: int) -> None:
-        """Make these steps one group."""
-        for i in ones(mask):
-            self.group[i] = mask
+    def join(self, roots: Sequence[int]) -> None:
+        """Make groups one group."""
+        root = self.contraction.join(roots)
+        self.groups[root] = reduce(_Group.joined, (self.groups[each] for each in roots))
 
     def clusters(self) -> list[tuple[str, ...]]:
         """Members, in SSA order, of each group that is a region or large enough."""
         found = []
-        for mask in dict.fromkeys(self.group[i] for i in sorted(self.numbers.values())):
-            nodes = [self.at(i) for i in ones(mask)]
-            enough = len(nodes) >= self.options.least and not self.apart(nodes[0], nodes[0])
-            if mask & self.closed or enough:
-                found.append(ssa_order(self.nodes, [node.name for node in nodes]))
+        for root in dict.fromkeys(map(self.contraction.root, sorted(self.groups))):
+            group = self.groups[root]
+            nodes = [self.nodes[place] for place in ones(group.nodes)]
+            enough = len(nodes) >= self.options.least and not group.is_apart
+            if group.nodes & self.closed or enough:
+                found.append(_in_ssa_order(nodes))
         return found
+
+    def in_order(self, members: Iterable[Node]) -> list[Node]:
+        """Nodes in the order in which they stand."""
+        return sorted(members, key=lambda node: self.places[node.name])
 
     # --- explanations ----------------------------------------------------------------
 
@@ -488,9 +550,11 @@ def compilable(node: Node) -> bool:
     return not bodies(node) or not any(each.resources for each in inner)
 
 
-def _devices(test: LitmusTest, node: Node) -> set[str]:
-    """Devices of a node and of the nodes in its bodies; empty if it may run anywhere."""
-    lives = {each.name: each.device for each in test.resources}
+def _devices(lives: Mapping[str, str], node: Node) -> set[str]:
+    """Devices of a node and of the nodes in its bodies; empty if it may run anywhere.
+
+    `lives` has the devices of resources.
+    """
     inner = list(all_nodes([node]))
     found = {each.device for each in inner if each.device}
     # "" counts as a device: the default one.

@@ -18,7 +18,7 @@ from litmusfuzz.corpus.model import Graph, Node, all_nodes, bodies, steps, steps
 from litmusfuzz.corpus.ops import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import Step
 
@@ -77,6 +77,22 @@ def unsafe_pairs(nodes: Sequence[Node], analysis: Analysis = SOUND) -> frozenset
     frozenset of (str, str)
         All (A, B) such that A writes, B reads, and a path of data, control or section
         edges leads from A to B. The two may use different variables.
+    """
+    before = writers_before(nodes, {node.name: i for i, node in enumerate(nodes)}, analysis)
+    return frozenset((nodes[i].name, name) for name, mask in before.items() for i in ones(mask))
+
+
+def writers_before(
+    nodes: Sequence[Node], numbers: Mapping[str, int], analysis: Analysis = SOUND
+) -> dict[str, int]:
+    """For each node that reads and is unsafe in a cluster with others, these, which write.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        All of one graph or body, in topological order.
+    numbers : mapping of str to int
+        A bit for each node; the result has masks of these.
 
     Notes
     -----
@@ -87,21 +103,23 @@ def unsafe_pairs(nodes: Sequence[Node], analysis: Analysis = SOUND) -> frozenset
         nodes = [replace(node, after=()) for node in nodes]
     graph = Graph("", tuple(nodes))
     before = steps_before(graph)
-    bits = {node.name: 1 << i for i, node in enumerate(nodes) if analysis.writes(node)}
+    bits = {node.name: 1 << numbers[node.name] for node in nodes if analysis.writes(node)}
     above: dict[Step, int] = {}
-    pairs: list[tuple[str, str]] = []
+    found: dict[str, int] = {}
     for kind, step in steps(graph):
         mask = 0
         for source in before[kind, step.name]:
             mask |= bits.get(source[1], 0) | (above[source] if analysis.transitive else 0)
         above[kind, step.name] = mask
-        if isinstance(step, Node) and analysis.reads(step):
-            pairs += ((nodes[i].name, step.name) for i in ones(mask))
-    return frozenset(pairs)
+        if mask and isinstance(step, Node) and analysis.reads(step):
+            found[step.name] = found.get(step.name, 0) | mask
+    return found
 
 
 def ones(mask: int) -> Iterator[int]:
     """The positions of a mask's bits, from the lowest."""
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1
+    digits = bin(mask)[:1:-1]
+    place = digits.find("1")
+    while place >= 0:
+        yield place
+        place = digits.find("1", place + 1)
