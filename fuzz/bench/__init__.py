@@ -7,5 +7,7 @@ reports the ratio to a baseline measured in the same process.
   `large` is one measurement in a process of its own, `programs` makes the tests.
 - `native`: the engines and schedulers of the executor `native`, against TensorFlow.
 - `clusters`: translation validation, and clusters compiled by XLA (`compiled`).
-- `tensorflow`: campaigns on TensorFlow.
+- `tensorflow`: the executor `tf`: throughput, overhead, and outcomes reached.
+- `campaign`: graph runs in a second of campaigns on TensorFlow, and where the time goes; `naive` is
+  the loop that it is compared with, in processes of their own.
 """

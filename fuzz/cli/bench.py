@@ -70,6 +70,18 @@ def bench_tensorflow(as_json: bool) -> None:
     _show_bench(report, as_json)
 
 
+@bench.command("campaign", epilog="Example: litmusfuzz bench campaign --json")
+@json_option
+def bench_campaign(as_json: bool) -> None:
+    """Measure graph runs in a second, and where the time of a campaign goes.
+
+    Takes about four minutes on two free cores.
+    """
+    from litmusfuzz.fuzz.bench.campaign import report
+
+    _show_bench(report, as_json)
+
+
 @bench.command("workers", epilog="Example: litmusfuzz bench workers --json")
 @json_option
 def bench_workers(as_json: bool) -> None:

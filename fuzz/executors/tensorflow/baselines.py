@@ -6,10 +6,13 @@ stand here because only this package imports TensorFlow.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
+from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
@@ -18,14 +21,15 @@ if TYPE_CHECKING:
     from tensorflow.core.protobuf import config_pb2
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config, Noise
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 
 class SessionLoop:
     """Sets the variables, runs the graph and fetches its outputs, and ignores them.
 
-    A user would write this loop to run one graph many times. It takes tests of one run
-    that cannot block.
+    A user would write this loop to run one graph many times. It takes tests that cannot
+    block; several runs execute one after the other.
 
     Parameters
     ----------
@@ -37,21 +41,46 @@ class SessionLoop:
     def __init__(self, built: Built, config: config_pb2.ConfigProto) -> None:
         self._session = tf.compat.v1.Session(graph=session.load(built.graph_def), config=config)
         self._set = session.callable_of(self._session, (), lowering.INIT)
-        (unit,) = built.units
-        observed = (shown.tensor for shown in unit.observed)
-        self._race = session.callable_of(self._session, observed, unit.target)
+        self._races = []
+        for unit in built.units:
+            observed = (shown.tensor for shown in unit.observed)
+            race = session.callable_of(self._session, observed, unit.target)
+            self._races += [race] * len(unit.runs)
         self._get = session.callable_of(self._session, (shown.tensor for shown in built.final))
 
     def __call__(self) -> None:
         """Execute every copy once."""
         self._set()
-        self._race()
+        for race in self._races:
+            race()
         self._get()
 
     def close(self) -> None:
         """Release graph and threads."""
-        del self._set, self._race, self._get
+        del self._set, self._races, self._get
         self._session.close()
+
+
+def run_naively(test: LitmusTest, config: Config, noise: Noise, seed: int) -> None:
+    """Build a graph, run it `noise.steps` times by three callables, and close its session.
+
+    Raises
+    ------
+    Refused
+        If the test may block: the loop would never end.
+    """
+    settings, template = Settings.of(config), lowering.lower(test)
+    if template.may_block:
+        raise Refused("a naive loop of a test that may block")
+    built = lowering.build(
+        template,
+        noise,
+        np.random.default_rng(seed),
+        share_handles=settings.shared_handles,
+    )
+    with closing(SessionLoop(built, session_config(settings))) as loop:
+        for _ in range(noise.steps):
+            loop()
 
 
 class UnobservedLoop:

@@ -1,0 +1,363 @@
+"""Benchmark of campaigns: graph runs in a second, where the time goes, and a naive loop.
+
+A *graph run* is one graph in one configuration, executed at least 16 times and judged. Each scope
+is a short campaign without reductions, whose events are stored as those of `litmusfuzz run`. Right
+after it, naive loops run the same graphs as often, in as many processes, and judge nothing: their
+rate is the baseline, so that other load on the machine affects both alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import psutil
+
+from litmusfuzz.fuzz.bench.naive import Lap, Task
+from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
+from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
+from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
+from litmusfuzz.reports.bench import BenchReport, Figure
+from litmusfuzz.reports.events import (
+    CampaignStarted,
+    Configured,
+    Executed,
+    Generated,
+    ShardEnded,
+    ShardPlanned,
+    ShardStarted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.reports.events import Event
+
+NOISE: Final = Noise(copies=1, steps=16)
+WORKERS: Final = 2
+SEED: Final = 1
+ROUNDS: Final = 3
+CAMPAIGN_S: Final = 10.0
+"""Of each round."""
+NOT_BLOCKING: Final = ("dag", "conditionals", "loops", "clusterable", "sparse")
+"""Families without queues and critical sections."""
+GENERATED: Final = 40
+"""Graphs of each family whose generator is measured alone."""
+MAX_NAIVE: Final = 400
+"""Graphs of one round that the naive loops run, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A configuration and families, with the least number of graph runs in a second.
+
+    `naive` says that naive loops run the same graphs: no graph may block.
+    """
+
+    title: str
+    config: str
+    families: tuple[str, ...]
+    least: float
+    naive: bool = False
+
+
+SCOPES: Final = (
+    Scope("plain, families that do not block", "plain", NOT_BLOCKING, 100.0, naive=True),
+    Scope("plain, all families", "plain", (), 30.0),
+    Scope("autocluster, dag", "autocluster", ("dag",), 10.0, naive=True),
+    Scope("autocluster, all families", "autocluster", (), 6.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    """Naive loops: graph runs in a second, and processor time of one."""
+
+    rate: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one campaign did.
+
+    Parameters
+    ----------
+    runs : int
+        Graph runs.
+    elapsed_s : float
+        From the start of its workers to its end.
+    working_s : float
+        Seconds of its workers in building and running graphs.
+    own_s : float
+        Processor time of its own process: generating, judging, storing, and what else it does.
+    generating_s, judging_s : float
+        Elapsed, of its own process.
+    workers_s : float
+        Processor time of its workers, those that crashed excepted.
+    naive : Naive or None
+        The naive loops on the same graphs.
+    """
+
+    runs: int
+    elapsed_s: float
+    working_s: float
+    own_s: float
+    generating_s: float
+    judging_s: float
+    workers_s: float
+    naive: Naive | None = None
+
+    @property
+    def rate(self) -> float:
+        """Graph runs in a second."""
+        return self.runs / self.elapsed_s
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of a graph run, of all processes."""
+        return (self.own_s + self.workers_s) / self.runs
+
+
+def one_round(scope: Scope, seed: int) -> Round:
+    """A campaign, and the naive loops after it."""
+    chosen = configuration("tf", scope.config)
+    model = chosen.guarantees
+    of = executor_class_of("tf", dict(chosen.settings), model)
+    described = Configured("tf", chosen.name, model, model, of)
+    events: list[Event] = []
+    with tempfile.TemporaryDirectory() as name, Store(Path(name), write=True) as store:
+        store.append(
+            0,
+            CampaignStarted(
+                command="bench",
+                seed=seed,
+                asked_s=CAMPAIGN_S,
+                workers=WORKERS,
+                configurations=(described,),
+                noise=noise_text(NOISE),
+            ),
+        )
+        store.append(1, ShardPlanned(configurations={"tf": (scope.config,)}))
+
+        own_s = 0.0
+        processors_s: dict[int, float] = {}
+
+        def log(event: Event) -> None:
+            nonlocal own_s
+            if isinstance(event, ShardStarted):
+                own_s = time.process_time()
+            elif isinstance(event, Executed | ShardEnded):
+                for slot in campaign.slots:
+                    _note_processor_time(slot, processors_s)
+            store.append(1, event)
+            events.append(event)
+
+        settings = Settings(
+            seed,
+            Path(name),
+            (("tf", chosen),),
+            CAMPAIGN_S,
+            families=scope.families,
+            count=NOISE.copies * NOISE.steps,
+            workers=WORKERS,
+            model=None,
+            noise=NOISE,
+            minimizing_share=0.0,
+        )
+        campaign = Campaign(settings, log)
+        asyncio.run(campaign.run())
+        own_s = time.process_time() - own_s
+    executed = [e for e in events if isinstance(e, Executed) and e.executor == "tf"]
+    generated = [e for e in events if isinstance(e, Generated)]
+    judged = [e for e in executed if e.end == "judged"]
+    counters: Counter[str] = Counter()
+    for each in executed:
+        counters.update(each.counters)
+    naive = None
+    if scope.naive:
+        # In one process for all, a graph that damages memory would end the others.
+        damaging: frozenset[str] = getattr(executor_class("tf"), "damaging_ops", frozenset())
+        ops = {each.index: set(each.ops) for each in generated}
+        safe = [e for e in judged if not damaging & ops[e.index]]
+        graphs = [(each.family, each.index) for each in safe][:MAX_NAIVE]
+        naive = run_naive(scope.config, seed, graphs)
+    return Round(
+        len(judged),
+        _elapsed_s(events),
+        counters["building_s"] + counters["running_s"],
+        own_s,
+        sum(each.generating_s for each in generated),
+        sum(e.judging_s for e in generated) + sum(e.judging_s for e in executed),
+        sum(processors_s.values()),
+        naive,
+    )
+
+
+def _note_processor_time(slot: Slot, processors_s: dict[int, float]) -> None:
+    """Note the processor time so far of a worker's process, by its ID."""
+    if slot.worker.pid is not None and not slot.canary:
+        with suppress(psutil.NoSuchProcess):
+            times = psutil.Process(slot.worker.pid).cpu_times()
+            processors_s[slot.worker.pid] = times.user + times.system
+
+
+def _elapsed_s(events: Sequence[Event]) -> float:
+    """Seconds from the start of the workers to the end."""
+    (started,) = (each for each in events if isinstance(each, ShardStarted))
+    return events[-1].at - started.at
+
+
+def run_naive(config: str, seed: int, graphs: Sequence[tuple[str, int]]) -> Naive:
+    """Run graphs in naive loops, in as many processes as a campaign has workers."""
+    variables = os.environ | dict(configuration("tf", config).environment)
+    with ExitStack() as stack:
+        loops = []
+        for number in range(WORKERS):
+            part = list(graphs[number::WORKERS])
+            task = Task(
+                config=config, seed=seed, graphs=part, copies=NOISE.copies, steps=NOISE.steps
+            )
+            loop = subprocess.Popen(
+                [sys.executable, "-P", "-m", "litmusfuzz.fuzz.bench.naive"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=variables,
+            )
+            stack.enter_context(loop)
+            stack.callback(loop.kill)
+            assert loop.stdin is not None
+            assert loop.stdout is not None
+            loop.stdin.write(msgspec.json.encode(task) + b"\n")
+            loop.stdin.flush()
+            loops.append((loop.stdin, loop.stdout))
+        for _, replies in loops:
+            assert replies.readline() == b"ready\n", "a naive loop has ended early"
+        for requests, _ in loops:
+            requests.write(b"\n")
+            requests.flush()
+        laps = [msgspec.json.decode(replies.readline(), type=Lap) for _, replies in loops]
+    return Naive(
+        len(graphs) / max(each.elapsed_s for each in laps),
+        sum(each.cpu_s for each in laps) / len(graphs),
+    )
+
+
+def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
+    """Medians over the rounds of one scope."""
+
+    def middle(value: Callable[[Round], float]) -> float:
+        return statistics.median(map(value, rounds))
+
+    def per_run_ms(value: Callable[[Round], float]) -> float:
+        return 1000 * sum(map(value, rounds)) / max(1, sum(each.runs for each in rounds))
+
+    whole = f"of {WORKERS} workers"
+    figures = [
+        Figure(
+            f"{scope.title}: graph runs",
+            middle(lambda each: each.rate),
+            "in a second",
+            least=scope.least,
+            note=f"{sum(each.runs for each in rounds):,} in all",
+        )
+    ]
+    beside = [(each, each.naive) for each in rounds if each.naive]
+    if beside:
+        rate = statistics.median(naive.rate for _, naive in beside)
+        cpu_ms = 1000 * statistics.median(naive.cpu_s for _, naive in beside)
+        figures += [
+            Figure(
+                f"{scope.title}: relative to a naive loop",
+                statistics.median(each.rate / naive.rate for each, naive in beside),
+                "times",
+                least=1.0,
+                note=f"that runs {rate:,.1f} in a second",
+            ),
+            Figure(
+                f"{scope.title}: the same by processor time",
+                statistics.median(naive.cpu_s / each.cpu_s for each, naive in beside),
+                "times",
+                note=f"{1000 * middle(lambda each: each.cpu_s):.1f} ms a graph run, of all "
+                f"processes, against {cpu_ms:.1f}",
+            ),
+        ]
+    figures += [
+        Figure(
+            f"{scope.title}: workers build and run graphs",
+            middle(lambda each: each.working_s / (WORKERS * each.elapsed_s)),
+            "%",
+            least=0.75,
+            note=f"{per_run_ms(lambda each: each.working_s):.1f} ms a graph run, {whole}",
+        ),
+        Figure(
+            f"{scope.title}: generating, judging, storing",
+            middle(lambda each: each.own_s / (WORKERS * each.elapsed_s)),
+            "%",
+            most=0.2,
+            note=f"{per_run_ms(lambda each: each.own_s):.1f} ms a graph run, generating "
+            f"{per_run_ms(lambda each: each.generating_s):.1f}, judging "
+            f"{per_run_ms(lambda each: each.judging_s):.1f} with waits for a processor",
+        ),
+    ]
+    return figures
+
+
+def generator(family: str) -> Figure:
+    """Mean processor time of generating one graph of a family."""
+    support = executor_class("tf").support
+    generate(family, SEED, GENERATED, support)  # what the first one of a process costs
+    start, made = time.process_time(), 0
+    for index in range(GENERATED):
+        with suppress(NotGenerated):
+            generate(family, SEED, index, support)
+            made += 1
+    mean_s = (time.process_time() - start) / max(1, made)
+    return Figure(f"generating a graph of {family}", mean_s * 1000, "ms", most=3.0)
+
+
+def report(progress: Callable[[str], None]) -> BenchReport:
+    """Run the whole benchmark.
+
+    Parameters
+    ----------
+    progress : callable
+        Receives the name of each part before it begins.
+    """
+    figures: list[Figure] = []
+    seeds = random.Random(SEED)
+    for scope in SCOPES:
+        rounds = []
+        for number in range(ROUNDS):
+            progress(f"{scope.title}, {number + 1} of {ROUNDS}")
+            rounds.append(one_round(scope, seeds.getrandbits(31)))
+        figures += figures_of(scope, rounds)
+    progress("generators")
+    figures += [generator(name) for name, family in FAMILIES.items() if family.weight]
+    load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
+    about = (
+        f"Medians of {ROUNDS} campaigns of {CAMPAIGN_S:g} s, {WORKERS} workers each, noise "
+        f"{noise_text(NOISE)}; nothing is minimized; {load}.",
+        "Shares are of the time of all workers. Naive loops: the same graphs in as many processes; "
+        "each graph is built, executed as often by three callables, and its session closed. They "
+        "omit graphs with ops that damage the memory of their process.",
+    )
+    return BenchReport(tuple(figures), about)

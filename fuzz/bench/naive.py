@@ -1,0 +1,77 @@
+"""Runs graphs in a naive loop, in a process of its own: the baseline of the benchmark `campaign`.
+
+Run as ``python -m litmusfuzz.fuzz.bench.naive``. Its input are two lines: a `Task` in JSON, and,
+once it has answered that it is ready, an empty one to start. Then it prints a `Lap`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.generators import generate
+
+if TYPE_CHECKING:
+    from typing import IO
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """The graphs to run.
+
+    Parameters
+    ----------
+    config : str
+        Configuration of the executor `tf`.
+    seed : int
+        Of the campaign that has run the graphs.
+    graphs : list of (str, int)
+        Family and index of each.
+    copies, steps : int
+        As in `Noise`.
+    """
+
+    config: str
+    seed: int
+    graphs: list[tuple[str, int]]
+    copies: int
+    steps: int
+
+
+class Lap(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that the graphs took, elapsed and of processors; generating them does not count."""
+
+    elapsed_s: float
+    cpu_s: float
+
+
+def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
+    """Run the graphs of a task, each in a session of its own."""
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
+
+    support = executor_class("tf").support
+    tests = [generate(family, task.seed, index, support) for family, index in task.graphs]
+    noise, config = Noise(copies=task.copies, steps=task.steps), configuration("tf", task.config)
+    run_naively(tests[0], config, noise, 0)  # what the first session of a process costs
+    ready.write(b"ready\n")
+    ready.flush()
+    start.readline()
+    elapsed_s, cpu_s = time.perf_counter(), time.process_time()
+    for number, test in enumerate(tests):
+        run_naively(test, config, noise, number)
+    return Lap(elapsed_s=time.perf_counter() - elapsed_s, cpu_s=time.process_time() - cpu_s)
+
+
+def main() -> None:
+    """Run one task."""
+    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    found = lap(task, sys.stdout.buffer, sys.stdin.buffer)
+    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Benchmark of campaigns: its rounds, figures and naive loop. No test checks a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.bench import campaign
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
+from litmusfuzz.fuzz.generators import generate
+
+
+def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "CAMPAIGN_S", 1.0)
+    monkeypatch.setattr(campaign, "WORKERS", 1)
+    scope = campaign.Scope("a title", "plain", ("dag",), 0.001, naive=True)
+    made = campaign.one_round(scope, 1)
+    assert made.runs > 0
+    assert made.naive is not None
+    assert min(made.naive.rate, made.naive.cpu_s, made.cpu_s, made.own_s, made.workers_s) > 0
+    assert 0 < made.working_s <= campaign.WORKERS * made.elapsed_s
+    runs, relative, by_processor, working, rest = campaign.figures_of(scope, [made])
+    assert runs.met
+    assert runs.value == pytest.approx(made.rate)
+    assert relative.value == pytest.approx(made.rate / made.naive.rate)
+    assert by_processor.value == pytest.approx(made.naive.cpu_s / made.cpu_s)
+    assert 0 < (working.value or 0) <= 1
+    assert (rest.value or 0) > 0
+
+
+@pytest.mark.parametrize("family", campaign.NOT_BLOCKING)
+def test_no_graph_of_these_families_blocks(family: str) -> None:
+    for index in range(20):
+        test = generate(family, campaign.SEED, index)
+        assert not {*test.queues, *test.mutexes}
+
+
+def test_a_naive_loop_refuses_a_test_that_may_block() -> None:
+    noise = Noise(copies=1, steps=2)
+    run_naively(litmus("X=1; r0=Y || Y=1; r1=X"), configuration("tf"), noise, 0)
+    with pytest.raises(Refused, match="block"):
+        run_naively(generate("queues", 1, 0), configuration("tf"), noise, 0)
+
+
+def test_the_time_of_a_generator_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "GENERATED", 2)
+    assert (campaign.generator("dag").value or 0) > 0
