@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
-from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for, generate
 from litmusfuzz.reports.bench import BenchReport, Figure
 from litmusfuzz.reports.events import (
     CampaignStarted,
@@ -351,7 +351,8 @@ def report(progress: Callable[[str], None]) -> BenchReport:
             rounds.append(one_round(scope, seeds.getrandbits(31)))
         figures += figures_of(scope, rounds)
     progress("generators")
-    figures += [generator(name) for name, family in FAMILIES.items() if family.weight]
+    families = families_for(executor_class("tf").support)
+    figures += [generator(name) for name in families if FAMILIES[name].weight]
     load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
     about = (
         f"Medians of {ROUNDS} campaigns of {CAMPAIGN_S:g} s, {WORKERS} workers each, noise "

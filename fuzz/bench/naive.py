@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from litmusfuzz.fuzz.campaign.dispatcher import support_of
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.generators import generate
@@ -53,8 +54,12 @@ def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
     """Run the graphs of a task, each in a session of its own."""
     from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
 
-    support = executor_class("tf").support
-    tests = [generate(family, task.seed, index, support) for family, index in task.graphs]
+    made = executor_class("tf")
+    damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
+    tests = [
+        generate(family, task.seed, index, support_of(made.support, damaging, index))
+        for family, index in task.graphs
+    ]
     noise, config = Noise(copies=task.copies, steps=task.steps), configuration("tf", task.config)
     run_naively(tests[0], config, noise, 0)  # what the first session of a process costs
     ready.write(b"ready\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +37,10 @@ MAX_WAITING: Final = 16
 """Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
 one executor does not stop the others."""
 MOST_FAMILIES: Final = 32
+DAMAGING_EVERY: Final = 16
+"""Of a family's tests, one in so many may have ops that damage the memory of their process. One
+graph in fourteen would have such an op, and needs a process of its own, which costs twenty others.
+"""
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
 minimizes or hangs. A campaign limited by a number of tests waits without limit."""
@@ -123,6 +127,10 @@ class CampaignExecutor:
         self.last_taken_at = time.monotonic()
         return self.waiting.popleft()
 
+    def support_of(self, index: int) -> Support:
+        """The tests that it takes of those with this number in the campaign."""
+        return support_of(self.support, self.damaging_ops, index)
+
     @property
     def full(self) -> bool:
         """True if no more tests may wait for this executor."""
@@ -160,6 +168,13 @@ class UnreducedFinding:
             "executor": self.executor.name,
             "configuration": self.sampled.config.name,
         }
+
+
+def support_of(support: Support, damaging_ops: frozenset[str], index: int) -> Support:
+    """An executor's support for test number `index`: most tests have no damaging op."""
+    if not damaging_ops or index // MOST_FAMILIES % DAMAGING_EVERY == 0:
+        return support
+    return replace(support, ops=support.ops - damaging_ops)
 
 
 class Dispatcher:
@@ -255,14 +270,14 @@ class Dispatcher:
         if left is not None and not left and not any(e.sampler.several for e in self.fuzzed):
             return  # it is known which configuration is next
         try:
-            test = generate(family, self.settings.seed, index, chooser.support)
+            test = generate(family, self.settings.seed, index, chooser.support_of(index))
         except NotGenerated:
             return  # for this index only; the next one has other random choices
         running: dict[CampaignExecutor, SampledConfiguration] = {}
         lacking: dict[str, tuple[str, ...]] = {}
         busy = []
         for executor in self.fuzzed:
-            if lacks := executor.support.lacking(test):
+            if lacks := executor.support_of(index).lacking(test):
                 lacking[executor.sampler.current.title] = tuple(lacks)
             elif executor.full:
                 busy.append(executor.sampler.current.title)

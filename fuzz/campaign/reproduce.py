@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import digest
+from litmusfuzz.fuzz.campaign.dispatcher import support_of
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -55,21 +56,23 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     asked = []
     for each in chosen:
         try:
-            support = executor_class(of[each.index]).support
+            made = executor_class(of[each.index])
         except (KeyError, ValueError) as error:
             why = "it was never generated" if isinstance(error, KeyError) else str(error)
             raise StoreError(f"{store.path}: test {each.index}: {why}") from None
+        damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
+        support = support_of(made.support, damaging, each.index)
         if each.family not in FAMILIES:
             raise StoreError(f"{store.path}: test {each.index}: no family {each.family!r}")
         asked.append((each.family, started.seed, each.index, support))
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
-    made = [each for part in pool.map(digests, parts) for each in part]
+    found = [each for part in pool.map(digests, parts) for each in part]
     different = [
         f"{each.family} {each.index}"
-        for each, sha256 in zip(chosen, made, strict=True)
+        for each, sha256 in zip(chosen, found, strict=True)
         if each.sha256 != sha256
     ]
-    return different, len(made)
+    return different, len(found)
 
 
 def digests(tests: list[tuple[str, int, int, Support]]) -> list[str]:

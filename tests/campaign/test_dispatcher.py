@@ -32,6 +32,7 @@ from litmusfuzz.reports.fold import Fold
 if TYPE_CHECKING:
     import pytest
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.reports.report import Report, Share
 
 ALL = FEATURES - {"clusters", "transfers"}
@@ -164,6 +165,31 @@ def test_a_narrow_executor_has_its_share_of_graphs_within_its_support() -> None:
     assert len(taken) >= 20
     assert {each.index for each in seen[::2]} <= {each.index for each in taken}
     assert not any(narrow.support.lacking(each.test) for each in taken)
+
+
+def test_one_test_in_sixteen_may_damage_memory_and_the_others_are_as_before() -> None:
+    """`sparse` is half made of such tests; which number may have the op depends on the number."""
+    risky, other = executor("risky", frozenset()), executor("other", frozenset())
+    risky.families = other.families = ("sparse",)
+    risky.damaging_ops = frozenset({"ResourceStridedSliceAssign"})
+
+    def damages(test: LitmusTest) -> bool:
+        return any(node.op in risky.damaging_ops for node in test.effects)
+
+    alone = Table(risky).take(risky, 4 * dispatcher.DAMAGING_EVERY)
+    found = {each.index for each in alone if damages(each.test)}
+    may = {n * dispatcher.DAMAGING_EVERY * MOST_FAMILIES for n in range(4)}
+    first = tuple(FAMILIES).index("sparse")
+    assert found
+    assert found <= {index + first for index in may}
+    for each in alone:
+        usual = generate("sparse", 1, each.index, risky.support)
+        assert (each.test == usual) == (each.index in found or not damages(usual))
+    # What the other one chooses beyond that, it runs alone.
+    taken = Table(risky, other).take(other, 2 * dispatcher.DAMAGING_EVERY)
+    beyond = [each for each in taken if risky not in each.sampled]
+    assert beyond
+    assert all(damages(each.test) for each in beyond)
 
 
 def test_generated_tests_depend_on_the_seed_and_not_on_the_executors() -> None:

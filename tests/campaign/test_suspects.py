@@ -136,8 +136,11 @@ def test_what_only_a_damaged_process_shows_is_no_finding(
     assert isinstance(ended.events[-1], ShardEnded)
 
 
-def test_a_test_with_a_damaging_op_has_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_test_with_a_damaging_op_has_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first test of a process counts its ID; the others count nothing."""
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.dispatcher.DAMAGING_EVERY", 1)
     ended = campaign(Damaging.name, tmp_path).run()
     pid, by_pid = 0.0, {}
     for each in ended.of(Executed):
