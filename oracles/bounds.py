@@ -4,10 +4,12 @@ Generators ask for both: the reference oracle visits every order, and must come 
 `count_all` counts orders by downsets, of which there are far fewer. It assumes that every
 loop reaches its bound and every conditional its larger branch: where data decides, the count
 is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value.
+Each takes the test's unfolding under `rfc`, if the caller has it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
 _STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)
 _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """Accesses that race with accesses of the same sort."""
+_GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
+"""Accesses that may have to wait for their resource."""
 
 
-def largest_magnitude(test: LitmusTest) -> int:
+def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> int:
     """Upper bound on the magnitude of every value, intermediate values included.
 
     semantics.md, section 1, wants each below 2**24. The reference oracle checks that exactly,
@@ -55,7 +59,7 @@ def largest_magnitude(test: LitmusTest) -> int:
     the round before; after as many rounds as there are such events, nothing larger can be
     reached. Loops are unrolled, and both branches of a conditional count.
     """
-    unfolding = unfold(test, RFC)
+    unfolding = unfolding or unfold(test, RFC)
     memory = {v.name: max(map(abs, test.initial(v))) for v in test.variables}
     for queue in test.queues:
         elements = test.initial_elements(queue)
@@ -135,35 +139,55 @@ class Path:
     before: tuple[int, ...]
 
 
-def count_all(test: LitmusTest, limit: int) -> int:
+def count_all(test: LitmusTest, limit: int, unfolding: Unfolding | None = None) -> int:
     """Number of orders that the reference oracle visits under `rfc`, or more; at most `limit`.
 
     Counts the orders of every choice of strictness if an op may block: those that do not matter
     included, since what a seed generates depends on this number.
     """
-    blocks = {"queues", "critical sections"} & test.features
     total = 0
-    for strictness in strictnesses(test, RFC, every=True):
-        total += count(test, long_path(unfold(test, RFC, strictness)), limit - total)
-        if total >= limit or not blocks:
+    for strictness in strictnesses(test, RFC, every=True):  # the loosest first
+        if strictness or unfolding is None:
+            unfolding = unfold(test, RFC, strictness)
+        total += count(test, long_path(unfolding), limit - total)
+        if total >= limit or not (test.queues or test.mutexes):
             break
     return min(total, limit)
 
 
 def count(test: LitmusTest, path: Path, limit: int) -> int:
-    """Number of total orders of one path, at most `limit`."""
+    """Number of total orders of one path, at most `limit`.
+
+    Notes
+    -----
+    A random order puts an event after all those before it with probability 1 / (1 + their
+    number), and these chances are positively correlated: n! divided by all of these numbers is a
+    lower bound, which decides at once that most paths with too many orders have too many.
+
+    References
+    ----------
+    Hammett and Pittel, "How often are two permutations comparable?", Trans. AMS 360, 2008,
+    section 1: the lower bound for the linear extensions of any poset.
+    """
     filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
-    gates = [_Gate(event, path.events, filled) for event in path.events]
+    steps = [
+        (1 << i, above, _Gate(event, path.events, filled) if event.access in _GATED else None)
+        for i, (event, above) in enumerate(zip(path.events, path.before, strict=True))
+    ]
+    if not any(gate for _, _, gate in steps):
+        heights = math.prod(1 + above.bit_count() for above in path.before)
+        if math.factorial(len(steps)) >= limit * heights:
+            return limit
     total = 0
     ways = {0: 1}  # downsets of one size, with the number of orders of each
     while ways:
         larger: dict[int, int] = {}
         for done, number in ways.items():
             stuck = True
-            for i, (above, gate) in enumerate(zip(path.before, gates, strict=True)):
-                if not done >> i & 1 and not above & ~done and gate.open(done):
+            for bit, above, gate in steps:
+                if not done & bit and not above & ~done and (gate is None or gate.open(done)):
                     stuck = False
-                    larger[done | 1 << i] = larger.get(done | 1 << i, 0) + number
+                    larger[done | bit] = larger.get(done | bit, 0) + number
             if stuck:
                 total += number
         ways = larger
@@ -173,12 +197,12 @@ def count(test: LitmusTest, path: Path, limit: int) -> int:
     return total
 
 
-def count_races(test: LitmusTest) -> int:
+def count_races(test: LitmusTest, unfolding: Unfolding | None = None) -> int:
     """Number of unordered pairs of events on one resource whose order may be observable.
 
     Counts events of different nodes only: instances of one node are often alike.
     """
-    path = long_path(unfold(test, RFC))
+    path = long_path(unfolding or unfold(test, RFC))
     found = 0
     for i, j in combinations(range(len(path.events)), 2):
         one, other = path.events[i], path.events[j]
@@ -215,28 +239,34 @@ def long_path(unfolding: Unfolding) -> Path:
     before: list[int] = []
     behind: list[int] = []  # a token: the events that are done when it is ready
     for event in unfolding.events:
-        while len(behind) <= max(event.needs, default=-1):
-            token = unfolding.tokens[len(behind)]
-            if isinstance(token, (Result, Seen, Stack, Finished)):
-                events = (token.event,) if isinstance(token, (Result, Seen)) else token.events
-                masks = [before[e] | bits[e] for e in events if bits[e]]
+        for token in unfolding.tokens[len(behind) : max(event.needs, default=-1) + 1]:
+            mask = 0
+            if isinstance(token, Held):
+                mask = behind[token.token]
+                for part in token.waits:
+                    mask |= behind[part]
+            elif isinstance(token, (Result, Seen)):
+                if bits[token.event]:
+                    mask = before[token.event] | bits[token.event]
+            elif isinstance(token, (Stack, Finished)):
+                for e in token.events:
+                    if bits[e]:
+                        mask |= before[e] | bits[e]
             elif isinstance(token, Pick):
                 chosen = token.then if taken[token.predicate] else token.other
-                masks = [behind[token.predicate], behind[chosen]]
+                mask = behind[token.predicate] | behind[chosen]
             else:
-                masks = [behind[part] for part in parts_of(token)]
-            behind.append(_union(masks))
-        masks = [behind[token] for token in event.needs]
-        before.append(_union(masks + [before[e] | bits[e] for e in event.after]))
+                for part in parts_of(token):
+                    mask |= behind[part]
+            behind.append(mask)
+        mask = 0
+        for part in event.needs:
+            mask |= behind[part]
+        for e in event.after:
+            mask |= before[e] | bits[e]
+        before.append(mask)
     kept = tuple(mask for mask, bit in zip(before, bits, strict=True) if bit)
     return Path(tuple(live), kept)
-
-
-def _union(masks: list[int]) -> int:
-    union = 0
-    for mask in masks:
-        union |= mask
-    return union
 
 
 class _Gate:
@@ -259,8 +289,6 @@ class _Gate:
 
     def open(self, done: int) -> bool:
         """True if the event may happen after the events `done`."""
-        if self.access not in (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE):
-            return True
         held = self.first + (done & self.more).bit_count() - (done & self.fewer).bit_count()
         if self.access is Access.DEQUEUE:
             return held > 0 or bool(done & self.closed)

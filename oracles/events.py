@@ -1028,6 +1028,11 @@ def parts_of(token: Token) -> tuple[int, ...]:
 
 def _references(token: Token) -> int:
     """Number of other tokens and of events that a token names."""
+    # By far the most frequent kinds first.
+    if isinstance(token, Held):
+        return 1 + len(token.waits)
+    if isinstance(token, Pure):
+        return len(token.inputs) + len(token.waits)
     if isinstance(token, (Stack, Finished)):
         return len(token.events)
     return len(parts_of(token)) + (len(token.value) if isinstance(token, Known) else 0)

@@ -41,6 +41,8 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
+from litmusfuzz.oracles.events import unfold
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     import random
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
+    from litmusfuzz.oracles.events import Unfolding
 
 MAX_ORDERS: Final = 4_000
 """Limit on the total orders of a test under `rfc`, over all choices of strictness where
@@ -665,22 +668,26 @@ def small(
     most : int
         Events of the first attempt; each that fails is followed by a smaller one.
     """
-    least: tuple[int, LitmusTest] | None = None
+    large: list[tuple[int, int, LitmusTest]] = []  # attempt, orders, test
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
         test = attempt(rng, support, events, arithmetic=number < TRIES // 2)
         limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
-        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit)
-        if orders >= limit and least is not None and least[0] <= orders:
-            continue
-        if number < TRIES // 2 and count_races(test) < MIN_RACES:
-            continue
-        # The most frequent reason first, the most costly check last.
-        if largest_magnitude(test) >= MAX_MAGNITUDE:
-            continue
-        if orders < limit:
+        unfolding = unfold(test, RFC)
+        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit, unfolding)
+        if orders >= limit:
+            large.append((number, orders, test))
+        elif _is_fit(number, test, unfolding):
             return test
-        least = orders, test
     # The last attempts are so small that one of them qualifies.
+    fit = ((orders, test) for n, orders, test in large if _is_fit(n, test, unfold(test, RFC)))
+    least = min(fit, key=lambda each: each[0], default=None)
     assert least is not None, "no value of the smallest attempts is small enough"
     return least[1]
+
+
+def _is_fit(number: int, test: LitmusTest, unfolding: Unfolding) -> bool:
+    """True if attempt `number` races enough, and has small values."""
+    # The most frequent reason first, the most costly check last.
+    races = number >= TRIES // 2 or count_races(test, unfolding) >= MIN_RACES
+    return races and largest_magnitude(test, unfolding) < MAX_MAGNITUDE

@@ -57,3 +57,17 @@ def test_what_may_block_is_counted_as_the_reference_looks_at_it(
 def test_a_count_stops_at_its_limit() -> None:
     test = litmus(" || ".join(f"X={i}" for i in range(12)))
     assert count_all(test, 1000) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "orders"),
+    [
+        (" || ".join(f"X={i}; Y={i}" for i in range(3)), 90),  # the lower bound is the number
+        ("X=1; Y=1 || X=2; Y=2; X=3", 10),
+        ("Y=1 || X=1; loop 3 { X+=1 }; Y=2", 9),
+    ],
+)
+def test_a_count_is_exact_up_to_its_limit(text: str, orders: int) -> None:
+    """A lower bound ends most counts early: it must not be above the number of orders."""
+    for limit in (1, orders - 1, orders, orders + 1, 10 * orders):
+        assert count_all(litmus(text), limit) == min(orders, limit)
