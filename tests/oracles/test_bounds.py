@@ -64,7 +64,7 @@ def test_a_count_stops_at_its_limit() -> None:
     [
         (" || ".join(f"X={i}; Y={i}" for i in range(3)), 90),  # the lower bound is the number
         ("X=1; Y=1 || X=2; Y=2; X=3", 10),
-        ("Y=1 || X=1; loop 3 { X+=1 }; Y=2", 9),
+        ("Y=1 || X=1; loop 3 { X+=1 }; Y=2", 810),
     ],
 )
 def test_a_count_is_exact_up_to_its_limit(text: str, orders: int) -> None:
